@@ -31,6 +31,11 @@ class Room:
         return operation
 
 
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
 class Waits(DelayedOperation):
     """An operation that waits for `ready`, records its events, and calls `then` on completion."""
 
@@ -91,8 +96,7 @@ def test_operation_is_tried_watched_and_tried_again(
     assert (purgatory.watched, purgatory.delayed, len(purgatory)) == (watched, delayed, delayed)
 
 
-def test_watched_only_operation_is_tried_at_the_next_check() -> None:
-    room = Room()
+def test_watched_only_operation_is_tried_at_the_next_check(room: Room) -> None:
     operation = room.operation("late")
     operation.ready = True
     room.purgatory.watch(operation, ["key"])
@@ -101,15 +105,13 @@ def test_watched_only_operation_is_tried_at_the_next_check() -> None:
     assert (room.events, room.purgatory.delayed, room.purgatory.watched) == (["late"], 0, 0)
 
 
-def test_watched_only_operation_expires() -> None:
-    room = Room()
+def test_watched_only_operation_expires(room: Room) -> None:
     room.purgatory.watch(room.operation("late", delay_ms=50), ["key"])
     room.clock.advance(50)
     assert room.events == ["late", "late expired"]
 
 
-def test_check_completes_ready_operations_of_the_key_in_order() -> None:
-    room = Room()
+def test_check_completes_ready_operations_of_the_key_in_order(room: Room) -> None:
     first, waits, third, other = (
         room.watch(name, key) for name, key in (("first", "a"), ("waits", "a"), ("third", "a"), ("other", "b"))
     )
@@ -121,8 +123,7 @@ def test_check_completes_ready_operations_of_the_key_in_order() -> None:
     assert room.purgatory.check_and_complete("an unused key") == 0
 
 
-def test_completed_operation_lingers_under_other_keys_until_checked() -> None:
-    room = Room()
+def test_completed_operation_lingers_under_other_keys_until_checked(room: Room) -> None:
     room.watch("it", "a", "b", "c").ready = True
     assert room.purgatory.check_and_complete("a") == 1
     assert (room.purgatory.watched, room.purgatory.delayed) == (2, 0)
@@ -151,8 +152,7 @@ def test_key_without_operations_is_removed(how: str) -> None:
     assert not room.purgatory._watchers, "or every former topic would be kept"
 
 
-def test_operation_that_is_never_ready_expires_and_lingers() -> None:
-    room = Room()
+def test_operation_that_is_never_ready_expires_and_lingers(room: Room) -> None:
     room.watch("it", "a", delay_ms=500)
     room.clock.advance(499)
     assert room.events == []
@@ -162,8 +162,7 @@ def test_operation_that_is_never_ready_expires_and_lingers() -> None:
 
 
 @pytest.mark.parametrize("delay_ms", [0, 250, 86_400_000 * 30], ids=["no delay", "250 ms", "30 days"])
-def test_operation_without_keys_waits_for_its_timeout(delay_ms: int) -> None:
-    room = Room()
+def test_operation_without_keys_waits_for_its_timeout(room: Room, delay_ms: int) -> None:
     room.purgatory.delay(room.operation("it", delay_ms))
     assert room.events == [], "never within the call"
     assert (room.purgatory.watched, room.purgatory.delayed) == (0, 1)
@@ -172,8 +171,7 @@ def test_operation_without_keys_waits_for_its_timeout(delay_ms: int) -> None:
     assert len(room.purgatory) == 0
 
 
-def test_purgatories_share_a_timer_and_count_separately() -> None:
-    room = Room()
+def test_purgatories_share_a_timer_and_count_separately(room: Room) -> None:
     other = DelayedOperationPurgatory("Other", room.purgatory._timer)
     room.purgatory.delay(room.operation("second", 20))
     other.delay(room.operation("first", 10))
@@ -194,24 +192,22 @@ def test_purgatories_share_a_timer_and_count_separately() -> None:
     ],
 )
 def test_operation_is_delayed_only_once(
+    room: Room,
     wait_again: Callable[[DelayedOperationPurgatory, DelayedOperation], object],
 ) -> None:
-    room = Room()
     operation = room.watch("it", "a")
     with pytest.raises(AssertionError, match="is already delayed"):
         wait_again(room.purgatory, operation)
 
 
-def test_completed_operation_cannot_be_delayed() -> None:
-    room = Room()
+def test_completed_operation_cannot_be_delayed(room: Room) -> None:
     operation = room.operation("it")
     operation.force_complete()
     with pytest.raises(AssertionError, match="is already completed"):
         room.purgatory.delay(operation)
 
 
-def test_watched_operation_needs_a_key() -> None:
-    room = Room()
+def test_watched_operation_needs_a_key(room: Room) -> None:
     with pytest.raises(AssertionError, match="has no key"):
         room.purgatory.try_complete_else_watch(room.operation("it"), [])
 
@@ -273,8 +269,7 @@ class TestPurge:
 
 
 class TestReentrancy:
-    def test_operation_that_checks_its_own_key_completes_those_before_and_after_it(self) -> None:
-        room = Room()
+    def test_operation_that_checks_its_own_key_completes_those_before_and_after_it(self, room: Room) -> None:
 
         def append() -> None:
             before.ready = after.ready = True
@@ -287,8 +282,7 @@ class TestReentrancy:
         assert room.events == ["it", "before", "after", "checked 2"]
         assert (room.purgatory.watched, room.purgatory.delayed) == (0, 0)
 
-    def test_operation_ready_after_a_nested_check_is_completed(self) -> None:
-        room = Room()
+    def test_operation_ready_after_a_nested_check_is_completed(self, room: Room) -> None:
 
         def check_then_make_ready() -> None:
             assert room.purgatory.check_and_complete("a") == 0
@@ -300,8 +294,7 @@ class TestReentrancy:
         assert room.purgatory.check_and_complete("a") == 2
         assert room.events == ["it", "next"]
 
-    def test_chain_of_checks_over_other_keys_completes_each_once(self) -> None:
-        room = Room()
+    def test_chain_of_checks_over_other_keys_completes_each_once(self, room: Room) -> None:
         for at, key in enumerate("abcd"):
             next_key = "abcd"[(at + 1) % 4]
             room.watch(key, key, next_key, then=partial(room.purgatory.check_and_complete, next_key)).ready = True
@@ -309,16 +302,14 @@ class TestReentrancy:
         assert sorted(room.events) == ["a", "b", "c", "d"]
         assert room.purgatory.delayed == 0
 
-    def test_operation_watched_under_a_key_during_its_check_stays(self) -> None:
-        room = Room()
+    def test_operation_watched_under_a_key_during_its_check_stays(self, room: Room) -> None:
         room.watch("it", "a", then=lambda: room.watch("new", "a", delay_ms=7)).ready = True
         assert room.purgatory.check_and_complete("a") == 1
         assert (room.purgatory.watched, room.purgatory.delayed) == (1, 1)
         room.clock.advance(7)
         assert room.events == ["it", "new", "new expired"]
 
-    def test_operation_watched_under_a_key_emptied_by_a_nested_check_stays(self) -> None:
-        room = Room()
+    def test_operation_watched_under_a_key_emptied_by_a_nested_check_stays(self, room: Room) -> None:
 
         def check_then_watch() -> None:
             assert room.purgatory.check_and_complete("a") == 0
@@ -339,8 +330,7 @@ class TestReentrancy:
         assert room.events == ["1", "2", "4"]
         assert (room.purgatory.watched, room.purgatory.delayed) == (2, 1)
 
-    def test_expiring_operation_may_complete_and_delay_others(self) -> None:
-        room = Room()
+    def test_expiring_operation_may_complete_and_delay_others(self, room: Room) -> None:
 
         def complete_and_delay() -> None:
             neighbour.force_complete()
@@ -351,8 +341,7 @@ class TestReentrancy:
         room.clock.advance(10)
         assert room.events == ["it", "neighbour", "it expired", "at once", "at once expired"]
 
-    def test_operation_completed_inside_its_own_try_is_not_completed_twice(self) -> None:
-        room = Room()
+    def test_operation_completed_inside_its_own_try_is_not_completed_twice(self, room: Room) -> None:
 
         class Undone(Waits):
             __slots__ = ()
@@ -378,8 +367,7 @@ class TestFailures:
         assert (room.purgatory.watched, room.purgatory.delayed) == (0, 0)
         assert [record.name for record in caplog.records] == ["sluice.purgatory"]
 
-    def test_error_on_expiry_is_logged_and_others_continue(self, caplog: pytest.LogCaptureFixture) -> None:
-        room = Room()
+    def test_error_on_expiry_is_logged_and_others_continue(self, room: Room, caplog: pytest.LogCaptureFixture) -> None:
         room.purgatory.delay(room.operation("fails", 10, then=lambda: 1 // 0))
         room.purgatory.delay(room.operation("it", 10))
         room.clock.advance(10)
@@ -408,8 +396,7 @@ class TestFailures:
         assert len(caplog.records) == 1
 
     @pytest.mark.parametrize("fails_at", [1, 2], ids=["at the first try", "at the second"])
-    def test_error_before_the_delay_is_raised_to_the_caller(self, fails_at: int) -> None:
-        room = Room()
+    def test_error_before_the_delay_is_raised_to_the_caller(self, room: Room, fails_at: int) -> None:
         tries = 0
 
         class Fails(Waits):
@@ -449,8 +436,7 @@ class TestFailures:
         assert room.purgatory.watched == 0
 
 
-def test_after_the_timer_closes_nothing_expires_but_checks_still_complete() -> None:
-    room = Room()
+def test_after_the_timer_closes_nothing_expires_but_checks_still_complete(room: Room) -> None:
     ready = room.watch("ready", "a", delay_ms=10)
     room.watch("waits", "a", delay_ms=10)
     room.purgatory._timer.close()

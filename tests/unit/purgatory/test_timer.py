@@ -67,12 +67,16 @@ class Noted:
         return [name for name, _ in self.ran]
 
 
+@pytest.fixture
+def noted() -> Noted:
+    return Noted()
+
+
 DAY_MS = 86_400_000
 
 
 @pytest.mark.parametrize("delay_ms", [1, 100, 256, 30_000, 70_000, 45 * DAY_MS], ids=lambda ms: f"{ms} ms")
-def test_task_runs_exactly_at_its_deadline(delay_ms: int) -> None:
-    noted = Noted()
+def test_task_runs_exactly_at_its_deadline(noted: Noted, delay_ms: int) -> None:
     noted.add("it", delay_ms)
     noted.clock.advance(50 * DAY_MS)
     assert noted.ran == [("it", delay_ms)]
@@ -85,8 +89,7 @@ def test_fractional_deadline_is_rounded_up_to_the_next_millisecond() -> None:
     assert noted.ran == [("it", 11.0)]
 
 
-def test_tasks_run_by_deadline_then_by_creation() -> None:
-    noted = Noted()
+def test_tasks_run_by_deadline_then_by_creation(noted: Noted) -> None:
     for name, delay_ms in (("c", 400), ("a", 7), ("d", 400), ("b", 7.0)):
         noted.add(name, delay_ms)
     noted.clock.advance(400)
@@ -102,8 +105,7 @@ def test_overdue_task_runs_at_the_next_advance_not_within_add(delay_ms: float) -
     assert noted.names == ["it"]
 
 
-def test_cancelled_task_does_not_run_even_if_cancelled_by_a_task_due_with_it() -> None:
-    noted = Noted()
+def test_cancelled_task_does_not_run_even_if_cancelled_by_a_task_due_with_it(noted: Noted) -> None:
     early = noted.add("cancelled before", 10)
     noted.timer.add(Call(lambda: noted.timer.cancel(late)), 10)
     late = noted.add("cancelled by its neighbour", 10)
@@ -113,8 +115,7 @@ def test_cancelled_task_does_not_run_even_if_cancelled_by_a_task_due_with_it() -
     assert noted.names == ["kept"]
 
 
-def test_task_that_re_adds_itself_without_delay_does_not_starve_others() -> None:
-    noted = Noted()
+def test_task_that_re_adds_itself_without_delay_does_not_starve_others(noted: Noted) -> None:
     runs = 0
 
     def again() -> None:
@@ -132,8 +133,7 @@ def test_task_that_re_adds_itself_without_delay_does_not_starve_others() -> None
     assert runs == 3
 
 
-def test_tasks_added_by_a_task_run_at_their_own_deadlines() -> None:
-    noted = Noted()
+def test_tasks_added_by_a_task_run_at_their_own_deadlines(noted: Noted) -> None:
     noted.timer.add(Call(lambda: (noted.add("far", 1_000), noted.add("near", 5))), 10)
     noted.clock.advance(2_000)
     assert noted.ran == [("near", 15.0), ("far", 1_010.0)]
@@ -194,8 +194,7 @@ def test_early_clock_call_runs_no_task_early() -> None:
     assert noted.ran == [("it", 100.0)]
 
 
-def test_failed_task_is_logged_and_others_run(caplog: pytest.LogCaptureFixture) -> None:
-    noted = Noted()
+def test_failed_task_is_logged_and_others_run(noted: Noted, caplog: pytest.LogCaptureFixture) -> None:
     noted.add("before", 10)
     noted.timer.add(Call(lambda: 1 // 0), 10)
     noted.add("after", 10)
@@ -208,8 +207,7 @@ def test_failed_task_is_logged_and_others_run(caplog: pytest.LogCaptureFixture) 
     assert record.exc_info[0] is ZeroDivisionError
 
 
-def test_after_an_interrupt_the_remaining_tasks_still_run() -> None:
-    noted = Noted()
+def test_after_an_interrupt_the_remaining_tasks_still_run(noted: Noted) -> None:
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -251,8 +249,7 @@ def test_task_that_closes_the_timer_is_the_last() -> None:
     [(0.5, 0), (1.0, 0), (1.5, 1), (5.0, 2), (7.0, 3), (999.0, 6), (60_000.0, 7)],
     ids=lambda value: str(value),
 )
-def test_lateness_is_counted_under_its_smallest_upper_bound(late_ms: float, bucket: int) -> None:
-    noted = Noted()
+def test_lateness_is_counted_under_its_smallest_upper_bound(noted: Noted, late_ms: float, bucket: int) -> None:
     noted.timer.add(Call(lambda: noted.clock.advance(late_ms)), 10)
     noted.add("held up", 10)
     noted.clock.advance(10)

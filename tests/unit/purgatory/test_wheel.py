@@ -13,6 +13,11 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 
 
+@pytest.fixture
+def wheel() -> TimingWheel:
+    return TimingWheel(0)
+
+
 class Task(TimerTask):
     __slots__ = ("name",)
 
@@ -53,8 +58,7 @@ def test_task_is_due_in_its_millisecond_not_before(start_ms: int, delay_ms: int)
     [(10.0, 10), (10.001, 11), (10.999, 11)],
     ids=["whole", "just after", "just before"],
 )
-def test_fractional_deadline_is_rounded_up(deadline_ms: float, expiration_ms: int) -> None:
-    wheel = TimingWheel(0)
+def test_fractional_deadline_is_rounded_up(wheel: TimingWheel, deadline_ms: float, expiration_ms: int) -> None:
     assert wheel.add(Task(deadline_ms, "it")) == expiration_ms
     assert names_due(wheel, expiration_ms - 1) == []
     assert names_due(wheel, expiration_ms) == ["it"]
@@ -71,8 +75,7 @@ def test_past_deadline_is_due_at_the_next_advance_by_0(deadline_ms: float) -> No
     assert names_due(wheel, 500) == ["it"]
 
 
-def test_tasks_of_one_millisecond_keep_their_order_across_wheels() -> None:
-    wheel = TimingWheel(0)
+def test_tasks_of_one_millisecond_keep_their_order_across_wheels(wheel: TimingWheel) -> None:
     wheel.add(Task(70_000, "from wheel 2"))
     wheel.advance(65_600)
     wheel.add(Task(70_000, "from wheel 1"))
@@ -81,16 +84,14 @@ def test_tasks_of_one_millisecond_keep_their_order_across_wheels() -> None:
     assert names_due(wheel, 70_000) == ["from wheel 2", "from wheel 1", "from wheel 0"]
 
 
-def test_tasks_expired_in_a_long_pause_are_ordered_by_deadline() -> None:
-    wheel = TimingWheel(0)
+def test_tasks_expired_in_a_long_pause_are_ordered_by_deadline(wheel: TimingWheel) -> None:
     for deadline_ms in (300_000, 5, 70_000, 300, 6, 5):
         wheel.add(Task(deadline_ms, deadline_ms))
     assert names_due(wheel, DAY_MS) == [5, 5, 6, 300, 70_000, 300_000]
 
 
 @pytest.mark.parametrize("delay_ms", [1, 300, 100_000], ids=lambda ms: f"in {ms} ms")
-def test_cancelled_task_is_never_due_and_leaves_no_trace(delay_ms: int) -> None:
-    wheel = TimingWheel(0)
+def test_cancelled_task_is_never_due_and_leaves_no_trace(wheel: TimingWheel, delay_ms: int) -> None:
     first, second, third = (Task(delay_ms, name) for name in ("first", "second", "third"))
     for task in (first, second, third):
         wheel.add(task)
@@ -102,16 +103,14 @@ def test_cancelled_task_is_never_due_and_leaves_no_trace(delay_ms: int) -> None:
     assert wheel.next_expiration_ms() is None
 
 
-def test_task_one_revolution_ahead_is_not_due() -> None:
-    wheel = TimingWheel(0)
+def test_task_one_revolution_ahead_is_not_due(wheel: TimingWheel) -> None:
     wheel.add(Task(0, "now"))
     wheel.add(Task(256, "a turn ahead"))
     assert names_due(wheel, 255) == ["now"]
     assert names_due(wheel, 256) == ["a turn ahead"]
 
 
-def test_cancelling_the_last_task_of_a_bucket_removes_its_expiration() -> None:
-    wheel = TimingWheel(0)
+def test_cancelling_the_last_task_of_a_bucket_removes_its_expiration(wheel: TimingWheel) -> None:
     near, far = Task(10), Task(DAY_MS)
     wheel.add(near)
     wheel.add(far)
@@ -124,8 +123,7 @@ def test_cancelling_the_last_task_of_a_bucket_removes_its_expiration() -> None:
     assert wheel.next_expiration_ms() is None
 
 
-def test_cancelled_task_does_not_delay_its_neighbours() -> None:
-    wheel = TimingWheel(0)
+def test_cancelled_task_does_not_delay_its_neighbours(wheel: TimingWheel) -> None:
     task = Task(10)
     for neighbour in (Task(10), task, Task(10)):
         wheel.add(neighbour)
@@ -138,8 +136,7 @@ def test_cancelled_task_does_not_delay_its_neighbours() -> None:
     [(200, 1), (30_000, 2), (HOUR_MS, 3), (30 * DAY_MS, 4)],
     ids=["within the first wheel", "30 s", "an hour", "30 days"],
 )
-def test_empty_buckets_are_skipped(delay_ms: int, most_steps: int) -> None:
-    wheel = TimingWheel(0)
+def test_empty_buckets_are_skipped(wheel: TimingWheel, delay_ms: int, most_steps: int) -> None:
     wheel.add(Task(delay_ms))
     steps = 0
     while (next_ms := wheel.next_expiration_ms()) is not None:
@@ -148,8 +145,7 @@ def test_empty_buckets_are_skipped(delay_ms: int, most_steps: int) -> None:
         names_due(wheel, next_ms)
 
 
-def test_time_does_not_go_back() -> None:
-    wheel = TimingWheel(0)
+def test_time_does_not_go_back(wheel: TimingWheel) -> None:
     wheel.advance(1_000)
     wheel.advance(10)
     assert wheel.add(Task(500, "it")) == 1_000

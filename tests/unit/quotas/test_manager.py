@@ -25,6 +25,11 @@ def manager_with(
     return manager
 
 
+@pytest.fixture
+def manager() -> ClientQuotaManager:
+    return manager_with((EVERYONE, 100.0))
+
+
 def rate_of(manager: ClientQuotaManager, client_id: str, now_ms: int, user: str = ANONYMOUS) -> float:
     usage = manager.measure(user, client_id, now_ms)
     assert usage is not None, f"no sensor for {client_id}"
@@ -48,14 +53,12 @@ def test_nothing_is_recorded_without_quotas() -> None:
     assert manager.record(ANONYMOUS, "c", 10.0, 1) == 0, "the first ten recorded bytes"
 
 
-def test_each_client_id_has_the_default_quota_separately() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_each_client_id_has_the_default_quota_separately(manager: ClientQuotaManager) -> None:
     assert manager.record(ANONYMOUS, "a", 2000.0, 0) == 10_000
     assert manager.record(ANONYMOUS, "b", 1000.0, 0) == 0
 
 
-def test_all_users_of_a_client_id_share_its_bucket() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_all_users_of_a_client_id_share_its_bucket(manager: ClientQuotaManager) -> None:
     assert manager.record("alice", "a", 1000.0, 0) == 0
     assert manager.record("bob", "a", 1000.0, 0) == 10_000
 
@@ -73,9 +76,8 @@ def test_override_takes_precedence_over_the_default_until_removed() -> None:
     ids=["the default", "an override"],
 )
 def test_changed_quota_applies_to_the_next_request_and_keeps_recorded_samples(
-    entity: QuotaEntity, bound: float
+    manager: ClientQuotaManager, entity: QuotaEntity, bound: float
 ) -> None:
-    manager = manager_with((EVERYONE, 100.0))
     assert manager.record(ANONYMOUS, "c", 1000.0, 0) == 0
     manager.set_quota(entity, bound)
     assert manager.record(ANONYMOUS, "c", 0.0, 0) == 10_000
@@ -83,8 +85,7 @@ def test_changed_quota_applies_to_the_next_request_and_keeps_recorded_samples(
     assert manager.record(ANONYMOUS, "c", 0.0, 0) == 0
 
 
-def test_first_quota_of_another_level_moves_clients_to_new_buckets() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_first_quota_of_another_level_moves_clients_to_new_buckets(manager: ClientQuotaManager) -> None:
     assert manager.record("alice", "c", 2000.0, 0) == 10_000
     manager.set_quota(QuotaEntity(user="alice"), 100.0)
     assert manager.record("alice", "c", 1000.0, 0) == 0
@@ -108,14 +109,12 @@ def test_clients_without_an_id_are_unlimited_under_kafka_2_semantics() -> None:
     assert manager.max_value_in_quota_window("alice", "") == float_info.max
 
 
-def test_charge_without_a_check_throttles_the_next_request() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_charge_without_a_check_throttles_the_next_request(manager: ClientQuotaManager) -> None:
     manager.record_no_throttle(ANONYMOUS, "c", 2000.0, 0)
     assert manager.record(ANONYMOUS, "c", 0.0, 0) == 10_000
 
 
-def test_unrecorded_fetch_costs_nothing() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_unrecorded_fetch_costs_nothing(manager: ClientQuotaManager) -> None:
     assert manager.record(ANONYMOUS, "c", 2000.0, 0) == 10_000
     manager.unrecord(ANONYMOUS, "c", 2000.0, 0)
     assert rate_of(manager, "c", 0) == 0.0
@@ -130,8 +129,7 @@ def test_unrecording_an_uncharged_value_leaves_no_negative_rate() -> None:
     assert manager.snapshot(0) == []
 
 
-def test_unrecording_without_quotas_leaves_the_old_bucket_unchanged() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_unrecording_without_quotas_leaves_the_old_bucket_unchanged(manager: ClientQuotaManager) -> None:
     manager.record(ANONYMOUS, "c", 500.0, 0)
     manager.set_quota(EVERYONE, None)
     manager.record(ANONYMOUS, "c", 700.0, 0)
@@ -163,8 +161,7 @@ def test_without_a_quota_the_largest_charge_is_unbounded() -> None:
     assert manager_with((QuotaEntity(client_id="d"), 1.0)).max_value_in_quota_window(ANONYMOUS, "c") == float_info.max
 
 
-def test_bucket_expires_after_more_than_an_hour_without_requests() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_bucket_expires_after_more_than_an_hour_without_requests(manager: ClientQuotaManager) -> None:
     manager.record(ANONYMOUS, "old", 1.0, 0)
     manager.record(ANONYMOUS, "young", 1.0, 1)
     manager.expire(HOUR_MS)
@@ -182,9 +179,9 @@ def test_bucket_expires_after_more_than_an_hour_without_requests() -> None:
     ids=["a request", "a charge without a check", "an unrecorded charge"],
 )
 def test_bucket_is_kept_for_an_hour_after(
+    manager: ClientQuotaManager,
     use: Callable[[ClientQuotaManager, str, str, float, int], int | None],
 ) -> None:
-    manager = manager_with((EVERYONE, 100.0))
     manager.record(ANONYMOUS, "c", 1.0, 0)
     use(manager, ANONYMOUS, "c", 1.0, 5)
     manager.expire(HOUR_MS + 5)
@@ -193,16 +190,14 @@ def test_bucket_is_kept_for_an_hour_after(
     assert manager.snapshot(HOUR_MS + 6) == []
 
 
-def test_expired_bucket_is_not_charged_through_a_stale_reference() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_expired_bucket_is_not_charged_through_a_stale_reference(manager: ClientQuotaManager) -> None:
     manager.record(ANONYMOUS, "c", 1.0, 0)
     manager.expire(HOUR_MS + 1)
     manager.record(ANONYMOUS, "c", 500.0, HOUR_MS + 1)
     assert rate_of(manager, "c", HOUR_MS + 1) == 50.0
 
 
-def test_throttle_times_are_averaged_over_a_minute_and_counted_permanently() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_throttle_times_are_averaged_over_a_minute_and_counted_permanently(manager: ClientQuotaManager) -> None:
     manager.record(ANONYMOUS, "c", 0.0, 0)
     for throttle_ms in (100, 0, 300):  # 0 is not a throttle time
         manager.record_throttle_time(ANONYMOUS, "c", throttle_ms, 0)
@@ -274,8 +269,7 @@ def test_client_without_records_has_no_measurement() -> None:
     assert manager_with((EVERYONE, 1.0)).measure(ANONYMOUS, "c", 0) is None
 
 
-def test_snapshot_equals_measurement() -> None:
-    manager = manager_with((EVERYONE, 100.0))
+def test_snapshot_equals_measurement(manager: ClientQuotaManager) -> None:
     manager.record(ANONYMOUS, "c", 1050.0, 0)
     manager.record_throttle_time(ANONYMOUS, "c", 500, 0)
     expected = ClientUsage(

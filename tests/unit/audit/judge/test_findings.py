@@ -6,6 +6,11 @@ from sluice.audit.judge.model.verdict import FindingKind
 from tests.support.audit_events import Journal, callback, closed_connections, failed_batch, observed
 
 
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()
+
+
 def kinds(*runs: Observation) -> list[FindingKind]:
     return [finding.kind for finding in findings(runs)]
 
@@ -21,30 +26,26 @@ class TestStorms:
 
     @pytest.mark.parametrize(("errors", "found"), [([], []), ([6], [FindingKind.STORM])], ids=["well", "failing"])
     def test_requests_of_the_workload_count_only_if_they_fail(
-        self, errors: list[int], found: list[FindingKind]
+        self, journal: Journal, errors: list[int], found: list[FindingKind]
     ) -> None:
-        journal = Journal()
         for number in range(300):
             journal.request("Fetch", number, number + 0.5, errors=errors)
         assert kinds(observed("fetch-error", journal.events)) == found
 
     @pytest.mark.parametrize(("again", "found"), [(True, [FindingKind.STORM]), (False, [])], ids=["again", "once"])
-    def test_batches_count_only_if_repeated(self, again: bool, found: list[FindingKind]) -> None:
-        journal = Journal()
+    def test_batches_count_only_if_repeated(self, journal: Journal, again: bool, found: list[FindingKind]) -> None:
         for number in range(300):
             journal.batch(10 * number, 10 * number + 1, errors=[6], sequence=0 if again else number)
         assert kinds(observed("produce-no-retry", journal.events)) == found
 
 
 class TestStalls:
-    def test_silence_after_the_fault_is_a_stall(self) -> None:
-        journal = Journal()
+    def test_silence_after_the_fault_is_a_stall(self, journal: Journal) -> None:
         journal.batch(0, 1, errors=[7])
         run = observed("produce-timed-out", journal.events, fault_ms=(0, 1000), ended_ms=15_000)
         assert kinds(run) == [FindingKind.STALL]
 
-    def test_later_request_ends_the_stall(self) -> None:
-        journal = Journal()
+    def test_later_request_ends_the_stall(self, journal: Journal) -> None:
         journal.batch(0, 1, errors=[7])
         journal.batch(2000, 2001)
         assert kinds(observed("produce-timed-out", journal.events, fault_ms=(0, 1000), ended_ms=15_000)) == []
@@ -54,16 +55,14 @@ class TestStalls:
         [([], 5000), ([callback("sent", 0, 0), callback("failed", 900, 0)], 15_000)],
         ids=["a short observation", "a finished workload"],
     )
-    def test_stall_needs_an_observable_gap(self, callbacks: list[Callback], ended_ms: float) -> None:
-        journal = Journal()
+    def test_stall_needs_an_observable_gap(self, journal: Journal, callbacks: list[Callback], ended_ms: float) -> None:
         journal.batch(0, 1, errors=[7])
         run = observed("produce-timed-out", journal.events, fault_ms=(0, 1000), ended_ms=ended_ms, callbacks=callbacks)
         assert kinds(run) == []
 
 
 class TestDuplicates:
-    def test_acknowledged_batch_sent_again_is_a_duplicate(self) -> None:
-        journal = Journal()
+    def test_acknowledged_batch_sent_again_is_a_duplicate(self, journal: Journal) -> None:
         journal.batch(0, 1, sequence=0)
         journal.batch(100, 101, sequence=0)
         (finding,) = findings([observed("produce-mute", journal.events)])
@@ -72,23 +71,20 @@ class TestDuplicates:
     def test_batch_sent_again_after_an_error_is_a_retry(self) -> None:
         assert kinds(observed("produce-mute", failed_batch([100, 200]).events)) == []
 
-    def test_response_that_a_fault_may_have_cut_is_no_acknowledgement(self) -> None:
-        journal = Journal()
+    def test_response_that_a_fault_may_have_cut_is_no_acknowledgement(self, journal: Journal) -> None:
         one = failed_batch([]).events[0].partitions  # type: ignore[union-attr]
         journal.request("Produce", 0, 1, partitions=one, rule_id="mid-response")
         journal.request("Produce", 100, 101, partitions=one)
         assert kinds(observed("produce-mute", journal.events)) == []
 
-    def test_request_read_after_the_client_left_is_no_duplicate(self) -> None:
-        journal = Journal()
+    def test_request_read_after_the_client_left_is_no_duplicate(self, journal: Journal) -> None:
         muted = journal.connection(0, 1503, by_client=True, answers=True)
         other = journal.connection(900, 5000, by_client=True, answers=True)
         journal.batch(910, 911, sequence=0, connection=other)
         journal.batch(1501, 1502, sequence=0, connection=muted)
         assert kinds(observed("throttle-long", journal.events)) == []
 
-    def test_response_written_as_the_connection_ended_is_no_acknowledgement(self) -> None:
-        journal = Journal()
+    def test_response_written_as_the_connection_ended_is_no_acknowledgement(self, journal: Journal) -> None:
         lost = journal.connection(0, 102, answers=True)
         journal.batch(100, 101, sequence=0, connection=lost)
         journal.batch(200, 201, sequence=0, connection=journal.connection(150, 5000, answers=True))

@@ -35,6 +35,11 @@ def three(*overrides: str, replicas: int = 3, **configs: str) -> VirtualBroker:
     return cluster
 
 
+@pytest.fixture
+def cluster() -> VirtualBroker:
+    return three()
+
+
 def stop(cluster: VirtualBroker, node_id: int, *, controlled: bool = False) -> None:
     cluster.cluster_server.stop_broker(node_id, controlled=controlled)
     cluster.settle()
@@ -57,8 +62,7 @@ def send(cluster: VirtualBroker, node_id: int, acks: int = 1) -> list[int]:
 # -- stop and restart --------------------------------------------------------------------------------------------------
 
 
-def test_crashed_leader_is_replaced_after_the_election_delay() -> None:
-    cluster = three()
+def test_crashed_leader_is_replaced_after_the_election_delay(cluster: VirtualBroker) -> None:
     stop(cluster, 1)
     cluster.advance(DELAY_MS - 1)
     assert state(cluster) == (1, (1, 2, 3)), "a crash is noticed only after the delay"
@@ -68,16 +72,14 @@ def test_crashed_leader_is_replaced_after_the_election_delay() -> None:
     assert send(cluster, 2, ALL) == []
 
 
-def test_crashed_follower_leaves_the_isr_and_the_leader_epoch_stays() -> None:
-    cluster = three()
+def test_crashed_follower_leaves_the_isr_and_the_leader_epoch_stays(cluster: VirtualBroker) -> None:
     stop(cluster, 2)
     cluster.advance(DELAY_MS)
     assert state(cluster) == (1, (1, 3))
     assert (cluster.partition().leader_epoch, cluster.partition().partition_epoch) == (0, 1)
 
 
-def test_controlled_shutdown_moves_leadership_immediately() -> None:
-    cluster = three()
+def test_controlled_shutdown_moves_leadership_immediately(cluster: VirtualBroker) -> None:
     waiting = cluster.client(node_id=1)
     waiting.send(fetch(0, max_wait_ms=60_000), 11)
     stop(cluster, 1, controlled=True)
@@ -86,8 +88,7 @@ def test_controlled_shutdown_moves_leadership_immediately() -> None:
     assert not waiting.is_open
 
 
-def test_restarted_broker_rejoins_the_isr_and_later_leads_as_preferred() -> None:
-    cluster = three()
+def test_restarted_broker_rejoins_the_isr_and_later_leads_as_preferred(cluster: VirtualBroker) -> None:
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
     send(cluster, 2, ALL)
@@ -108,8 +109,7 @@ def test_preferred_leader_is_not_restored_if_auto_rebalance_is_disabled() -> Non
     assert state(cluster) == (2, (1, 2, 3))
 
 
-def test_broker_restarted_within_the_election_delay_loses_leadership() -> None:
-    cluster = three()
+def test_broker_restarted_within_the_election_delay_loses_leadership(cluster: VirtualBroker) -> None:
     stop(cluster, 1)
     start(cluster, 1)
     assert state(cluster) == (2, (1, 2, 3))
@@ -130,8 +130,7 @@ def test_restarted_broker_keeps_its_port_and_forgets_quota_usage() -> None:
     assert after.quotas.produce.record("ANONYMOUS", "client", 1.0, 0) == 0
 
 
-def test_configured_quotas_apply_on_a_restarted_broker() -> None:
-    cluster = three()
+def test_configured_quotas_apply_on_a_restarted_broker(cluster: VirtualBroker) -> None:
     cluster.cluster.client_quotas.alter({"client-id": "client"}, {"producer_byte_rate": 1000.0})
     stop(cluster, 2)
     start(cluster, 2)
@@ -181,8 +180,7 @@ def test_allowed_unclean_election_loses_records_that_the_new_leader_lacks(set_be
     assert state(cluster) == (2, (1, 2))
 
 
-def test_metadata_lists_live_brokers() -> None:
-    cluster = three()
+def test_metadata_lists_live_brokers(cluster: VirtualBroker) -> None:
     client = cluster.client(node_id=3)
 
     def brokers_and_controller() -> tuple[list[int], int]:
@@ -210,8 +208,7 @@ def test_acks_all_waits_for_the_followers() -> None:
     assert client.answer().at_ms == 100
 
 
-def test_acks_all_waits_for_a_crashed_follower_until_it_leaves_the_isr() -> None:
-    cluster = three()
+def test_acks_all_waits_for_a_crashed_follower_until_it_leaves_the_isr(cluster: VirtualBroker) -> None:
     stop(cluster, 3)
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
@@ -328,8 +325,7 @@ def test_new_leader_returns_no_offset_before_its_high_watermark_is_known(
 # -- leader moves ------------------------------------------------------------------------------------------------------
 
 
-def test_leader_move_raises_the_epoch_and_old_epochs_are_fenced() -> None:
-    cluster = three()
+def test_leader_move_raises_the_epoch_and_old_epochs_are_fenced(cluster: VirtualBroker) -> None:
     client = cluster.client(node_id=1)
     client.ask(produce(9), 9)
     cluster.cluster_server.move_leader("t", 0, 3)
@@ -371,8 +367,7 @@ def test_invalid_leader_move_is_rejected(topic: str, index: int, node_id: int, e
         pytest.param(["isolate", "start"], "broker 2 is isolated", id="started when isolated"),
     ],
 )
-def test_invalid_state_change_of_a_broker_is_rejected(steps: list[str], error: str) -> None:
-    cluster = three()
+def test_invalid_state_change_of_a_broker_is_rejected(cluster: VirtualBroker, steps: list[str], error: str) -> None:
     server = cluster.cluster_server
     actions = {
         "stop": lambda: server.stop_broker(2),
@@ -401,8 +396,7 @@ def elect(cluster: VirtualBroker, election: Election) -> list[int]:
     ]
 
 
-def test_preferred_election_on_request_restores_the_preferred_leader() -> None:
-    cluster = three()
+def test_preferred_election_on_request_restores_the_preferred_leader(cluster: VirtualBroker) -> None:
     assert elect(cluster, Election.PREFERRED) == [ErrorCode.ELECTION_NOT_NEEDED]
     stop(cluster, 1, controlled=True)
     assert elect(cluster, Election.PREFERRED) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
@@ -504,8 +498,7 @@ def test_isolated_leader_accepts_acks_1_and_times_out_acks_all() -> None:
     assert cluster.partition().log.log_end_offset == 2
 
 
-def test_records_of_an_isolated_leader_survive_if_it_rejoins_within_the_delay() -> None:
-    cluster = three()
+def test_records_of_an_isolated_leader_survive_if_it_rejoins_within_the_delay(cluster: VirtualBroker) -> None:
     cluster.cluster_server.isolate_broker(1)
     assert send(cluster, 1, 1) == []
     cluster.advance(DELAY_MS - 1)
@@ -516,8 +509,7 @@ def test_records_of_an_isolated_leader_survive_if_it_rejoins_within_the_delay() 
     assert (log.high_watermark, log.log_end_offset) == (1, 1)
 
 
-def test_records_of_an_isolated_leader_are_lost_after_an_election() -> None:
-    cluster = three()
+def test_records_of_an_isolated_leader_are_lost_after_an_election(cluster: VirtualBroker) -> None:
     send(cluster, 1, ALL)
     cluster.cluster_server.isolate_broker(1)
     assert send(cluster, 1, 1) == []
@@ -540,8 +532,7 @@ def test_only_replica_loses_nothing_when_isolated() -> None:
     assert cluster.partition().log.high_watermark == 1
 
 
-def test_isolated_broker_returns_metadata_from_before_its_isolation() -> None:
-    cluster = three()
+def test_isolated_broker_returns_metadata_from_before_its_isolation(cluster: VirtualBroker) -> None:
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
     cluster.topic("later")
@@ -558,8 +549,7 @@ def test_isolated_broker_returns_metadata_from_before_its_isolation() -> None:
     assert brokers_and_leaders(1)[1] == brokers_and_leaders(2)[1]
 
 
-def test_request_for_the_controller_waits_until_the_broker_rejoins() -> None:
-    cluster = three()
+def test_request_for_the_controller_waits_until_the_broker_rejoins(cluster: VirtualBroker) -> None:
     cluster.cluster_server.isolate_broker(1)
     client = cluster.client(node_id=1)
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
@@ -571,8 +561,7 @@ def test_request_for_the_controller_waits_until_the_broker_rejoins() -> None:
     assert "new" in cluster.cluster.topics
 
 
-def test_isolated_broker_can_be_stopped_and_restarted() -> None:
-    cluster = three()
+def test_isolated_broker_can_be_stopped_and_restarted(cluster: VirtualBroker) -> None:
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
     stop(cluster, 1)
@@ -625,8 +614,7 @@ def test_metadata_drops_a_crashed_broker_after_the_lag() -> None:
     assert broker_ids() == [2, 3]
 
 
-def test_request_on_an_isolated_leader_times_out_though_another_leads() -> None:
-    cluster = three()
+def test_request_on_an_isolated_leader_times_out_though_another_leads(cluster: VirtualBroker) -> None:
     waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)
     waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
@@ -638,8 +626,7 @@ def test_request_on_an_isolated_leader_times_out_though_another_leads() -> None:
     assert error_codes(waiting.answer().message) == [ErrorCode.REQUEST_TIMED_OUT]
 
 
-def test_request_on_an_isolated_leader_fails_when_it_rejoins() -> None:
-    cluster = three()
+def test_request_on_an_isolated_leader_fails_when_it_rejoins(cluster: VirtualBroker) -> None:
     waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)
     waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)

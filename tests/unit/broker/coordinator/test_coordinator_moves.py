@@ -57,6 +57,11 @@ def three_brokers(*overrides: str) -> VirtualBroker:
     return VirtualBroker("sluice.brokers=3", *overrides)
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return three_brokers()
+
+
 def group_partition(broker: VirtualBroker, key: str = "group") -> Partition:
     return CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC).partition_of(key)
 
@@ -170,9 +175,8 @@ def test_other_broker_returns_not_coordinator_for_a_group(make_request: Callable
 
 @pytest.mark.parametrize(("make_request", "version"), TRANSACTION_REQUESTS.values(), ids=TRANSACTION_REQUESTS)
 def test_other_broker_returns_not_coordinator_for_a_transactional_id(
-    make_request: Callable[[], Message], version: int
+    broker: VirtualBroker, make_request: Callable[[], Message], version: int
 ) -> None:
-    broker = three_brokers()
     broker.topic()
     node_id = other_node(transaction_partition(broker))
     assert codes(broker.client(node_id=node_id).ask(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
@@ -217,8 +221,7 @@ def test_list_requests_return_load_in_progress_until_all_partitions_are_loaded(
     assert client.ask(list_request, version).error_code == ErrorCode.NONE
 
 
-def test_broker_lists_the_groups_and_transactions_it_coordinates() -> None:
-    broker = three_brokers()
+def test_broker_lists_the_groups_and_transactions_it_coordinates(broker: VirtualBroker) -> None:
     broker.topic()
     names = [f"g-{number}" for number in range(6)]
     for name in names:
@@ -259,8 +262,7 @@ def members_of(broker: VirtualBroker, *instance_ids: str | None) -> list[Member]
     return members
 
 
-def test_group_survives_a_coordinator_move_without_a_rebalance() -> None:
-    broker = three_brokers()
+def test_group_survives_a_coordinator_move_without_a_rebalance(broker: VirtualBroker) -> None:
     broker.topic()
     members = members_of(broker, "i", None, "j", None)
     members[0].commit(5)
@@ -284,8 +286,7 @@ def test_group_survives_a_coordinator_move_without_a_rebalance() -> None:
     assert group.state is STABLE
 
 
-def test_coordinator_move_fails_a_pending_join_with_not_coordinator() -> None:
-    broker = three_brokers()
+def test_coordinator_move_fails_a_pending_join_with_not_coordinator(broker: VirtualBroker) -> None:
     (member,) = members_of(broker, None)
     newcomer = Member(broker)
     newcomer.client = client_of(broker, group_partition(broker))
@@ -298,8 +299,7 @@ def test_coordinator_move_fails_a_pending_join_with_not_coordinator() -> None:
     assert member.client.is_open
 
 
-def test_coordinator_move_removes_timers() -> None:
-    broker = three_brokers()
+def test_coordinator_move_removes_timers(broker: VirtualBroker) -> None:
     members_of(broker, None)
     partition = group_partition(broker)
     before = broker.cluster_server.brokers[partition.leader].groups
@@ -391,8 +391,7 @@ def test_transaction_markers_are_written_to_the_partition_leaders(versions: dict
     assert [header.is_control for header, _ in stored(broker)] == [False, True]
 
 
-def test_produce_outside_a_transaction_is_rejected_across_brokers() -> None:
-    broker = three_brokers()
+def test_produce_outside_a_transaction_is_rejected_across_brokers(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
     if transaction_partition(broker).leader == partition.leader:
         move_leader(broker, transaction_partition(broker), other_node(partition))
@@ -403,8 +402,7 @@ def test_produce_outside_a_transaction_is_rejected_across_brokers() -> None:
     assert producer.send(b"v") == ErrorCode.TRANSACTION_ABORTABLE
 
 
-def test_produce_fails_while_the_transactional_id_has_no_coordinator() -> None:
-    broker = three_brokers()
+def test_produce_fails_while_the_transactional_id_has_no_coordinator(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
     producer = producer_of(broker, LEGACY, partition.leader)
     assert producer.end() == ErrorCode.NONE
@@ -414,8 +412,7 @@ def test_produce_fails_while_the_transactional_id_has_no_coordinator() -> None:
     assert producer.send(b"w") == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
-def test_offsets_of_a_group_on_another_broker_are_committed_with_the_transaction() -> None:
-    broker = three_brokers()
+def test_offsets_of_a_group_on_another_broker_are_committed_with_the_transaction(broker: VirtualBroker) -> None:
     broker.topic()
     group = group_partition(broker)
     if transaction_partition(broker).leader == group.leader:
@@ -433,8 +430,7 @@ def test_offsets_of_a_group_on_another_broker_are_committed_with_the_transaction
     assert fetched(reader.ask(fetch_request(), 9))["t", 0][0] == 9
 
 
-def test_marker_is_written_when_the_partition_has_a_leader_again() -> None:
-    broker = three_brokers()
+def test_marker_is_written_when_the_partition_has_a_leader_again(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
     producer = producer_of(broker, LEGACY, partition.leader)
     leader = partition.leader
@@ -448,8 +444,7 @@ def test_marker_is_written_when_the_partition_has_a_leader_again() -> None:
     assert producer.end() == ErrorCode.NONE
 
 
-def test_next_coordinator_completes_a_prepared_transaction() -> None:
-    broker = three_brokers()
+def test_next_coordinator_completes_a_prepared_transaction(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
     producer = producer_of(broker, LEGACY, partition.leader)
     leader, coordinator = partition.leader, transaction_partition(broker)
@@ -463,8 +458,7 @@ def test_next_coordinator_completes_a_prepared_transaction() -> None:
     assert producer.end() == ErrorCode.NONE
 
 
-def test_marker_of_an_older_coordinator_epoch_is_fenced() -> None:
-    broker = three_brokers()
+def test_marker_of_an_older_coordinator_epoch_is_fenced(broker: VirtualBroker) -> None:
     (partition,) = broker.topic().partitions
     move_leader(broker, transaction_partition(broker), other_node(transaction_partition(broker)))
     producer = producer_of(broker, LEGACY, partition.leader)
@@ -474,8 +468,7 @@ def test_marker_of_an_older_coordinator_epoch_is_fenced() -> None:
     assert write_marker(leader, partition, stale, 0) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_producer_ids_are_unique_across_brokers() -> None:
-    broker = three_brokers()
+def test_producer_ids_are_unique_across_brokers(broker: VirtualBroker) -> None:
     ids = []
     for name in ("a", "b", "c", "d", "e"):
         producer = Producer(broker, transactional_id=name)
@@ -497,7 +490,8 @@ def test_transaction_state_is_not_written_below_min_insync_replicas() -> None:
     assert producer.init() == ErrorCode.NONE
 
 
-def test_single_broker_coordinates_every_group(broker: VirtualBroker) -> None:
+def test_single_broker_coordinates_every_group() -> None:
+    broker = VirtualBroker()
     stable_group(broker)
     heartbeat = HeartbeatRequest(group_id="group", member_id="member", generation_id=1)
     assert broker.client().ask(heartbeat, 4).error_code == ErrorCode.NONE

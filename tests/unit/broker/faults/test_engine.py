@@ -37,6 +37,11 @@ def started(*overrides: str, partitions: int = 3) -> VirtualBroker:
     return broker
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return started()
+
+
 def to_all(acks: int = 1, partitions: int = 3) -> ProduceRequest:
     data = [PartitionProduceData(index=index, records=batch(b"v")) for index in range(partitions)]
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
@@ -60,8 +65,7 @@ def code_of(client: Client, version: int = 9) -> int:
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_named_partition_fails_and_gets_no_records() -> None:
-    broker = started()
+def test_only_the_named_partition_fails_and_gets_no_records(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
     response = broker.client().ask(to_all(), 9)
     assert codes(response) == [0, NOT_LEADER, 0]
@@ -69,15 +73,13 @@ def test_only_the_named_partition_fails_and_gets_no_records() -> None:
     assert log_end_offsets(broker) == [1, 0, 1]
 
 
-def test_all_partitions_fail_if_none_is_named() -> None:
-    broker = started()
+def test_all_partitions_fail_if_none_is_named(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce"))
     assert codes(broker.client().ask(to_all(), 9)) == [NOT_LEADER] * 3
     assert log_end_offsets(broker) == [0, 0, 0]
 
 
-def test_error_after_the_append_keeps_the_records() -> None:
-    broker = started()
+def test_error_after_the_append_keeps_the_records(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(7, when="after"), topic="t", partition=[0, 2], api="Produce", times=1))
     client = broker.client()
     assert codes(client.ask(to_all(), 9)) == [7, 0, 7]
@@ -85,8 +87,7 @@ def test_error_after_the_append_keeps_the_records() -> None:
     assert log_end_offsets(broker) == [2, 2, 2]
 
 
-def test_topic_patterns_match_names_of_topic_ids() -> None:
-    broker = started()
+def test_topic_patterns_match_names_of_topic_ids(broker: VirtualBroker) -> None:
     topic = broker.cluster.topics["t"]
     broker.topic("u")
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce", topic="t*"))
@@ -136,8 +137,7 @@ def test_rule_removed_during_a_request_leaves_its_response_complete() -> None:
     assert len(codes(client.answer().message)) == 3
 
 
-def test_metadata_keeps_its_brokers_when_topics_fail() -> None:
-    broker = started()
+def test_metadata_keeps_its_brokers_when_topics_fail(broker: VirtualBroker) -> None:
     broker.topic("u")
     broker.cluster_server.faults.add(Rule(Error("LEADER_NOT_AVAILABLE"), api="Metadata", topic="t"))
     client = broker.client()
@@ -160,8 +160,7 @@ def test_failed_topic_is_not_auto_created() -> None:
     assert "new" not in broker.cluster.topics
 
 
-def test_failed_coordinator_is_returned_with_its_key() -> None:
-    broker = started()
+def test_failed_coordinator_is_returned_with_its_key(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
     response = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
     assert {(one.key, one.error_code) for one in response.coordinators} == {("g0", 15), ("g1", 15)}
@@ -169,8 +168,7 @@ def test_failed_coordinator_is_returned_with_its_key() -> None:
     assert response.error_code == 0
 
 
-def test_api_versions_error_falls_back_to_version_0() -> None:
-    broker = started()
+def test_api_versions_error_falls_back_to_version_0(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
     client = broker.client()
     client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3, answered_in=0)
@@ -210,8 +208,7 @@ def test_rule_matches_the_authenticated_principal() -> None:
 # -- fetches -----------------------------------------------------------------------------------------------------------
 
 
-def test_fetch_reads_the_healthy_partitions() -> None:
-    broker = started()
+def test_fetch_reads_the_healthy_partitions(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(to_all(), 9)
     broker.cluster_server.faults.add(Rule(Error("OFFSET_OUT_OF_RANGE"), api="Fetch", partition=1))
@@ -224,8 +221,7 @@ def test_fetch_reads_the_healthy_partitions() -> None:
     ]
 
 
-def test_failed_partition_ends_a_long_poll() -> None:
-    broker = started()
+def test_failed_partition_ends_a_long_poll(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", partition=0, times=1))
     client = broker.client()
     assert fetched(client.ask(fetch(max_wait_ms=500), 11)).error_code == NOT_LEADER
@@ -234,8 +230,7 @@ def test_failed_partition_ends_a_long_poll() -> None:
     assert client.take_answers() == []
 
 
-def test_fetch_session_returns_a_failure_and_then_its_end() -> None:
-    broker = started()
+def test_fetch_session_returns_a_failure_and_then_its_end(broker: VirtualBroker) -> None:
     client = broker.client()
     session = FetchRequest(session_epoch=0, max_bytes=1 << 20, topics=fetch(0).topics)
     session_id = client.ask(session, 11).session_id
@@ -250,8 +245,7 @@ def test_fetch_session_returns_a_failure_and_then_its_end() -> None:
     assert client.ask(follow, 11).responses == [], "an unchanged partition is not returned"
 
 
-def test_fetch_session_can_be_lost() -> None:
-    broker = started()
+def test_fetch_session_can_be_lost(broker: VirtualBroker) -> None:
     client = broker.client()
     broker.cluster_server.faults.add(Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
     response = client.ask(FetchRequest(session_id=7, session_epoch=3), 11)
@@ -262,8 +256,7 @@ def test_fetch_session_can_be_lost() -> None:
 
 
 @pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1)])
-def test_delay_applies_before_or_after_handling(when: str, appended: int) -> None:
-    broker = started()
+def test_delay_applies_before_or_after_handling(broker: VirtualBroker, when: str, appended: int) -> None:
     broker.cluster_server.faults.add(Rule(Delay("20ms", when=when), api="Produce"))  # type: ignore[arg-type]  # a valid literal
     client = broker.client()
     client.send(produce(9), 9)
@@ -274,8 +267,7 @@ def test_delay_applies_before_or_after_handling(when: str, appended: int) -> Non
     assert log_end_offsets(broker)[0] == 1
 
 
-def test_delayed_request_keeps_its_records() -> None:
-    broker = started()
+def test_delayed_request_keeps_its_records(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Delay("20ms"), api="Produce", client_id="slow"))
     slow, fast = broker.client("slow"), broker.client("fast")
     slow.send(produce(9, batch(b"from the slow one")), 9)
@@ -285,8 +277,7 @@ def test_delayed_request_keeps_its_records() -> None:
     assert b"from the slow one" in fetched_bytes(fast.ask(fetch(), 11))
 
 
-def test_delays_of_several_rules_add_up_and_requests_stay_in_order() -> None:
-    broker = started()
+def test_delays_of_several_rules_add_up_and_requests_stay_in_order(broker: VirtualBroker) -> None:
     faults = broker.cluster_server.faults
     faults.add(Rule(Delay("20ms"), api="Produce"))
     faults.add(Rule(Delay("10ms", when="after"), api="Produce"))
@@ -301,8 +292,7 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order() -> None:
 
 
 @pytest.mark.parametrize("action", ["black-hole", {"kind": "delay", "ms": "60m"}], ids=["black hole", "delay"])
-def test_waiting_request_continues_when_its_rule_is_removed(action: object) -> None:
-    broker = started()
+def test_waiting_request_continues_when_its_rule_is_removed(broker: VirtualBroker, action: object) -> None:
     fault = broker.cluster_server.faults.add({"action": action, "api": "Produce"})
     client = broker.client()
     client.send(produce(9), 9)
@@ -314,8 +304,7 @@ def test_waiting_request_continues_when_its_rule_is_removed(action: object) -> N
     assert len(broker.broker.fault_waits) == 0
 
 
-def test_disconnected_client_leaves_no_state_in_a_black_hole() -> None:
-    broker = started()
+def test_disconnected_client_leaves_no_state_in_a_black_hole(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add({"action": "black-hole"})
     client = broker.client()
     client.send(produce(9), 9)
@@ -417,8 +406,7 @@ def test_rule_hits_the_expected_requests(rule: dict[str, object], expected: str)
     assert hit(rule) == expected
 
 
-def test_nth_request_is_counted_per_connection() -> None:
-    broker = started()
+def test_nth_request_is_counted_per_connection(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce", request=2))
     first, second = broker.client(), broker.client()
     assert [code_of(client) for client in (first, second, first, second, first)] == [0, 0, 6, 6, 0]
@@ -459,8 +447,7 @@ def test_restarted_broker_applies_the_rules() -> None:
     assert broker.client(node_id=2).ask(request, 9).topics[0].error_code == 5
 
 
-def test_route_without_rules_keeps_its_handler() -> None:
-    broker = started()
+def test_route_without_rules_keeps_its_handler(broker: VirtualBroker) -> None:
     client = broker.client()
     client.ask(produce(9), 9)
     (route,) = broker.broker.dispatcher.routes
@@ -478,8 +465,7 @@ def test_route_without_rules_keeps_its_handler() -> None:
 # -- counters and journal ----------------------------------------------------------------------------------------------
 
 
-def test_hits_are_counted_and_in_the_journal() -> None:
-    broker = started()
+def test_hits_are_counted_and_in_the_journal(broker: VirtualBroker) -> None:
     fault = broker.cluster_server.faults.add(
         Rule(Error(6), id="moved", api="Produce", schedule="1 fail, 1 pass, repeat")
     )
@@ -546,8 +532,7 @@ def test_invalid_broker_state_is_rejected_or_later_disables_the_rule() -> None:
     assert "2" in fault.problem
 
 
-def test_cached_misses_are_dropped_when_the_rules_change() -> None:
-    broker = started()
+def test_cached_misses_are_dropped_when_the_rules_change(broker: VirtualBroker) -> None:
     broker.topic("u")
     faults = broker.cluster_server.faults
     faults.add(Rule(Error(6), api="Produce", topic="u"))

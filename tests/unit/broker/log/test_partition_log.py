@@ -33,6 +33,11 @@ def new_log(config: LogConfig | None = None, memory_bytes: int = MEMORY_BYTES) -
     return PartitionLog("t-0", config or LogConfig(AppendConfig()), MemoryStorage(memory_bytes))
 
 
+@pytest.fixture
+def log() -> PartitionLog:
+    return new_log()
+
+
 def batch(
     values: int | Iterable[bytes] = 1,
     *,
@@ -96,16 +101,14 @@ def read_offsets(log: PartitionLog, offset: int, **limits: int) -> list[tuple[in
 # Appending
 
 
-def test_append_assigns_the_next_offsets() -> None:
-    log = new_log()
+def test_append_assigns_the_next_offsets(log: PartitionLog) -> None:
     append(log, batch(3))
     result = append(log, batch(2))
     assert result == AppendResult(base_offset=3, last_offset=4, log_append_time_ms=-1, log_start_offset=0)
     assert (log.log_start_offset, log.log_end_offset) == (0, 5)
 
 
-def test_stored_batches_contain_offsets_and_the_leader_epoch() -> None:
-    log = new_log()
+def test_stored_batches_contain_offsets_and_the_leader_epoch(log: PartitionLog) -> None:
     append(log, batch(3))
     append(log, batch(2))
     stored = b"".join(log.read(0, 10**6, 5, True).parts)
@@ -114,16 +117,14 @@ def test_stored_batches_contain_offsets_and_the_leader_epoch() -> None:
     assert {header.partition_leader_epoch for header in headers} == {LEADER_EPOCH}
 
 
-def test_append_copies_the_receive_buffer() -> None:
-    log = new_log()
+def test_append_copies_the_receive_buffer(log: PartitionLog) -> None:
     data = batch([b"kept"])
     append(log, data)
     data[:] = bytes(len(data))
     assert b"kept" in bytes(log.read(0, 10**6, 1, True).parts[0])
 
 
-def test_read_only_batch_is_stored_and_not_modified() -> None:
-    log = new_log()
+def test_read_only_batch_is_stored_and_not_modified(log: PartitionLog) -> None:
     append(log, batch(3))
     sent = bytes(batch(3))
     assert append(log, memoryview(sent)).base_offset == 3
@@ -135,8 +136,7 @@ def test_append_returns_the_log_append_time() -> None:
     assert append(log, batch(2), now_ms=NOW_MS + 7).log_append_time_ms == NOW_MS + 7
 
 
-def test_append_of_no_data_succeeds() -> None:
-    log = new_log()
+def test_append_of_no_data_succeeds(log: PartitionLog) -> None:
     append(log, batch())
     assert log.append(memoryview(b""), NOW_MS, LEADER_EPOCH) == AppendResult(log_start_offset=0)
 
@@ -185,8 +185,7 @@ def test_rejected_batch_changes_nothing(data: memoryview, expected: AppendResult
     assert (log.log_end_offset, log.leader_epoch_at(2)) == (2, LEADER_EPOCH)
 
 
-def test_duplicate_batch_returns_the_offsets_of_the_first_copy_and_is_not_stored() -> None:
-    log = new_log()
+def test_duplicate_batch_returns_the_offsets_of_the_first_copy_and_is_not_stored(log: PartitionLog) -> None:
     append(log, batch(2))
     append(log, batch(3, timestamps=[5, 9, 7], producer_id=5))
     result = append(log, batch(3, timestamps=[5, 9, 7], producer_id=5))
@@ -218,15 +217,13 @@ def test_read_outside_the_log_returns_offset_out_of_range(offset: int, error_cod
     assert (log.size_available(offset, 1000, 3, True) > 0) == (error_code == ErrorCode.NONE and offset < 3)
 
 
-def test_read_of_an_empty_log_returns_no_data() -> None:
-    log = new_log()
+def test_read_of_an_empty_log_returns_no_data(log: PartitionLog) -> None:
     assert log.read(0, 1000, 0, True).parts == []
     assert log.read(0, 1000, 0, True).error_code == ErrorCode.NONE
     assert log.size_available(0, 1000, 0, True) == 0
 
 
-def test_read_ends_at_the_high_watermark() -> None:
-    log = new_log()
+def test_read_ends_at_the_high_watermark(log: PartitionLog) -> None:
     append(log, batch(2))
     log.append(batch(3), NOW_MS, LEADER_EPOCH)
     assert read_offsets(log, 0) == [(0, 1)]
@@ -234,8 +231,7 @@ def test_read_ends_at_the_high_watermark() -> None:
     assert read_offsets(log, 3) == []
 
 
-def test_read_returns_adjacent_batches_as_one_view() -> None:
-    log = new_log()
+def test_read_returns_adjacent_batches_as_one_view(log: PartitionLog) -> None:
     for _ in range(5):
         append(log, batch())
     first, second = (log.read(1, 10**6, 5, True).parts for _ in range(2))
@@ -244,8 +240,7 @@ def test_read_returns_adjacent_batches_as_one_view() -> None:
     assert first == second  # both are views of the same memory
 
 
-def test_read_continues_across_segments() -> None:
-    log = new_log()
+def test_read_continues_across_segments(log: PartitionLog) -> None:
     for _ in range(10):
         append(log, batch([bytes(PAGE_BYTES // 2)]))
     read = log.read(0, 10**6, 10, True)
@@ -257,8 +252,7 @@ def test_read_continues_across_segments() -> None:
 # Transactions
 
 
-def test_last_stable_offset_is_the_start_of_the_oldest_open_transaction() -> None:
-    log = new_log()
+def test_last_stable_offset_is_the_start_of_the_oldest_open_transaction(log: PartitionLog) -> None:
     append(log, batch(2))
     append(log, batch(producer_id=5, transactional=True))
     append(log, batch(producer_id=6, transactional=True))
@@ -270,8 +264,7 @@ def test_last_stable_offset_is_the_start_of_the_oldest_open_transaction() -> Non
     assert log.last_stable_offset == log.high_watermark == 7
 
 
-def test_last_stable_offset_advances_once_the_marker_is_below_the_high_watermark() -> None:
-    log = new_log()
+def test_last_stable_offset_advances_once_the_marker_is_below_the_high_watermark(log: PartitionLog) -> None:
     append(log, batch(producer_id=5, transactional=True))
     log.append(marker(COMMIT, producer_id=5), NOW_MS, LEADER_EPOCH, COORDINATOR)
     assert (log.last_stable_offset, log.high_watermark) == (0, 1)
@@ -279,16 +272,14 @@ def test_last_stable_offset_advances_once_the_marker_is_below_the_high_watermark
     assert log.last_stable_offset == 2
 
 
-def test_last_stable_offset_is_at_least_the_log_start_offset() -> None:
-    log = new_log()
+def test_last_stable_offset_is_at_least_the_log_start_offset(log: PartitionLog) -> None:
     append(log, batch(producer_id=5, transactional=True))
     append(log, batch(4))
     log.delete_records_before(3)
     assert (log.log_start_offset, log.last_stable_offset, log.high_watermark) == (3, 3, 5)
 
 
-def test_aborted_transactions_above_the_log_start_are_returned() -> None:
-    log = new_log()
+def test_aborted_transactions_above_the_log_start_are_returned(log: PartitionLog) -> None:
     append(log, batch(producer_id=5, transactional=True))
     append(log, marker(ABORT, producer_id=5), origin=COORDINATOR)
     append(log, batch(producer_id=6, transactional=True))
@@ -298,8 +289,7 @@ def test_aborted_transactions_above_the_log_start_are_returned() -> None:
     assert log.aborted_transactions(0, 4) == []
 
 
-def test_marker_with_an_old_coordinator_epoch_is_fenced() -> None:
-    log = new_log()
+def test_marker_with_an_old_coordinator_epoch_is_fenced(log: PartitionLog) -> None:
     append(log, marker(COMMIT, producer_id=5, coordinator_epoch=2), origin=COORDINATOR)
     result = log.append(marker(COMMIT, producer_id=5, coordinator_epoch=1), NOW_MS, LEADER_EPOCH, COORDINATOR)
     assert result.error_code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -353,8 +343,7 @@ def test_offset_for_timestamp_ignores_records_below_the_log_start(
     assert log.offset_for_timestamp(timestamp) == TimestampOffset(*expected, LEADER_EPOCH)
 
 
-def test_offset_for_timestamp_searches_every_segment() -> None:
-    log = new_log()
+def test_offset_for_timestamp_searches_every_segment(log: PartitionLog) -> None:
     for number in range(20):
         append(log, batch([bytes(PAGE_BYTES // 2)], timestamps=[1000 + number]))
     for number in range(20):
@@ -366,8 +355,7 @@ def test_max_timestamp_offset_is_the_first_record_with_the_greatest_timestamp() 
     assert log_with_times().max_timestamp_offset() == TimestampOffset(50, 4, LEADER_EPOCH)
 
 
-def test_an_empty_log_has_no_timestamps() -> None:
-    log = new_log()
+def test_an_empty_log_has_no_timestamps(log: PartitionLog) -> None:
     assert log.max_timestamp_offset() is None
     assert log.offset_for_timestamp(0) is None
 
@@ -381,8 +369,7 @@ def test_segment_starts_returns_base_offsets_and_times_of_last_appends() -> None
     assert log.segment_starts() == [(0, NOW_MS + 1), (2, NOW_MS + 9)]
 
 
-def test_new_leader_epoch_is_known_before_its_first_append() -> None:
-    log = new_log()
+def test_new_leader_epoch_is_known_before_its_first_append(log: PartitionLog) -> None:
     log.begin_epoch(2)
     assert (log.end_offset_for_epoch(2), log.leader_epoch_at(0)) == ((2, 0), 2)
     log.append(batch(), NOW_MS, 2)
@@ -390,8 +377,7 @@ def test_new_leader_epoch_is_known_before_its_first_append() -> None:
     assert [log.end_offset_for_epoch(epoch) for epoch in (2, 3)] == [(2, 1), (3, 1)]
 
 
-def test_leader_epoch_ends_at_the_start_of_the_next() -> None:
-    log = new_log()
+def test_leader_epoch_ends_at_the_start_of_the_next(log: PartitionLog) -> None:
     for leader_epoch in (3, 3, 5):
         log.append(batch(), NOW_MS, leader_epoch)
     assert log.end_offset_for_epoch(3) == (3, 2)
@@ -402,8 +388,7 @@ def test_leader_epoch_ends_at_the_start_of_the_next() -> None:
 # Deletion and eviction
 
 
-def test_delete_records_above_the_high_watermark_is_out_of_range() -> None:
-    log = new_log()
+def test_delete_records_above_the_high_watermark_is_out_of_range(log: PartitionLog) -> None:
     append(log, batch(2))
     log.append(batch(2), NOW_MS, LEADER_EPOCH)
     assert log.delete_records_before(3) == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -422,8 +407,7 @@ def test_deleting_all_records_releases_their_memory() -> None:
     assert read_offsets(log, 200) == [(200, 200)]
 
 
-def test_delete_records_below_the_log_start_keeps_the_log_start() -> None:
-    log = new_log()
+def test_delete_records_below_the_log_start_keeps_the_log_start(log: PartitionLog) -> None:
     append(log, batch(5))
     log.delete_records_before(3)
     assert log.delete_records_before(1) == ErrorCode.NONE
@@ -485,8 +469,7 @@ def test_returned_records_stay_readable_after_their_deletion() -> None:
     assert b"record" in bytes(parts[0])
 
 
-def test_updated_config_applies_to_the_next_append() -> None:
-    log = new_log()
+def test_updated_config_applies_to_the_next_append(log: PartitionLog) -> None:
     log.update_config(LogConfig(AppendConfig(max_message_bytes=70)))
     result = log.append(batch([bytes(100)]), NOW_MS, LEADER_EPOCH)
     assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
@@ -549,8 +532,7 @@ def test_truncation_keeps_a_lower_high_watermark() -> None:
     assert log.high_watermark == 3
 
 
-def test_truncation_removes_later_leader_epochs() -> None:
-    log = new_log()
+def test_truncation_removes_later_leader_epochs(log: PartitionLog) -> None:
     for epoch in (1, 2, 5):
         log.append(batch(10), NOW_MS, epoch)
     log.truncate_to(15)
@@ -560,8 +542,7 @@ def test_truncation_removes_later_leader_epochs() -> None:
     assert log.end_offset_for_epoch(1) == (1, 10)
 
 
-def test_producer_can_resend_a_truncated_batch() -> None:
-    log = new_log()
+def test_producer_can_resend_a_truncated_batch(log: PartitionLog) -> None:
     append(log, batch(2, producer_id=7, sequence=0))
     append(log, batch(1, producer_id=8, sequence=0))
     append(log, batch(2, producer_id=7, sequence=2))
@@ -571,15 +552,13 @@ def test_producer_can_resend_a_truncated_batch() -> None:
     assert append(log, batch(2, producer_id=7, sequence=0)).duplicate
 
 
-def test_truncation_of_all_batches_of_a_producer_removes_its_state() -> None:
-    log = new_log()
+def test_truncation_of_all_batches_of_a_producer_removes_its_state(log: PartitionLog) -> None:
     append(log, batch(1, producer_id=7, sequence=0))
     log.truncate_to(0)
     assert len(log.producers) == 0
 
 
-def test_truncation_of_a_marker_reopens_its_transaction() -> None:
-    log = new_log()
+def test_truncation_of_a_marker_reopens_its_transaction(log: PartitionLog) -> None:
     append(log, batch(2, producer_id=7, sequence=0, transactional=True))
     append(log, batch(2, producer_id=8, sequence=0, transactional=True))
     append(log, marker(ABORT, producer_id=8), origin=COORDINATOR)
@@ -592,8 +571,7 @@ def test_truncation_of_a_marker_reopens_its_transaction() -> None:
     assert [aborted.producer_id for aborted in log.aborted_transactions(0, 6)] == [8]
 
 
-def test_truncated_transaction_does_not_limit_the_last_stable_offset() -> None:
-    log = new_log()
+def test_truncated_transaction_does_not_limit_the_last_stable_offset(log: PartitionLog) -> None:
     append(log, batch(2))
     append(log, batch(2, producer_id=7, sequence=0, transactional=True))
     assert log.last_stable_offset == 2
@@ -777,8 +755,7 @@ def test_segment_jitter_rolls_segments_of_different_logs_at_different_times() ->
     assert batches_in_first_segment("t-0") == batches_in_first_segment("t-0")
 
 
-def test_altered_segment_ms_applies_to_the_active_segment() -> None:
-    log = new_log()
+def test_altered_segment_ms_applies_to_the_active_segment(log: PartitionLog) -> None:
     for timestamp in (0, 20):
         append(log, keyed(b"k", NOW_MS + timestamp))
     assert len(log.segments) == 1

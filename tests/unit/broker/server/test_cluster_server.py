@@ -33,6 +33,11 @@ def three_brokers(*overrides: str) -> VirtualBroker:
     return VirtualBroker("sluice.brokers=3", *overrides)
 
 
+@pytest.fixture
+def cluster() -> VirtualBroker:
+    return three_brokers()
+
+
 def led_by(cluster: VirtualBroker, node_id: int, **options: Any) -> Partition:
     """Return the partition of a new topic that this broker leads."""
     topic = cluster.topic(partitions=3, **options)
@@ -47,8 +52,7 @@ def port_of(cluster: VirtualBroker, node_id: int) -> int:
 
 
 @pytest.mark.parametrize("node_id", NODES)
-def test_each_broker_returns_the_addresses_of_all_brokers(node_id: int) -> None:
-    cluster = three_brokers()
+def test_each_broker_returns_the_addresses_of_all_brokers(cluster: VirtualBroker, node_id: int) -> None:
     client = cluster.client(node_id=node_id)
     all_brokers = [(node_id, port_of(cluster, node_id)) for node_id in NODES]
     metadata = client.ask(MetadataRequest(topics=[]), 9)
@@ -80,8 +84,7 @@ def test_wildcard_listeners_are_advertised_with_the_address_that_the_client_used
 # -- topics ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_broker_returns_the_same_replicas_of_a_topic() -> None:
-    cluster = three_brokers()
+def test_every_broker_returns_the_same_replicas_of_a_topic(cluster: VirtualBroker) -> None:
     cluster.topic(partitions=3, replicas=2)
     answers = [cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9).topics for node_id in NODES]
     assert answers[0] == answers[1] == answers[2]
@@ -133,8 +136,7 @@ def test_every_broker_returns_the_same_replicas_of_a_topic() -> None:
         ),
     ],
 )
-def test_replica_assignment_of_a_new_topic(topic: CreatableTopic, code: int) -> None:
-    cluster = three_brokers()
+def test_replica_assignment_of_a_new_topic(cluster: VirtualBroker, topic: CreatableTopic, code: int) -> None:
     (created,) = cluster.client(node_id=2).ask(CreateTopicsRequest(topics=[topic]), 5).topics
     assert created.error_code == code, created.error_message
     if not code and topic.assignments:
@@ -236,8 +238,7 @@ def test_byte_quota_is_enforced_by_each_broker_separately() -> None:
 
 
 @pytest.mark.parametrize("target", NODES)
-def test_quota_set_at_one_broker_applies_to_every_broker(target: int) -> None:
-    cluster = three_brokers()
+def test_quota_set_at_one_broker_applies_to_every_broker(cluster: VirtualBroker, target: int) -> None:
     entity = [EntityData(entity_type="client-id", entity_name="client")]
     change = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
     cluster.client(node_id=target).ask(AlterClientQuotasRequest(entries=[change]), 1)
@@ -245,8 +246,7 @@ def test_quota_set_at_one_broker_applies_to_every_broker(target: int) -> None:
     assert [manager.record("ANONYMOUS", "client", 25_000.0, 0) > 0 for manager in managers] == [True] * 3
 
 
-def test_brokers_assign_distinct_producer_ids() -> None:
-    cluster = three_brokers()
+def test_brokers_assign_distinct_producer_ids(cluster: VirtualBroker) -> None:
     clients = [cluster.client(node_id=node_id) for node_id in NODES]
     ids = [
         client.ask(InitProducerIdRequest(transactional_id=None), 3).producer_id for client in clients for _ in range(2)
@@ -254,8 +254,7 @@ def test_brokers_assign_distinct_producer_ids() -> None:
     assert ids == [0, 1, 1000, 1001, 2000, 2001]
 
 
-def test_append_completes_a_waiting_fetch_on_the_leader() -> None:
-    cluster = three_brokers()
+def test_append_completes_a_waiting_fetch_on_the_leader(cluster: VirtualBroker) -> None:
     partition = led_by(cluster, 3)
     consumer, producer = cluster.client(node_id=3), cluster.client(node_id=3)
     consumer.send(fetch(0, partition=partition.index, max_wait_ms=1000), 11)
@@ -264,8 +263,7 @@ def test_append_completes_a_waiting_fetch_on_the_leader() -> None:
     assert consumer.answer().at_ms == 10
 
 
-def test_topic_deletion_completes_a_waiting_fetch_on_another_broker() -> None:
-    cluster = three_brokers()
+def test_topic_deletion_completes_a_waiting_fetch_on_another_broker(cluster: VirtualBroker) -> None:
     partition = led_by(cluster, 3)
     consumer = cluster.client(node_id=3)
     consumer.send(fetch(0, partition=partition.index, max_wait_ms=1000), 11)
@@ -274,8 +272,7 @@ def test_topic_deletion_completes_a_waiting_fetch_on_another_broker() -> None:
     assert error_codes(consumer.answer().message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_metric_series_have_a_broker_label() -> None:
-    cluster = three_brokers()
+def test_metric_series_have_a_broker_label(cluster: VirtualBroker) -> None:
     partition = led_by(cluster, 2, replicas=2)
     cluster.client(node_id=2).ask(produce(9, partition=partition.index), 9)
     text = generate_latest(registry(cluster.cluster_server)).decode()

@@ -50,6 +50,11 @@ def broker_with_quota(profile: str, kind: str, *overrides: str) -> VirtualBroker
     return broker
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return broker_with_quota("by-version", PRODUCE)
+
+
 def topic_id(broker: VirtualBroker) -> bytes:
     return broker.broker.cluster.topics["t"].topic_id
 
@@ -139,8 +144,7 @@ def test_produce_with_acks_0_above_the_quota_mutes_the_connection(profile: str, 
     assert apis_and_times(client.take_answers()) == [("ApiVersions", 2_000)]
 
 
-def test_produce_is_charged_its_request_size_without_the_size_prefix() -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_produce_is_charged_its_request_size_without_the_size_prefix(broker: VirtualBroker) -> None:
     client = broker.client()
     data = client.frame(produce(9), 9)
     client.send_bytes(data)
@@ -148,8 +152,7 @@ def test_produce_is_charged_its_request_size_without_the_size_prefix() -> None:
 
 
 @pytest.mark.parametrize("acks", [1, 0, -1])
-def test_failed_produce_is_charged(acks: int) -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_failed_produce_is_charged(broker: VirtualBroker, acks: int) -> None:
     client = broker.client()
     data = client.frame(produce(9, topic="nowhere", acks=acks), 9)
     client.send_bytes(data)
@@ -472,8 +475,7 @@ def test_client_without_a_client_id_is_not_throttled_in_kafka_4_4(client_id: str
     assert client.ask(ApiVersionsRequest(), 0)
 
 
-def test_each_client_id_has_its_own_bucket_of_the_default_quota() -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_each_client_id_has_its_own_bucket_of_the_default_quota(broker: VirtualBroker) -> None:
     one, other = broker.client("one"), broker.client("other")
     send_above_quota(broker, one, 9)
     send_above_quota(broker, other, 9, throttle_ms=0)
@@ -481,8 +483,7 @@ def test_each_client_id_has_its_own_bucket_of_the_default_quota() -> None:
     assert other.answer().throttle_time_ms == 0
 
 
-def test_all_connections_of_a_client_id_share_one_bucket() -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_all_connections_of_a_client_id_share_one_bucket(broker: VirtualBroker) -> None:
     one, other = broker.client("same"), broker.client("same")
     one.send(produce_of(6_000, 9, "same"), 9)
     other.send(produce_of(6_000, 9, "same"), 9)
@@ -500,8 +501,7 @@ def test_quota_override_precedes_the_default() -> None:
     assert throttled == {"gold": 0, "lead": 14_000, "other": 2_000}
 
 
-def test_produce_and_fetch_quotas_are_independent() -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_produce_and_fetch_quotas_are_independent(broker: VirtualBroker) -> None:
     producer, consumer = broker.client("same"), broker.client("same")
     send_above_quota(broker, producer, 9)
     consumer.send(fetch(0), 11)
@@ -524,8 +524,7 @@ def test_throttled_clients_do_not_slow_other_clients(version: int) -> None:
     assert len(broker.broker.throttled) == 20
 
 
-def test_other_connections_of_a_throttled_client_are_not_muted() -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_other_connections_of_a_throttled_client_are_not_muted(broker: VirtualBroker) -> None:
     one, other = broker.client("same"), broker.client("same")
     send_above_quota(broker, one, 9)
     other.send(ApiVersionsRequest(), 0)
@@ -536,8 +535,7 @@ def test_other_connections_of_a_throttled_client_are_not_muted() -> None:
 
 
 @pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
-def test_disconnected_throttled_client_is_removed_after_its_throttle_time(version: int) -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_disconnected_throttled_client_is_removed_after_its_throttle_time(broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     send_above_quota(broker, client, version)
     client.take_answers()
@@ -563,8 +561,7 @@ def test_requests_sent_before_a_half_close_are_handled_after_the_throttle_time(v
     assert client.closed_at_ms is not None
 
 
-def test_throttled_connections_are_counted_during_their_throttle_time() -> None:
-    broker = broker_with_quota("by-version", PRODUCE)
+def test_throttled_connections_are_counted_during_their_throttle_time(broker: VirtualBroker) -> None:
     for number, version in enumerate((3, 9, 9)):
         send_above_quota(broker, broker.client(f"client-{number}"), version)
     assert len(broker.broker.throttled) == 3

@@ -37,6 +37,11 @@ def some_metadata() -> Metadata:
     return metadata
 
 
+@pytest.fixture
+def metadata() -> Metadata:
+    return some_metadata()
+
+
 def producer_metadata() -> ProducerMetadata:
     metadata = ProducerMetadata(backoff(), 300_000, 10_000, equivalent_backoff=backoff())
     metadata.bootstrap(["a:9092"])
@@ -72,14 +77,12 @@ class TestWhen:
     def test_new_client_requests_metadata_at_once(self) -> None:
         assert some_metadata().time_to_next_update_ms(0.0) == 0
 
-    def test_metadata_is_refreshed_when_it_expires(self) -> None:
-        metadata = some_metadata()
+    def test_metadata_is_refreshed_when_it_expires(self, metadata: Metadata) -> None:
         answer(metadata, 0.0)
         assert metadata.time_to_next_update_ms(1.0) == 299_999
         assert metadata.time_to_next_update_ms(300_000.0) == 0
 
-    def test_requested_update_waits_for_the_backoff(self) -> None:
-        metadata = some_metadata()
+    def test_requested_update_waits_for_the_backoff(self, metadata: Metadata) -> None:
         answer(metadata, 0.0, topic())
         metadata.request_update()
         assert metadata.time_to_next_update_ms(30.0) == 70
@@ -106,8 +109,7 @@ class TestWhen:
             now_ms += waits[-1]
         assert waits == [100, 200, 400, 800, 1000, 1000]
 
-    def test_successful_response_resets_the_backoff(self) -> None:
-        metadata = some_metadata()
+    def test_successful_response_resets_the_backoff(self, metadata: Metadata) -> None:
         metadata.failed_update(0.0)
         metadata.failed_update(100.0)
         answer(metadata, 300.0, topic())
@@ -141,23 +143,20 @@ class TestWhen:
             pytest.param(topic("u"), id="a new partition"),
         ],
     )
-    def test_news_reset_the_backoff(self, news: MetadataResponseTopic) -> None:
-        metadata = some_metadata()
+    def test_news_reset_the_backoff(self, metadata: Metadata, news: MetadataResponseTopic) -> None:
         for _ in range(4):
             answer(metadata, 0.0, topic())
         answer(metadata, 0.0, news)
         metadata.request_update()
         assert metadata.time_to_next_update_ms(0.0) == 100
 
-    def test_expected_news_reset_the_backoff(self) -> None:
-        metadata = some_metadata()
+    def test_expected_news_reset_the_backoff(self, metadata: Metadata) -> None:
         for _ in range(4):
             answer(metadata, 0.0, topic())
         metadata.request_update(resets_backoff=True)
         assert metadata.time_to_next_update_ms(0.0) == 100
 
-    def test_age_resets_the_backoff(self) -> None:
-        metadata = some_metadata()
+    def test_age_resets_the_backoff(self, metadata: Metadata) -> None:
         for _ in range(5):
             answer(metadata, 0.0, topic())
         assert metadata.time_to_next_update_ms(300_000.0) == 0
@@ -166,8 +165,7 @@ class TestWhen:
 
 
 class TestLeaders:
-    def test_response_is_stored(self) -> None:
-        metadata = some_metadata()
+    def test_response_is_stored(self, metadata: Metadata) -> None:
         answer(metadata, 0.0, topic(epoch=5))
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], 5)
         assert metadata.last_seen_leader_epoch(T0) == 5
@@ -199,13 +197,11 @@ class TestLeaders:
         answer(metadata, 0.0, topic_metadata)
         assert metadata.current_leader(T0) == expected
 
-    def test_epochs_before_version_9_are_ignored(self) -> None:
-        metadata = some_metadata()
+    def test_epochs_before_version_9_are_ignored(self, metadata: Metadata) -> None:
         answer(metadata, 0.0, topic(epoch=5), version=8)
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], -1)
 
-    def test_epoch_newer_than_the_metadata_hides_the_leader(self) -> None:
-        metadata = some_metadata()
+    def test_epoch_newer_than_the_metadata_hides_the_leader(self, metadata: Metadata) -> None:
         assert not metadata.update_last_seen_epoch_if_newer(T0, 3), "the leader is unknown"
         answer(metadata, 0.0, topic(epoch=5))
         assert not metadata.update_last_seen_epoch_if_newer(T0, 5)
@@ -227,10 +223,9 @@ class TestLeaders:
         ],
     )
     def test_produce_and_fetch_responses_can_name_a_newer_leader(
-        self, leader: tuple[int, int], nodes: list[Node], expected: LeaderAndEpoch
+        self, metadata: Metadata, leader: tuple[int, int], nodes: list[Node], expected: LeaderAndEpoch
     ) -> None:
         """KIP-951."""
-        metadata = some_metadata()
         answer(metadata, 0.0, topic(epoch=5))
         changed = metadata.update_partition_leadership({T0: leader, TopicPartition("u", 0): (2, 9)}, nodes)
         assert changed == ({T0} if expected.epoch == 6 else set())
@@ -253,8 +248,7 @@ class TestErrors:
         metadata.raise_topic_error("t")
 
     @pytest.mark.parametrize("code", [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
-    def test_fatal_topic_error_is_raised_for_its_topic(self, code: ErrorCode) -> None:
-        metadata = some_metadata()
+    def test_fatal_topic_error_is_raised_for_its_topic(self, metadata: Metadata, code: ErrorCode) -> None:
         answer(metadata, 0.0, topic(error=code), topic("u"))
         assert not metadata.update_requested
         metadata.raise_topic_error("u")
@@ -262,15 +256,13 @@ class TestErrors:
             metadata.raise_topic_error("t")
         assert caught.value.code == code
 
-    def test_fatal_error_is_raised_once(self) -> None:
-        metadata = some_metadata()
+    def test_fatal_error_is_raised_once(self, metadata: Metadata) -> None:
         metadata.fatal_error(KafkaException("no"))
         with pytest.raises(KafkaException, match="no"):
             metadata.raise_topic_error("t")
         metadata.raise_fatal_error()
 
-    def test_unknown_topic_id_is_not_a_topic(self) -> None:
-        metadata = some_metadata()
+    def test_unknown_topic_id_is_not_a_topic(self, metadata: Metadata) -> None:
         answer(metadata, 0.0, topic(None, error=ErrorCode.UNKNOWN_TOPIC_ID))
         assert metadata.cluster.topics == {}
 
@@ -335,8 +327,7 @@ class TestBootstrap:
         assert list(cluster.nodes.values()) == [Node(-1, "a", 9092), Node(-2, "::1", 9093)]
         assert cluster.is_bootstrap
 
-    def test_rebootstrap_forgets_the_nodes(self) -> None:
-        metadata = some_metadata()
+    def test_rebootstrap_forgets_the_nodes(self, metadata: Metadata) -> None:
         answer(metadata, 0.0, topic())
         metadata.rebootstrap()
         assert list(metadata.cluster.nodes) == [-1]

@@ -20,16 +20,19 @@ def connection_states() -> ClusterConnectionStates:
     )
 
 
-def test_untried_node_is_ready_to_connect() -> None:
-    states = connection_states()
+@pytest.fixture
+def states() -> ClusterConnectionStates:
+    return connection_states()
+
+
+def test_untried_node_is_ready_to_connect(states: ClusterConnectionStates) -> None:
     assert states.can_connect(1, 0.0)
     assert states.connection_delay_ms(1, 0.0) == 0
     assert not states.is_disconnected(1)
     assert not states.has_ready_nodes(0.0)
 
 
-def test_each_failure_doubles_the_backoff_of_its_node_only() -> None:
-    states = connection_states()
+def test_each_failure_doubles_the_backoff_of_its_node_only(states: ClusterConnectionStates) -> None:
     waits = []
     for _ in range(6):
         states.connecting(1, 0.0, "a")
@@ -39,8 +42,7 @@ def test_each_failure_doubles_the_backoff_of_its_node_only() -> None:
     assert states.can_connect(2, 0.0)
 
 
-def test_connection_resets_the_backoff_only_after_api_versions() -> None:
-    states = connection_states()
+def test_connection_resets_the_backoff_only_after_api_versions(states: ClusterConnectionStates) -> None:
     for _ in range(2):
         states.connecting(1, 0.0, "a")
         states.disconnected(1, 0.0)
@@ -55,8 +57,7 @@ def test_connection_resets_the_backoff_only_after_api_versions() -> None:
     assert states.connection_delay_ms(1, 0.0) == 50
 
 
-def test_authentication_failure_counts_twice() -> None:
-    states = connection_states()
+def test_authentication_failure_counts_twice(states: ClusterConnectionStates) -> None:
     states.connecting(1, 0.0, "a")
     states.disconnected(1, 0.0)
     error = PermissionError("authentication failed")
@@ -71,8 +72,7 @@ def test_authentication_failure_counts_twice() -> None:
     assert connection.authentication_error is None
 
 
-def test_throttle_outlasts_a_reconnect_and_never_shrinks() -> None:
-    states = connection_states()
+def test_throttle_outlasts_a_reconnect_and_never_shrinks(states: ClusterConnectionStates) -> None:
     states.throttle(1, 5000.0)  # an unknown node
     states.connecting(1, 0.0, "a")
     states.ready(1)
@@ -87,8 +87,7 @@ def test_throttle_outlasts_a_reconnect_and_never_shrinks() -> None:
     assert states.has_ready_nodes(1000.0)
 
 
-def test_removed_node_is_ready_to_connect() -> None:
-    states = connection_states()
+def test_removed_node_is_ready_to_connect(states: ClusterConnectionStates) -> None:
     states.connecting(1, 0.0, "a")
     states.disconnected(1, 0.0)
     states.remove(1)
@@ -96,8 +95,7 @@ def test_removed_node_is_ready_to_connect() -> None:
     states.remove(1)
 
 
-def test_changed_host_is_a_new_broker() -> None:
-    states = connection_states()
+def test_changed_host_is_a_new_broker(states: ClusterConnectionStates) -> None:
     for _ in range(3):
         states.connecting(1, 0.0, "a")
         states.disconnected(1, 0.0)
@@ -142,8 +140,7 @@ def test_addresses_of_a_host(resolving_to: list[list[Address]], events: list[str
     assert attempts(connection_states(), resolving_to, *events) == expected
 
 
-def test_connection_setup_timeout_grows_with_each_failure() -> None:
-    states = connection_states()
+def test_connection_setup_timeout_grows_with_each_failure(states: ClusterConnectionStates) -> None:
     states.connecting(1, 0.0, "a")
     assert states.is_preparing(1)
     assert not states.nodes_with_connection_setup_timeout(10_000.0)

@@ -80,13 +80,17 @@ class Setup:
         return [(at_ms, type(exchange.failure()).__name__) for at_ms, exchange in self.done]
 
 
+@pytest.fixture
+def setup() -> Setup:
+    return Setup()
+
+
 def answer_with(message: DescribeClusterResponse) -> Callable[[Asked], DescribeClusterResponse]:
     return lambda _asked: message
 
 
 class TestConnecting:
-    def test_new_client_requests_api_versions_then_metadata(self) -> None:
-        setup = Setup()
+    def test_new_client_requests_api_versions_then_metadata(self, setup: Setup) -> None:
         setup.client.wakeup()
         setup.advance(0)
         assert [asked.api for asked in setup.broker.received] == ["ApiVersions", "Metadata"]
@@ -111,8 +115,7 @@ class TestConnecting:
         assert setup.broker.asked("Metadata")
         assert len(setup.broker.connected_at_ms) == 1
 
-    def test_brokers_before_2_4_are_asked_in_api_versions_0(self) -> None:
-        setup = Setup()
+    def test_brokers_before_2_4_are_asked_in_api_versions_0(self, setup: Setup) -> None:
 
         def old(asked: Asked) -> ApiVersionsResponse | None:
             if asked.version:
@@ -128,8 +131,7 @@ class TestConnecting:
         assert [asked.version for asked in setup.broker.asked("ApiVersions")] == [5, 0]
         assert setup.broker.asked("Metadata")
 
-    def test_other_api_versions_error_closes_the_connection(self) -> None:
-        setup = Setup()
+    def test_other_api_versions_error_closes_the_connection(self, setup: Setup) -> None:
         setup.broker.answers["ApiVersions"] = lambda _: ApiVersionsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         setup.client.wakeup()
         setup.advance(0)
@@ -206,8 +208,7 @@ class TestRequests:
         assert exchange.failure() is None
         assert setup.client.in_flight() == 0
 
-    def test_newest_common_version_is_sent(self) -> None:
-        setup = Setup()
+    def test_newest_common_version_is_sent(self, setup: Setup) -> None:
         setup.broker.versions["ListGroups"] = (0, 3)
         setup.connected()
         versions: list[int] = []
@@ -229,9 +230,8 @@ class TestRequests:
         ],
     )
     def test_request_without_a_common_version_is_not_sent(
-        self, served: tuple[int, int], oldest: int | None, error: str
+        self, setup: Setup, served: tuple[int, int], oldest: int | None, error: str
     ) -> None:
-        setup = Setup()
         setup.broker.versions["ListGroups"] = served
         setup.connected()
         exchange = setup.send(request_of(ListGroupsRequest(), oldest=oldest))
@@ -401,8 +401,7 @@ class TestThrottling:
         assert not setup.client.ready(NODE, setup.now_ms)
         assert setup.client.ready(coordinator, setup.now_ms)
 
-    def test_api_versions_without_client_throttling_do_not_wait_twice(self) -> None:
-        setup = Setup()
+    def test_api_versions_without_client_throttling_do_not_wait_twice(self, setup: Setup) -> None:
         setup.broker.versions["ListGroups"] = (0, 1)
         setup.connected()
         setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
@@ -462,8 +461,7 @@ class TestMetadata:
         setup.advance(1)
         assert setup.broker.asked_at_ms("Metadata") == [10_000]
 
-    def test_empty_metadata_is_a_failure(self) -> None:
-        setup = Setup()
+    def test_empty_metadata_is_a_failure(self, setup: Setup) -> None:
         setup.broker.answers["Metadata"] = lambda _: MetadataResponse()
         setup.client.wakeup()
         setup.advance(1600)
@@ -476,16 +474,14 @@ class TestMetadata:
         setup.advance(200)
         assert len(setup.broker.asked("Metadata")) == 1
 
-    def test_no_connection_is_opened_without_a_need(self) -> None:
-        setup = Setup()
+    def test_no_connection_is_opened_without_a_need(self, setup: Setup) -> None:
         setup.advance(1000)
         assert setup.broker.attempted_at_ms == []
         setup.client.metadata.request_update()
         setup.advance(0)
         assert setup.broker.asked("Metadata")
 
-    def test_listeners_receive_metadata_updates(self) -> None:
-        setup = Setup()
+    def test_listeners_receive_metadata_updates(self, setup: Setup) -> None:
         heard: list[int] = []
         setup.client.listen(lambda: heard.append(setup.client.metadata.update_version))
         setup.client.wakeup()
@@ -494,8 +490,7 @@ class TestMetadata:
 
 
 class TestLeastLoadedNode:
-    def test_least_loaded_node_has_the_fewest_requests(self) -> None:
-        setup = Setup()
+    def test_least_loaded_node_has_the_fewest_requests(self, setup: Setup) -> None:
         setup.network.broker(2, "b:9092")
         setup.connected()
         two = Node(2, "b", 9092)
@@ -519,8 +514,7 @@ class TestLeastLoadedNode:
             setup.advance(1000)
         assert setup.client.least_loaded_node(setup.now_ms) == (Node(-2, "b", 9092), False)
 
-    def test_least_loaded_node_is_none_during_backoff(self) -> None:
-        setup = Setup()
+    def test_least_loaded_node_is_none_during_backoff(self, setup: Setup) -> None:
         setup.broker.refuses = True
         setup.client.ready(Node(-1, "a", 9092), setup.now_ms)
         setup.advance(0)

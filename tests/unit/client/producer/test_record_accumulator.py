@@ -35,6 +35,11 @@ def accumulator(pool: int = 10_000, batch_size: int = 200) -> RecordAccumulator:
     return RecordAccumulator(settings, BufferPool(pool), StaticBackoff(BACKOFF_MS), Random(1), None)
 
 
+@pytest.fixture
+def records() -> RecordAccumulator:
+    return accumulator()
+
+
 def put(records: RecordAccumulator, partition: TopicPartition = T0, now_ms: float = 0, size: int = 10) -> ProducerBatch:
     """Append a batch with one record."""
     memory = records.new_batch_bytes(None, bytes(size), ())
@@ -45,8 +50,7 @@ def put(records: RecordAccumulator, partition: TopicPartition = T0, now_ms: floa
 
 
 class TestWhatIsReady:
-    def test_batch_is_ready_after_linger(self) -> None:
-        records = accumulator()
+    def test_batch_is_ready_after_linger(self, records: RecordAccumulator) -> None:
         put(records, now_ms=100)
         assert records.ready(cluster(1), 149)[:2] == ([], 150)
         assert records.ready(cluster(1), 150)[:2] == ([ONE], inf)
@@ -68,22 +72,19 @@ class TestWhatIsReady:
                 records.is_closing = True
         assert records.ready(cluster(1), 0).nodes == [ONE]
 
-    def test_muted_partition_is_not_ready(self) -> None:
-        records = accumulator()
+    def test_muted_partition_is_not_ready(self, records: RecordAccumulator) -> None:
         put(records)
         records.mute(T0)
         assert records.ready(cluster(1), 1000).nodes == []
         records.unmute(T0)
         assert records.ready(cluster(1), 1000).nodes == [ONE]
 
-    def test_partition_without_a_leader_is_not_ready(self) -> None:
-        records = accumulator()
+    def test_partition_without_a_leader_is_not_ready(self, records: RecordAccumulator) -> None:
         put(records)
         assert records.ready(cluster(-1), 1000)[::2] == ([], {"t"})
         assert records.ready(Cluster({}), 1000)[::2] == ([], {"t"})
 
-    def test_batch_in_backoff_is_not_ready(self) -> None:
-        records = accumulator()
+    def test_batch_in_backoff_is_not_ready(self, records: RecordAccumulator) -> None:
         put(records)
         records.ready(cluster(1), 100)
         (batch,) = records.drain(cluster(1), [ONE], 1000, 100)[1]
@@ -94,8 +95,7 @@ class TestWhatIsReady:
         assert records.next_backoff_ms == 600
         assert records.ready(cluster(1), 600).nodes == [ONE]
 
-    def test_batch_with_a_new_leader_is_ready_at_once(self) -> None:
-        records = accumulator()
+    def test_batch_with_a_new_leader_is_ready_at_once(self, records: RecordAccumulator) -> None:
         put(records)
         records.ready(cluster(1, epoch=1), 0)
         (batch,) = records.drain(cluster(1), [ONE], 1000, 0)[1]
@@ -104,8 +104,7 @@ class TestWhatIsReady:
 
 
 class TestDraining:
-    def test_drain_takes_the_first_batch_of_each_partition(self) -> None:
-        records = accumulator()
+    def test_drain_takes_the_first_batch_of_each_partition(self, records: RecordAccumulator) -> None:
         first, _, other = put(records), put(records), put(records, T1)
         assert records.drain(cluster(1, 2), [ONE, TWO], 1000, 0) == {1: [first], 2: [other]}
 
@@ -117,22 +116,19 @@ class TestDraining:
         again = put(records, T0, size=100)
         assert records.drain(known, [ONE], 400, 0)[1] == [batches[2], again]
 
-    def test_drain_takes_an_oversized_batch_alone(self) -> None:
-        records = accumulator()
+    def test_drain_takes_an_oversized_batch_alone(self, records: RecordAccumulator) -> None:
         batch = put(records, size=1000)
         assert records.drain(cluster(1), [ONE], 10, 0)[1] == [batch]
 
 
 class TestTime:
-    def test_batches_expire_from_the_head_of_the_queue(self) -> None:
-        records = accumulator()
+    def test_batches_expire_from_the_head_of_the_queue(self, records: RecordAccumulator) -> None:
         first, second, other = put(records, now_ms=0), put(records, now_ms=10), put(records, T1, now_ms=5)
         assert records.expired(999) == ([], 1000)
         assert records.expired(1000) == ([first], 1005)
         assert records.expired(1010) == ([second, other], inf)
 
-    def test_batch_expires_behind_a_younger_batch_in_flight(self) -> None:
-        records = accumulator()
+    def test_batch_expires_behind_a_younger_batch_in_flight(self, records: RecordAccumulator) -> None:
         older, younger, waiting = put(records, now_ms=0), put(records, now_ms=300), put(records, now_ms=400)
         for _ in (older, younger):
             records.drain(cluster(1), [ONE], 10_000, 500)
@@ -144,15 +140,13 @@ class TestTime:
 
 
 class TestItsMemory:
-    def test_memory_is_returned_once(self) -> None:
-        records = accumulator()
+    def test_memory_is_returned_once(self, records: RecordAccumulator) -> None:
         batch = put(records)
         records.give_back(batch)
         records.give_back(batch)
         assert records.pool.available == 10_000
 
-    def test_abort_returns_memory_and_drops_records(self) -> None:
-        records = accumulator()
+    def test_abort_returns_memory_and_drops_records(self, records: RecordAccumulator) -> None:
         queued, drained = put(records), put(records, T1)
         records.drain(cluster(2, 1), [ONE], 1000, 0)
         records.abort(KafkaException("over"))
@@ -160,8 +154,7 @@ class TestItsMemory:
         assert (records.pool.available, records.incomplete) == (10_000, {})
 
 
-def test_retry_precedes_later_batches() -> None:
-    records = accumulator()
+def test_retry_precedes_later_batches(records: RecordAccumulator) -> None:
     first, second = put(records), put(records)
     assert records.drain(cluster(1), [ONE], 1000, 0)[1] == [first]
     records.reenqueue(first, 0)
@@ -169,8 +162,7 @@ def test_retry_precedes_later_batches() -> None:
     assert records.drain(cluster(1), [ONE], 1000, 500)[1] == [second]
 
 
-def test_new_batch_closes_the_previous_one() -> None:
-    records = accumulator()
+def test_new_batch_closes_the_previous_one(records: RecordAccumulator) -> None:
     first = put(records)
     put(records)
     assert not first.try_append(0, None, b"", (), Nobody())

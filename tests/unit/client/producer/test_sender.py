@@ -114,6 +114,11 @@ class Sending:
         return sorted(self.one.asked("Produce") + self.two.asked("Produce"), key=lambda request: request.at_ms)
 
 
+@pytest.fixture
+def sending() -> Sending:
+    return Sending()
+
+
 def answer(request: Asked, code: int = 0, **fields: object) -> ProduceResponse:
     """Return a response with the same error code for all partitions."""
     return ProduceResponse(
@@ -151,8 +156,7 @@ def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked],
     return handle
 
 
-def test_batches_go_to_their_leaders_and_complete_with_offsets() -> None:
-    sending = Sending()
+def test_batches_go_to_their_leaders_and_complete_with_offsets(sending: Sending) -> None:
     ends = sending.put(b"a", b"b") + sending.put(b"c", partition=1)
     sending.run(20)
     assert [len(broker.asked("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
@@ -178,8 +182,7 @@ def test_without_acks_a_batch_completes_when_written() -> None:
         pytest.param(None, REQUEST_MS + 1 + BACKOFF_MS, id="no answer in time"),
     ],
 )
-def test_retriable_failure_is_retried_after_a_backoff(first: Answer | int, again_ms: float) -> None:
-    sending = Sending()
+def test_retriable_failure_is_retried_after_a_backoff(sending: Sending, first: Answer | int, again_ms: float) -> None:
     sending.one.answers["Produce"] = first_then(first, sending.one)
     (end,) = sending.put(b"a")
     sending.run(REQUEST_MS + 500)
@@ -193,8 +196,7 @@ def test_retriable_failure_is_retried_after_a_backoff(first: Answer | int, again
     [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.NOT_ENOUGH_REPLICAS, False)],
     ids=["not the leader", "any other"],
 )
-def test_stale_leader_requests_a_metadata_update(first: int, asks_for_metadata: bool) -> None:
-    sending = Sending()
+def test_stale_leader_requests_a_metadata_update(sending: Sending, first: int, asks_for_metadata: bool) -> None:
     sending.one.answers["Produce"] = first_then(first, sending.one)
     sending.put(b"a")
     request = len(sending.one.asked("Metadata"))
@@ -202,8 +204,7 @@ def test_stale_leader_requests_a_metadata_update(first: int, asks_for_metadata: 
     assert (len(sending.one.asked("Metadata") + sending.two.asked("Metadata")) > request) is asks_for_metadata
 
 
-def test_new_leader_named_in_a_response_is_used_at_once() -> None:
-    sending = Sending()
+def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> None:
 
     def moved(request: Asked) -> Answer:
         response = answer(
@@ -220,8 +221,7 @@ def test_new_leader_named_in_a_response_is_used_at_once() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUIRED_ACKS])
-def test_fatal_error_fails_at_once(code: ErrorCode) -> None:
-    sending = Sending()
+def test_fatal_error_fails_at_once(sending: Sending, code: ErrorCode) -> None:
     sending.one.answers["Produce"] = lambda request: answer(request, code)
     (end,) = sending.put(b"a")
     sending.run(500)
@@ -230,8 +230,7 @@ def test_fatal_error_fails_at_once(code: ErrorCode) -> None:
     assert sending.records.pool.available == sending.records.pool.total
 
 
-def test_invalid_records_are_reported_individually() -> None:
-    sending = Sending()
+def test_invalid_records_are_reported_individually(sending: Sending) -> None:
     wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
     sending.one.answers["Produce"] = lambda request: answer(request, ErrorCode.INVALID_RECORD, record_errors=wrong)
     ends = sending.put(b"a", b"b", b"c")
@@ -329,8 +328,7 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
 
 
 class TestTime:
-    def test_queued_batch_expires(self) -> None:
-        sending = Sending()
+    def test_queued_batch_expires(self, sending: Sending) -> None:
         sending.one.refuses = sending.two.refuses = True
         sending.one.drop()
         sending.two.drop()
@@ -342,8 +340,7 @@ class TestTime:
         assert str(end.error).startswith("Expiring 1 record(s) for t-0: 10000 ms has passed since batch creation")
         assert end.at_ms == began_ms + DELIVERY_MS
 
-    def test_expiry_does_not_cancel_the_request(self) -> None:
-        sending = Sending()
+    def test_expiry_does_not_cancel_the_request(self, sending: Sending) -> None:
         sending.client.request_timeout_ms = 3 * DELIVERY_MS
         began_ms = sending.network.now_ms
         sending.one.answers["Produce"] = lambda _: None
@@ -352,9 +349,8 @@ class TestTime:
         assert end.at_ms == began_ms + DELIVERY_MS
         assert sending.client.in_flight(1) == 1
 
-    def test_retried_batch_expires_behind_a_younger_one(self) -> None:
+    def test_retried_batch_expires_behind_a_younger_one(self, sending: Sending) -> None:
         """The retried batch also follows the younger one in the list of requests in flight."""
-        sending = Sending()
         sending.one.answers["Produce"] = lambda _: None
         (older,) = sending.put(b"older")
         sending.run(1)
@@ -366,8 +362,7 @@ class TestTime:
         sending.run(6000)
         assert younger.done()
 
-    def test_next_deadline_includes_expiry(self) -> None:
-        sending = Sending()
+    def test_next_deadline_includes_expiry(self, sending: Sending) -> None:
         sending.put(b"so that there is a connection")
         sending.run(20)
         assert sending.sender.run_once(sending.network.clock.monotonic_ms()) == inf

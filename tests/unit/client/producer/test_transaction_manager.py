@@ -37,6 +37,11 @@ def with_id(epoch: int = 0) -> TransactionManager:
     return manager
 
 
+@pytest.fixture
+def manager() -> TransactionManager:
+    return with_id()
+
+
 def drained(manager: TransactionManager, *batches: ProducerBatch) -> None:
     for batch in batches:
         assert manager.may_drain(batch)
@@ -52,8 +57,7 @@ class TestTheId:
         assert due_ms < 0
         assert manager.request().transactional_id is None
 
-    def test_producer_id_is_requested_once(self) -> None:
-        manager = with_id()
+    def test_producer_id_is_requested_once(self, manager: TransactionManager) -> None:
         assert manager.next_request_ms() is None
         assert manager.may_drain(a_batch())
 
@@ -95,21 +99,18 @@ class TestTheId:
 
 
 class TestSequences:
-    def test_sequences_count_records_by_partition(self) -> None:
-        manager = with_id()
+    def test_sequences_count_records_by_partition(self, manager: TransactionManager) -> None:
         batches = [a_batch(3), a_batch(2), a_batch(5, T1)]
         drained(manager, *batches)
         assert [batch.state for batch in batches] == [(7, 0, 0, False), (7, 0, 3, False), (7, 0, 0, False)]
 
-    def test_retried_batch_keeps_its_sequence(self) -> None:
-        manager = with_id()
+    def test_retried_batch_keeps_its_sequence(self, manager: TransactionManager) -> None:
         batch = a_batch(3)
         drained(manager, batch, batch)
         assert batch.state == (7, 0, 0, False)
         assert manager.sequences.next_sequence(T0) == 3
 
-    def test_retry_waits_for_the_previous_batch(self) -> None:
-        manager = with_id()
+    def test_retry_waits_for_the_previous_batch(self, manager: TransactionManager) -> None:
         first, second = a_batch(), a_batch()
         drained(manager, first, second)
         assert not manager.may_drain(second)
@@ -122,16 +123,14 @@ def out_of_order(manager: TransactionManager, batch: ProducerBatch) -> bool:
 
 
 class TestAGap:
-    def test_out_of_order_error_behind_an_unresolved_batch_is_retried(self) -> None:
-        manager = with_id()
+    def test_out_of_order_error_behind_an_unresolved_batch_is_retried(self, manager: TransactionManager) -> None:
         first, second = a_batch(), a_batch()
         drained(manager, first, second)
         assert out_of_order(manager, second)
         manager.resolve_sequences()
         assert manager.producer == (7, 0)
 
-    def test_out_of_order_error_of_the_first_batch_bumps_the_epoch(self) -> None:
-        manager = with_id()
+    def test_out_of_order_error_of_the_first_batch_bumps_the_epoch(self, manager: TransactionManager) -> None:
         first, second, third, other = a_batch(3), a_batch(2), a_batch(4), a_batch(1, T1)
         drained(manager, first, second, third, other)
         manager.completed(first, 10)
@@ -146,8 +145,7 @@ class TestAGap:
         drained(manager, later)
         assert later.state == (7, 1, 0, False)
 
-    def test_out_of_order_error_for_former_sequences_of_a_renumbered_batch(self) -> None:
-        manager = with_id()
+    def test_out_of_order_error_for_former_sequences_of_a_renumbered_batch(self, manager: TransactionManager) -> None:
         first, second = a_batch(), a_batch()
         drained(manager, first, second)
         out_of_order(manager, first)
@@ -167,8 +165,7 @@ class TestAGap:
 
 
 class TestABatchThatFailed:
-    def test_rejected_batch_bumps_the_epoch(self) -> None:
-        manager = with_id()
+    def test_rejected_batch_bumps_the_epoch(self, manager: TransactionManager) -> None:
         batch = a_batch()
         drained(manager, batch)
         manager.failed(batch, ErrorCode.INVALID_RECORD, is_refused=True)
@@ -176,8 +173,7 @@ class TestABatchThatFailed:
         assert manager.producer == (7, 1)
         assert manager.sequences.next_sequence(T0) == 0
 
-    def test_possibly_written_batch_blocks_its_partition_until_resolved(self) -> None:
-        manager = with_id()
+    def test_possibly_written_batch_blocks_its_partition_until_resolved(self, manager: TransactionManager) -> None:
         first, second = a_batch(3), a_batch(2)
         drained(manager, first, second)
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
@@ -190,8 +186,7 @@ class TestABatchThatFailed:
         assert manager.may_drain(a_batch())
         assert manager.producer == (7, 0), "the second was accepted, so the first was written"
 
-    def test_unwritten_batch_is_detected_by_the_next(self) -> None:
-        manager = with_id()
+    def test_unwritten_batch_is_detected_by_the_next(self, manager: TransactionManager) -> None:
         first, second = a_batch(3), a_batch(2)
         drained(manager, first, second)
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
@@ -199,8 +194,7 @@ class TestABatchThatFailed:
         manager.resolve_sequences()
         assert second.state == (7, 1, 0, False)
 
-    def test_next_batch_keeps_its_sequence_while_an_attempt_may_arrive(self) -> None:
-        manager = with_id()
+    def test_next_batch_keeps_its_sequence_while_an_attempt_may_arrive(self, manager: TransactionManager) -> None:
         first, second, third = a_batch(3), a_batch(2), a_batch(1)
         drained(manager, first, second, third)
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
@@ -213,8 +207,7 @@ class TestABatchThatFailed:
         manager.resolve_sequences()
         assert third.state == (7, 1, 0, False), "no attempt of this batch can arrive any more"
 
-    def test_last_unresolved_batch_bumps_the_epoch(self) -> None:
-        manager = with_id()
+    def test_last_unresolved_batch_bumps_the_epoch(self, manager: TransactionManager) -> None:
         batch = a_batch()
         drained(manager, batch)
         manager.failed(batch, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
@@ -222,15 +215,13 @@ class TestABatchThatFailed:
         assert manager.producer == (7, 1)
         drained(manager, a_batch())
 
-    def test_authorization_error_is_fatal(self) -> None:
-        manager = with_id()
+    def test_authorization_error_is_fatal(self, manager: TransactionManager) -> None:
         batch = a_batch()
         drained(manager, batch)
         manager.failed(batch, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, is_refused=True)
         assert manager.fatal_error is not None
 
-    def test_late_response_of_a_former_epoch_is_ignored(self) -> None:
-        manager = with_id()
+    def test_late_response_of_a_former_epoch_is_ignored(self, manager: TransactionManager) -> None:
         late = a_batch(5)
         drained(manager, late)
         manager.failed(late, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
@@ -265,8 +256,7 @@ def test_forgotten_producer_id_restarts_its_sequences(
     ("code", "expected"),
     [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.INVALID_RECORD, False)],
 )
-def test_other_errors_are_returned_unchanged(code: ErrorCode, expected: bool) -> None:
-    manager = with_id()
+def test_other_errors_are_returned_unchanged(manager: TransactionManager, code: ErrorCode, expected: bool) -> None:
     batch = a_batch()
     drained(manager, batch)
     assert manager.can_retry(batch, code, -1) == expected

@@ -20,12 +20,12 @@ def spans(events: list[HostEvent], limits: Limits = LIMITS) -> list[list[HostEve
     return [span for span in [*found, kept.end()] if span]
 
 
-def shop() -> HostJournal:
+@pytest.fixture
+def journal() -> HostJournal:
     return HostJournal("10.0.0.1", "shop", 1)
 
 
-def test_successful_requests_start_no_span_and_are_not_kept() -> None:
-    journal = shop()
+def test_successful_requests_start_no_span_and_are_not_kept(journal: HostJournal) -> None:
     connection = journal.opened(0)
     for number in range(1000):
         journal.request(connection, 10 + number, "Produce", sequence=number)
@@ -37,8 +37,7 @@ def test_successful_requests_start_no_span_and_are_not_kept() -> None:
     assert kept == Host()
 
 
-def test_a_span_has_the_failures_the_first_successes_and_the_open_connections() -> None:
-    journal = shop()
+def test_a_span_has_the_failures_the_first_successes_and_the_open_connections(journal: HostJournal) -> None:
     connection = journal.opened(0)
     journal.request(connection, 1, "ApiVersions")
     for number in range(50):
@@ -55,16 +54,14 @@ def test_a_span_has_the_failures_the_first_successes_and_the_open_connections() 
 @pytest.mark.parametrize(
     ("second_ms", "count"), [(10_900, 1), (11_100, 2)], ids=["within the quiet time", "after the quiet time"]
 )
-def test_a_span_ends_after_a_time_without_failures(second_ms: float, count: int) -> None:
-    journal = shop()
+def test_a_span_ends_after_a_time_without_failures(journal: HostJournal, second_ms: float, count: int) -> None:
     connection = journal.opened(0)
     journal.request(connection, 1000, "Metadata", errors=(5,))
     journal.request(connection, second_ms, "Metadata", errors=(5,))
     assert len(spans(events_of(journal))) == count
 
 
-def test_a_span_has_a_longest_duration() -> None:
-    journal = shop()
+def test_a_span_has_a_longest_duration(journal: HostJournal) -> None:
     connection = journal.opened(0)
     for second in range(250):
         journal.request(connection, 1000.0 * second, "Metadata", errors=(5,))
@@ -72,8 +69,7 @@ def test_a_span_has_a_longest_duration() -> None:
     assert failures == [101, 101, 48], "each failure is in one span"
 
 
-def test_a_span_ends_without_further_events() -> None:
-    journal = shop()
+def test_a_span_ends_without_further_events(journal: HostJournal) -> None:
     connection = journal.opened(0)
     journal.request(connection, 1000, "Metadata", errors=(5,))
     kept = Host()
@@ -86,8 +82,7 @@ def test_a_span_ends_without_further_events() -> None:
     assert kept.span == []
 
 
-def test_a_connection_that_the_client_closes_is_no_failure() -> None:
-    journal = shop()
+def test_a_connection_that_the_client_closes_is_no_failure(journal: HostJournal) -> None:
     first, second = journal.opened(0), journal.opened(1)
     journal.closed(first, 10, by_client=True)
     journal.closed(second, 20)

@@ -8,20 +8,23 @@ from sluice.journal_events import TopicPartition
 from tests.support.audit_events import Journal
 
 
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()
+
+
 @pytest.mark.parametrize(
     "api",
     ["Heartbeat", "ConsumerGroupHeartbeat", "Fetch", "FindCoordinator", "Metadata"],
     ids=["heartbeats", "heartbeats of KIP-848", "long polls", "periodic lookups", "metadata by a minimum age"],
 )
-def test_repeated_success_is_no_retry(api: str) -> None:
-    journal = Journal()
+def test_repeated_success_is_no_retry(journal: Journal, api: str) -> None:
     for at_ms in range(0, 3000, 300):
         journal.request(api, at_ms, at_ms + 200, version=0, group_id="g")
     assert call_sequences(journal.events) == []
 
 
-def test_retries_follow_a_failure_until_a_success() -> None:
-    journal = Journal()
+def test_retries_follow_a_failure_until_a_success(journal: Journal) -> None:
     for at_ms, errors in ((0, [15]), (100, [15]), (300, []), (900, []), (1500, [15]), (1600, [])):
         journal.request("FindCoordinator", at_ms, at_ms + 1, errors=errors, group_id="g")
     found = call_sequences(journal.events)
@@ -30,8 +33,7 @@ def test_retries_follow_a_failure_until_a_success() -> None:
     assert [sequence.attempts[-1].outcome for sequence in found] == [Outcome.SUCCEEDED] * 2
 
 
-def test_groups_and_topics_have_separate_calls() -> None:
-    journal = Journal()
+def test_groups_and_topics_have_separate_calls(journal: Journal) -> None:
     for number, name in enumerate(("a", "b")):
         topic = TopicPartition(topic=name, partition=-1)
         journal.request("Metadata", number, number + 0.5, partitions=[topic], errors=[3])
@@ -45,8 +47,7 @@ def test_groups_and_topics_have_separate_calls() -> None:
     ]
 
 
-def test_lost_connection_is_a_failure() -> None:
-    journal = Journal()
+def test_lost_connection_is_a_failure(journal: Journal) -> None:
     journal.request("Metadata", 0, ended_ms=5)
     journal.request("Metadata", 105, 106, connection=2)
     (sequence,) = call_sequences(journal.events)
@@ -57,8 +58,7 @@ def test_lost_connection_is_a_failure() -> None:
     assert sequence.gaps_ms() == [100]
 
 
-def test_join_call_is_join_group_and_the_following_sync_group() -> None:
-    journal = Journal()
+def test_join_call_is_join_group_and_the_following_sync_group(journal: Journal) -> None:
     for api, at_ms, errors in (
         ("JoinGroup", 0, [14]),
         ("JoinGroup", 100, []),
@@ -73,8 +73,7 @@ def test_join_call_is_join_group_and_the_following_sync_group() -> None:
     assert [attempt.outcome for attempt in sequence.attempts] == [Outcome.ERROR, Outcome.ERROR, Outcome.SUCCEEDED]
 
 
-def test_sync_group_alone_is_retried_separately() -> None:
-    journal = Journal()
+def test_sync_group_alone_is_retried_separately(journal: Journal) -> None:
     journal.request("JoinGroup", 0, 1, group_id="g")
     journal.request("SyncGroup", 2, 3, errors=[14], group_id="g")
     journal.request("SyncGroup", 103, 104, group_id="g")
@@ -82,8 +81,7 @@ def test_sync_group_alone_is_retried_separately() -> None:
     assert sequence.gaps_ms() == [100]
 
 
-def test_classic_groups_are_described_by_the_second_api() -> None:
-    journal = Journal()
+def test_classic_groups_are_described_by_the_second_api(journal: Journal) -> None:
     journal.request("ConsumerGroupDescribe", 0, 1, group_id="g", errors=[69])
     journal.request("DescribeGroups", 101, 102, group_id="g", errors=[14])
     journal.request("DescribeGroups", 302, 303, group_id="g")
@@ -91,8 +89,7 @@ def test_classic_groups_are_described_by_the_second_api() -> None:
     assert (sequence.kind, sequence.gaps_ms()) == (Kind.ADMIN, [100, 200])
 
 
-def test_describing_by_the_second_api_at_once_is_one_attempt() -> None:
-    journal = Journal()
+def test_describing_by_the_second_api_at_once_is_one_attempt(journal: Journal) -> None:
     for at_ms, errors in ((0, [14]), (100, [])):
         journal.request("ConsumerGroupDescribe", at_ms, at_ms + 1, group_id="g", errors=[69])
         journal.request("DescribeGroups", at_ms + 2, at_ms + 3, group_id="g", errors=errors)

@@ -9,6 +9,11 @@ from sluice.journal_events import AnyEvent, ClientEvent
 from tests.support.audit_events import Journal, closed_connections
 
 
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()
+
+
 def gaps(sequences: list[AttemptSequence]) -> list[list[float]]:
     return [[round(gap, 3) for gap in sequence.gaps_ms()] for sequence in sequences]
 
@@ -28,34 +33,29 @@ class TestPaths:
         (sequence,) = connect_sequences(closed_connections([50]).events)
         assert (sequence.path, outcomes(sequence)) == (CLOSED, [Outcome.DISCONNECTED] * 2)
 
-    def test_accepted_and_silent_until_the_client_gave_up(self) -> None:
-        journal = Journal()
+    def test_accepted_and_silent_until_the_client_gave_up(self, journal: Journal) -> None:
         journal.connection(0, 2000, by_client=True)
         (sequence,) = connect_sequences(journal.events)
         assert (sequence.path, outcomes(sequence)) == (SILENT, [Outcome.ABANDONED])
 
-    def test_dropped_after_api_versions_was_answered(self) -> None:
-        journal = Journal()
+    def test_dropped_after_api_versions_was_answered(self, journal: Journal) -> None:
         journal.connection(0, 3, answers=True)
         (sequence,) = connect_sequences(journal.events)
         assert (sequence.path, outcomes(sequence)) == (AFTER_VERSIONS, [Outcome.SUCCEEDED])
 
-    def test_lost_after_success(self) -> None:
-        journal = Journal()
+    def test_lost_after_success(self, journal: Journal) -> None:
         number = journal.connection(0, 100, answers=True)
         journal.request("Metadata", 10, 11, connection=number)
         (sequence,) = connect_sequences(journal.events)
         assert sequence.path == LOST
 
-    def test_error_response_to_api_versions_is_no_success(self) -> None:
-        journal = Journal()
+    def test_error_response_to_api_versions_is_no_success(self, journal: Journal) -> None:
         number = journal.connection(0, 3)
         journal.request("ApiVersions", 1, 2, connection=number, errors=[35])
         (sequence,) = connect_sequences(journal.events)
         assert outcomes(sequence) == [Outcome.ERROR]
 
-    def test_unfinished_connection_is_open(self) -> None:
-        journal = Journal()
+    def test_unfinished_connection_is_open(self, journal: Journal) -> None:
         journal.connection(0)
         (sequence,) = connect_sequences(journal.events)
         assert outcomes(sequence) == [Outcome.UNANSWERED]
@@ -65,8 +65,7 @@ class TestPaths:
 class TestTheKeyOfAReconnect:
     """Client instance, broker and role: each has a separate backoff."""
 
-    def test_brokers_have_separate_sequences(self) -> None:
-        journal = Journal()
+    def test_brokers_have_separate_sequences(self, journal: Journal) -> None:
         for broker, times in ((1, (0, 51, 152)), (2, (10, 71))):
             for at_ms in times:
                 journal.connection(at_ms, at_ms + 1, broker=broker)
@@ -77,8 +76,7 @@ class TestTheKeyOfAReconnect:
         renumbered = [*one.events, *(_later_number(event) for event in other.events)]
         assert gaps(connect_sequences(sorted(renumbered, key=lambda event: event.at_ns))) == [[50, 100], [60, 110]]
 
-    def test_simultaneous_roles_are_distinguished(self) -> None:
-        journal = Journal()
+    def test_simultaneous_roles_are_distinguished(self, journal: Journal) -> None:
         journal.connection(0, answers=True)
         broker = journal.connection(5, 100, answers=True)
         journal.batch(20, 21, connection=broker)
@@ -88,8 +86,7 @@ class TestTheKeyOfAReconnect:
         assert [bootstrap.key, of_broker.key] == ["app to broker 1 as bootstrap", "app to broker 1 as broker"]
         assert gaps([bootstrap, of_broker]) == [[], [50]]
 
-    def test_coordinator_and_broker_connections_are_distinguished_by_their_apis(self) -> None:
-        journal = Journal()
+    def test_coordinator_and_broker_connections_are_distinguished_by_their_apis(self, journal: Journal) -> None:
         coordinator, broker = journal.connection(0, 100, answers=True), journal.connection(1, 100, answers=True)
         journal.request("Heartbeat", 10, 11, connection=coordinator, group_id="g")
         journal.request("Fetch", 10, 11, connection=broker)
@@ -99,8 +96,7 @@ class TestTheKeyOfAReconnect:
         assert gaps(found) == [[], [50]]
         assert found[1].key == "app to broker 1 as broker"
 
-    def test_simultaneously_failing_sequences_are_distinguished_by_due_times(self) -> None:
-        journal = Journal()
+    def test_simultaneously_failing_sequences_are_distinguished_by_due_times(self, journal: Journal) -> None:
         for at_ms in (0.0, 45.0, 136.0, 338.0):
             journal.connection(at_ms, at_ms + 1)
         for at_ms in (0.5, 1001.5, 2002.5):
@@ -116,8 +112,7 @@ class TestTheKeyOfAReconnect:
         events = sorted([*old.events, *new.events], key=lambda event: event.at_ns)
         assert gaps(connect_sequences(events)) == [[50], []]
 
-    def test_otherwise_close_ports_distinguish_instances(self) -> None:
-        journal = Journal()
+    def test_otherwise_close_ports_distinguish_instances(self, journal: Journal) -> None:
         for at_ms, port in ((0, 40000), (0.5, 50000), (51, 50001), (51.2, 40001)):
             journal.connection(at_ms, at_ms + 1, port=port)
         by_port = [[one.port for one in row.connections] for row in group_connections(connections(journal.events))]
@@ -131,15 +126,13 @@ def _later_number(event: AnyEvent) -> AnyEvent:
 
 
 class TestWhatIsNoRetry:
-    def test_connection_closed_by_the_client_starts_a_new_sequence(self) -> None:
-        journal = Journal()
+    def test_connection_closed_by_the_client_starts_a_new_sequence(self, journal: Journal) -> None:
         journal.connection(0, 100, answers=True, by_client=True)
         journal.connection(5000, answers=True)
         assert gaps(connect_sequences(journal.events)) == [[], []]
 
-    def test_success_separates_sequences_of_failures(self) -> None:
+    def test_success_separates_sequences_of_failures(self, journal: Journal) -> None:
         """Fact 7: clients differ in the reset point; the gap after a success is judged separately."""
-        journal = Journal()
         journal.connection(0, 1)
         journal.connection(51, 60, answers=True)
         journal.connection(112, 113)
@@ -160,8 +153,7 @@ def test_simultaneous_connection_attempts_are_counted(times: list[tuple[float, f
     assert most_half_open(connections(journal.events)) == most
 
 
-def test_answered_connection_is_established() -> None:
-    journal = Journal()
+def test_answered_connection_is_established(journal: Journal) -> None:
     journal.connection(0, 100, answers=True)
     journal.connection(50, 100, answers=True)
     assert most_half_open(connections(journal.events)) == 1

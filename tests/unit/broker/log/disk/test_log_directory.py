@@ -14,6 +14,11 @@ from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import CONFIG, NOW_MS, TOPIC_ID, Disk, append, batch, batches_in
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path)
+
+
 def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cluster_id: bool = False) -> LogDirectory:
     owner = Owner(cluster_id, node_id, adopts_cluster_id)
     return LogDirectory(str(path), owner, lambda: NOW_MS, Random(1).randbytes)
@@ -55,8 +60,7 @@ def test_directory_of_another_broker_is_rejected_with_a_one_line_error(tmp_path:
     assert "\n" not in str(raised.value)
 
 
-def test_unreadable_topic_id_is_written_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    disk = Disk(tmp_path)
+def test_unreadable_topic_id_is_written_again(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
     append(disk.log(), batch())
     path = disk.file("partition.metadata")
     before = path.read_bytes()
@@ -79,8 +83,7 @@ def test_directory_that_cannot_be_created_is_rejected() -> None:
         open_as(Path("/proc/data"))
 
 
-def test_deleted_partition_is_removed_after_the_delete_delay(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_deleted_partition_is_removed_after_the_delete_delay(disk: Disk, tmp_path: Path) -> None:
     log = disk.log(config=LogConfig(AppendConfig(), file_delete_delay_ms=500))
     append(log, batch())
     log.close()
@@ -95,8 +98,7 @@ def test_deleted_partition_is_removed_after_the_delete_delay(tmp_path: Path) -> 
     assert disk.log().log_end_offset == 0, "a new topic of the same name starts empty"
 
 
-def test_remaining_deleted_partitions_are_removed_at_start(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_remaining_deleted_partitions_are_removed_at_start(disk: Disk, tmp_path: Path) -> None:
     log = disk.log()
     append(log, batch())
     log.close()
@@ -104,8 +106,7 @@ def test_remaining_deleted_partitions_are_removed_at_start(tmp_path: Path) -> No
     assert list(tmp_path.glob("*-delete")) == []
 
 
-def test_retention_deletes_files(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_retention_deletes_files(disk: Disk) -> None:
     log = disk.log(config=LogConfig(AppendConfig(), segment_bytes=1000, retention_ms=1000, file_delete_delay_ms=10))
     for _ in range(20):
         append(log, batch([bytes(100)]))
@@ -121,8 +122,7 @@ def test_retention_deletes_files(tmp_path: Path) -> None:
     assert append(reopened, batch()) == 20
 
 
-def test_directory_with_another_topic_id_is_renamed_as_stray(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_directory_with_another_topic_id_is_renamed_as_stray(disk: Disk, tmp_path: Path) -> None:
     append(disk.log(), batch())
     disk.stop()
     other = disk.directory.open_log("t-0", CONFIG, bytes(15) + b"\7")
@@ -130,8 +130,7 @@ def test_directory_with_another_topic_id_is_renamed_as_stray(tmp_path: Path) -> 
     assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
 
 
-def test_partitions_are_listed_with_their_topic_ids(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_partitions_are_listed_with_their_topic_ids(disk: Disk, tmp_path: Path) -> None:
     for name in ("b-1", "a.b-0", "b-0"):
         disk.log(name)
     (tmp_path / "c").mkdir()
@@ -151,8 +150,7 @@ def test_unreadable_checkpoint_is_logged_and_ignored(tmp_path: Path, caplog: pyt
     assert "recovery-point-offset-checkpoint: wrong number of entries; expected 5, got 0" in line.reason  # type: ignore[attr-defined]
 
 
-def test_topic_with_the_name_of_a_deleted_one_starts_at_0_even_after_a_crash(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_topic_with_the_name_of_a_deleted_one_starts_at_0_even_after_a_crash(disk: Disk) -> None:
     log = disk.log()
     append(log, batch(5))
     append(log, batch(5))

@@ -16,14 +16,18 @@ BATCHES = [(0, 2), (3, 4), (5, 8), (9, 9), (10, 14)]
 LAST_SEGMENT = file_name(0, ".log")
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path)
+
+
 def write_batches(log: PartitionLog) -> None:
     for first, last in BATCHES:
         assert append(log, batch(last - first + 1, producer_id=7, sequence=first)) == first
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_log_is_restored_after_a_restart(tmp_path: Path, crashes: bool) -> None:
-    disk = Disk(tmp_path)
+def test_log_is_restored_after_a_restart(disk: Disk, crashes: bool) -> None:
     log = disk.log()
     for number in range(40):
         append(log, batch([bytes(100)] * 2, timestamp=NOW_MS + number), leader_epoch=number // 20)
@@ -78,9 +82,8 @@ def test_tail_torn_at_any_byte_is_truncated_at_the_start_of_its_batch(tmp_path: 
 
 @pytest.mark.parametrize("position", [0, 8, 16, 17, 23, 60, 61, 70])
 def test_modified_byte_after_the_recovery_point_truncates_the_log_at_its_batch(
-    tmp_path: Path, position: int, caplog: pytest.LogCaptureFixture
+    disk: Disk, position: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk = Disk(tmp_path)
     log = disk.log()
     write_batches(log)
     start = log.segments[-1].span(5, 0, 15, False)[0]
@@ -112,8 +115,7 @@ def flip_base_offset(disk: Disk, log: PartitionLog, number: int, flipped: int) -
 
 
 @pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
-def test_read_ends_before_a_batch_with_a_wrong_base_offset(tmp_path: Path, number: int, flipped: int) -> None:
-    disk = Disk(tmp_path)
+def test_read_ends_before_a_batch_with_a_wrong_base_offset(disk: Disk, number: int, flipped: int) -> None:
     log = disk.log()
     write_batches(log)
     disk.stop()
@@ -127,9 +129,8 @@ def test_read_ends_before_a_batch_with_a_wrong_base_offset(tmp_path: Path, numbe
 
 @pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
 def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
-    tmp_path: Path, number: int, flipped: int
+    disk: Disk, number: int, flipped: int
 ) -> None:
-    disk = Disk(tmp_path)
     log = disk.log()
     write_batches(log)
     flip_base_offset(disk, log, number, flipped)
@@ -137,8 +138,7 @@ def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
     assert batches_in(disk.log()) == BATCHES[:number]
 
 
-def test_segments_after_a_truncation_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    disk = Disk(tmp_path)
+def test_segments_after_a_truncation_are_removed(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
     log = disk.log()
     for _ in range(30):
         append(log, batch([bytes(100)] * 2))
@@ -156,8 +156,7 @@ def test_segments_after_a_truncation_are_removed(tmp_path: Path, caplog: pytest.
     )
 
 
-def test_batches_before_the_recovery_point_are_not_validated(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_batches_before_the_recovery_point_are_not_validated(disk: Disk, tmp_path: Path) -> None:
     log = disk.log()
     write_batches(log)
     disk.directory.checkpoint()
@@ -178,8 +177,7 @@ def test_batches_before_the_recovery_point_are_not_validated(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("crashes", [False, True])
 @pytest.mark.parametrize("keeps_snapshots", [False, True])
-def test_producer_state_is_restored(tmp_path: Path, crashes: bool, keeps_snapshots: bool) -> None:
-    disk = Disk(tmp_path)
+def test_producer_state_is_restored(disk: Disk, crashes: bool, keeps_snapshots: bool) -> None:
     log = disk.log()
     for number in range(20):
         append(log, batch([bytes(100)] * 2, producer_id=7, sequence=2 * number))
@@ -201,8 +199,7 @@ def test_producer_state_is_restored(tmp_path: Path, crashes: bool, keeps_snapsho
 
 
 @pytest.mark.parametrize("crashes", [False, True])
-def test_aborted_transactions_are_restored(tmp_path: Path, crashes: bool) -> None:
-    disk = Disk(tmp_path)
+def test_aborted_transactions_are_restored(disk: Disk, crashes: bool) -> None:
     log = disk.log()
     for number in range(8):
         append(log, batch([bytes(100)] * 2, producer_id=7 + number, sequence=0, transactional=True))
@@ -238,9 +235,8 @@ def test_aborted_transactions_are_restored(tmp_path: Path, crashes: bool) -> Non
     ],
 )
 def test_invalid_index_is_rebuilt(
-    tmp_path: Path, name: str, content: bytes | None, message: str, caplog: pytest.LogCaptureFixture
+    disk: Disk, name: str, content: bytes | None, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk = Disk(tmp_path)
     log = disk.log()
     for _ in range(30):
         append(log, batch([bytes(100)]))
@@ -262,8 +258,7 @@ def test_invalid_index_is_rebuilt(
     assert {kind: disk.file(file_name(0, kind)).read_bytes() for kind in before} == before
 
 
-def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_deleted_records_stay_deleted_after_a_restart(disk: Disk) -> None:
     log = disk.log()
     write_batches(log)
     log.delete_records_before(4)
@@ -273,8 +268,7 @@ def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
     assert batches_in(reopened)[0] == (3, 4)
 
 
-def test_truncation_is_durable(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_truncation_is_durable(disk: Disk) -> None:
     log = disk.log()
     write_batches(log)
     disk.directory.checkpoint()
@@ -286,8 +280,7 @@ def test_truncation_is_durable(tmp_path: Path) -> None:
     assert append(reopened, batch(2, producer_id=7, sequence=5)) == 9, "the producer state forgets truncated batches"
 
 
-def test_interrupted_segment_replacement_is_finished(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_interrupted_segment_replacement_is_finished(disk: Disk) -> None:
     log = disk.log()
     for _ in range(30):
         append(log, batch([bytes(100)]))

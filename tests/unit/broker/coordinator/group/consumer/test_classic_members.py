@@ -42,11 +42,15 @@ class Mixed:
         return self.old.member_id in self.broker.broker.groups.groups["group"].members
 
 
+@pytest.fixture
+def mixed() -> Mixed:
+    return Mixed()
+
+
 # -- JoinGroup ---------------------------------------------------------------------------------------------------------
 
 
-def test_classic_member_joins_immediately_without_becoming_leader() -> None:
-    mixed = Mixed()
+def test_classic_member_joins_immediately_without_becoming_leader(mixed: Mixed) -> None:
     another = Member(mixed.broker)
     another.send_join()
     response = another.joined()
@@ -55,8 +59,7 @@ def test_classic_member_joins_immediately_without_becoming_leader() -> None:
     assert response.generation_id == consumer_group(mixed.broker).assignment_epoch
 
 
-def test_first_join_without_member_id_returns_member_id_required() -> None:
-    mixed = Mixed()
+def test_first_join_without_member_id_returns_member_id_required(mixed: Mixed) -> None:
     client = mixed.broker.client()
     response = client.ask(Member(mixed.broker).join_request(), 4)
     assert (response.error_code, len(response.member_id)) == (ErrorCode.MEMBER_ID_REQUIRED, 22)
@@ -80,8 +83,7 @@ def test_first_join_without_member_id_returns_member_id_required() -> None:
         pytest.param({"group_instance_id": "unknown"}, UNKNOWN, id="unknown instance id"),
     ],
 )
-def test_join_with_invalid_fields_is_rejected(fields: dict[str, Any], code: int) -> None:
-    mixed = Mixed()
+def test_join_with_invalid_fields_is_rejected(mixed: Mixed, fields: dict[str, Any], code: int) -> None:
     request = Member(mixed.broker).join_request(**({"member_id": "another"} | fields))
     assert mixed.broker.client().ask(request, 9).error_code == code
     assert set(consumer_group(mixed.broker).members) == {"new", mixed.old.member_id}
@@ -129,14 +131,12 @@ def test_sync_group_validates_its_fields(fields: dict[str, Any], code: int) -> N
     assert Mixed().synced(**fields).error_code == code
 
 
-def test_sync_group_version_4_needs_no_protocol_name() -> None:
-    mixed = Mixed()
+def test_sync_group_version_4_needs_no_protocol_name(mixed: Mixed) -> None:
     request = mixed.old.sync_request(protocol_type=None, protocol_name=None)
     assert mixed.old.client.ask(request, 4).error_code == 0
 
 
-def test_sync_group_with_an_outdated_assignment_returns_rebalance_in_progress() -> None:
-    mixed = Mixed()
+def test_sync_group_with_an_outdated_assignment_returns_rebalance_in_progress(mixed: Mixed) -> None:
     mixed.new.heartbeat(subscribed_topic_names=[])
     assert mixed.synced().error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
@@ -155,8 +155,7 @@ def test_heartbeat_validates_its_fields(fields: dict[str, Any], code: int) -> No
     assert Mixed().old.heartbeat(**fields) == code
 
 
-def test_heartbeat_requests_a_rejoin_when_an_awaited_partition_becomes_free() -> None:
-    mixed = Mixed()
+def test_heartbeat_requests_a_rejoin_when_an_awaited_partition_becomes_free(mixed: Mixed) -> None:
     assert mixed.old.heartbeat() == 0, "the other member has not revoked a partition yet"
     mixed.new.heartbeat()
     mixed.new.heartbeat()
@@ -166,8 +165,7 @@ def test_heartbeat_requests_a_rejoin_when_an_awaited_partition_becomes_free() ->
 # -- timeouts ----------------------------------------------------------------------------------------------------------
 
 
-def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
-    mixed = Mixed()
+def test_member_without_heartbeats_is_removed_when_its_session_ends(mixed: Mixed) -> None:
     mixed.synced()
     mixed.pass_time(SESSION_MS - 5_000)
     assert mixed.has_old
@@ -176,8 +174,7 @@ def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
 
 
 @pytest.mark.parametrize("syncs", [pytest.param(True, id="syncs"), pytest.param(False, id="does not sync")])
-def test_member_that_does_not_sync_within_the_rebalance_timeout_is_removed(syncs: bool) -> None:
-    mixed = Mixed()
+def test_member_that_does_not_sync_within_the_rebalance_timeout_is_removed(mixed: Mixed, syncs: bool) -> None:
     if syncs:
         mixed.synced()
     mixed.new.clings = True  # so that no heartbeat requests a rejoin
@@ -190,8 +187,7 @@ def test_member_that_does_not_sync_within_the_rebalance_timeout_is_removed(syncs
 
 
 @pytest.mark.parametrize("rejoins", [pytest.param(True, id="rejoins"), pytest.param(False, id="does not rejoin")])
-def test_member_that_does_not_rejoin_within_the_rebalance_timeout_is_removed(rejoins: bool) -> None:
-    mixed = Mixed()
+def test_member_that_does_not_rejoin_within_the_rebalance_timeout_is_removed(mixed: Mixed, rejoins: bool) -> None:
     mixed.synced()
     mixed.new.heartbeat()
     mixed.new.heartbeat()
@@ -225,8 +221,7 @@ def test_leave_group_removes_members_of_both_protocols() -> None:
     assert consumer_group(mixed.broker).is_empty
 
 
-def test_leave_group_of_an_unknown_member_keeps_the_group_epoch() -> None:
-    mixed = Mixed()
+def test_leave_group_of_an_unknown_member_keeps_the_group_epoch(mixed: Mixed) -> None:
     epoch = consumer_group(mixed.broker).group_epoch
     leaving = [MemberIdentity(member_id="x")]
     mixed.broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)

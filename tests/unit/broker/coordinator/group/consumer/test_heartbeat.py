@@ -26,6 +26,11 @@ def make_broker(*overrides: str, partitions: int = 4) -> VirtualBroker:
     return broker
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return make_broker()
+
+
 # -- invalid requests --------------------------------------------------------------------------------------------------
 
 JOINS: dict[str, Any] = {
@@ -90,8 +95,7 @@ def test_assignor_that_is_not_configured_is_rejected() -> None:
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
-def test_invalid_regular_expression_is_rejected_without_creating_the_group() -> None:
-    broker = make_broker()
+def test_invalid_regular_expression_is_rejected_without_creating_the_group(broker: VirtualBroker) -> None:
     response = ConsumerMember(broker, regex="(").join()
     assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert response.error_message.startswith("SubscribedTopicRegex `(` is not a valid regular expression: ")
@@ -108,8 +112,7 @@ def test_unknown_group_id_is_rejected(epoch: int) -> None:
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_heartbeat_to_a_classic_group_is_rejected(epoch: int) -> None:
-    broker = make_broker()
+def test_heartbeat_to_a_classic_group_is_rejected(broker: VirtualBroker, epoch: int) -> None:
     stable_group(broker)
     response = ConsumerMember(broker).send(member_epoch=epoch)
     assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -134,8 +137,7 @@ def test_full_group_accepts_a_returning_static_member() -> None:
     assert ConsumerMember(broker, "two", instance_id="i").join().error_code == 0
 
 
-def test_broker_generates_the_member_id_in_version_0() -> None:
-    broker = make_broker()
+def test_broker_generates_the_member_id_in_version_0(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, ""), ConsumerMember(broker, "")
     for member in (one, two):
         response = member.join(0)
@@ -144,8 +146,7 @@ def test_broker_generates_the_member_id_in_version_0() -> None:
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_unknown_member_id_is_rejected(epoch: int) -> None:
-    broker = make_broker()
+def test_unknown_member_id_is_rejected(broker: VirtualBroker, epoch: int) -> None:
     ConsumerMember(broker, "one").join()
     response = ConsumerMember(broker, "two").send(member_epoch=epoch)
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
@@ -216,8 +217,7 @@ def test_rejoining_member_keeps_its_assignment() -> None:
 # -- static members ----------------------------------------------------------------------------------------------------
 
 
-def test_join_with_an_instance_id_in_use_is_rejected() -> None:
-    broker = make_broker()
+def test_join_with_an_instance_id_in_use_is_rejected(broker: VirtualBroker) -> None:
     ConsumerMember(broker, "one", instance_id="i").join()
     response = ConsumerMember(broker, "two", instance_id="i").join()
     assert response.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
@@ -227,8 +227,7 @@ def test_join_with_an_instance_id_in_use_is_rejected() -> None:
 @pytest.mark.parametrize(
     "epoch", [pytest.param(2, id="stays"), pytest.param(-1, id="leaves"), pytest.param(-2, id="leaves temporarily")]
 )
-def test_replaced_static_member_is_fenced(epoch: int) -> None:
-    broker = make_broker()
+def test_replaced_static_member_is_fenced(broker: VirtualBroker, epoch: int) -> None:
     one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two", instance_id="i")
     one.join()
     one.leave(-2)
@@ -239,16 +238,14 @@ def test_replaced_static_member_is_fenced(epoch: int) -> None:
 
 
 @pytest.mark.parametrize("epoch", [pytest.param(2, id="stays"), pytest.param(-2, id="leaves temporarily")])
-def test_unknown_instance_id_is_rejected(epoch: int) -> None:
-    broker = make_broker()
+def test_unknown_instance_id_is_rejected(broker: VirtualBroker, epoch: int) -> None:
     ConsumerMember(broker, "one").join()
     response = ConsumerMember(broker, "one", instance_id="i").send(member_epoch=epoch)
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert response.error_message == "Instance id i is unknown."
 
 
-def test_returning_static_member_keeps_its_assignment_without_a_rebalance() -> None:
-    broker = make_broker()
+def test_returning_static_member_keeps_its_assignment_without_a_rebalance(broker: VirtualBroker) -> None:
     one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
     one.join()
     other.join()
@@ -262,8 +259,7 @@ def test_returning_static_member_keeps_its_assignment_without_a_rebalance() -> N
     assert set(consumer_group(broker).members) == {"other", "again"}
 
 
-def test_static_member_that_does_not_return_before_its_session_ends_is_removed() -> None:
-    broker = make_broker()
+def test_static_member_that_does_not_return_before_its_session_ends_is_removed(broker: VirtualBroker) -> None:
     one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
     one.join()
     other.join()
@@ -277,8 +273,7 @@ def test_static_member_that_does_not_return_before_its_session_ends_is_removed()
     assert other.partitions == {"t": {0, 1, 2, 3}}
 
 
-def test_static_member_that_leaves_temporarily_confirms_its_revocations() -> None:
-    broker = make_broker()
+def test_static_member_that_leaves_temporarily_confirms_its_revocations(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -288,8 +283,7 @@ def test_static_member_that_leaves_temporarily_confirms_its_revocations() -> Non
     assert two.partitions == {"t": {2, 3}}
 
 
-def test_static_member_that_leaves_permanently_is_removed_immediately() -> None:
-    broker = make_broker()
+def test_static_member_that_leaves_permanently_is_removed_immediately(broker: VirtualBroker) -> None:
     one = ConsumerMember(broker, "one", instance_id="i")
     one.join()
     assert one.leave(-1).member_epoch == -1
@@ -297,8 +291,7 @@ def test_static_member_that_leaves_permanently_is_removed_immediately() -> None:
     assert (group.state, group.static_members) == (ConsumerState.EMPTY, {})
 
 
-def test_leave_without_instance_id_removes_a_static_member() -> None:
-    broker = make_broker()
+def test_leave_without_instance_id_removes_a_static_member(broker: VirtualBroker) -> None:
     one = ConsumerMember(broker, "one", instance_id="i")
     one.join()
     one.instance_id = None
@@ -320,8 +313,7 @@ def test_assignment_is_sent_when_it_changes_and_after_a_full_heartbeat() -> None
     assert member.heartbeat(rebalance_timeout_ms=REBALANCE_MS, subscribed_topic_names=["t"]).assignment is not None
 
 
-def test_heartbeat_updates_only_the_fields_that_it_contains() -> None:
-    broker = make_broker()
+def test_heartbeat_updates_only_the_fields_that_it_contains(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", assignor="range", instance_id="i")
     member.join(rack_id="r")
     member.heartbeat()
@@ -335,8 +327,7 @@ def test_heartbeat_updates_only_the_fields_that_it_contains() -> None:
     assert (known.rack_id, known.server_assignor, known.rebalance_timeout_ms) == ("s", "uniform", 1)
 
 
-def test_subscription_to_a_missing_topic_is_accepted() -> None:
-    broker = make_broker()
+def test_subscription_to_a_missing_topic_is_accepted(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", topics=["later"])
     assert member.join().assignment.topic_partitions == []
     broker.topic("later", 2)

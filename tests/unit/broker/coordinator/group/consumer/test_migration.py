@@ -29,6 +29,11 @@ def make_broker(*overrides: str) -> VirtualBroker:
     return broker
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return make_broker()
+
+
 def assignment(*partitions: int, topic: str = "t", user_data: bytes | None = None) -> bytes:
     """Encode an assignment in version 1, as a group leader does."""
     parts: list[bytes | memoryview] = [b"\0\1"]
@@ -68,8 +73,7 @@ def rejoin(member: Member, *owned: int) -> None:
 # -- upgrade -----------------------------------------------------------------------------------------------------------
 
 
-def test_first_consumer_protocol_member_upgrades_a_classic_group() -> None:
-    broker = make_broker()
+def test_first_consumer_protocol_member_upgrades_a_classic_group(broker: VirtualBroker) -> None:
     old = classic_group(broker)
     new = ConsumerMember(broker, "new")
     assert new.join().error_code == 0
@@ -92,8 +96,7 @@ def test_first_consumer_protocol_member_upgrades_a_classic_group() -> None:
     assert old.commit() == 0
 
 
-def test_upgrade_makes_a_member_with_a_pending_join_rejoin() -> None:
-    broker = make_broker()
+def test_upgrade_makes_a_member_with_a_pending_join_rejoin(broker: VirtualBroker) -> None:
     old = classic_group(broker)
     late = Member(broker)
     late.send_join()
@@ -102,8 +105,7 @@ def test_upgrade_makes_a_member_with_a_pending_join_rejoin() -> None:
     assert set(consumer_group(broker).members) == {old.member_id, late.member_id, "new"}
 
 
-def test_upgrade_makes_a_member_with_a_pending_sync_rejoin() -> None:
-    broker = make_broker()
+def test_upgrade_makes_a_member_with_a_pending_sync_rejoin(broker: VirtualBroker) -> None:
     one = classic_group(broker)
     two = Member(broker)
     two.send_join()
@@ -141,8 +143,7 @@ def test_classic_group_that_cannot_be_upgraded_stays_classic(
     assert old.heartbeat() == 0
 
 
-def test_classic_group_of_another_protocol_type_is_not_upgraded() -> None:
-    broker = make_broker()
+def test_classic_group_of_another_protocol_type_is_not_upgraded(broker: VirtualBroker) -> None:
     connect = Member(broker)
     connect.send_join(protocol(metadata=b""), protocol_type="connect")
     connect.joined()
@@ -174,8 +175,7 @@ def test_empty_group_changes_its_type_under_any_policy(policy: list[str]) -> Non
     assert again.heartbeat() == 0
 
 
-def test_classic_join_with_a_member_id_is_rejected_by_an_empty_consumer_group() -> None:
-    broker = make_broker()
+def test_classic_join_with_a_member_id_is_rejected_by_an_empty_consumer_group(broker: VirtualBroker) -> None:
     new = ConsumerMember(broker, "new")
     new.join()
     new.leave()
@@ -199,8 +199,7 @@ def mixed_group(broker: VirtualBroker) -> tuple[Member, ConsumerMember]:
     return old, new
 
 
-def test_group_is_downgraded_when_its_last_consumer_protocol_member_leaves() -> None:
-    broker = make_broker()
+def test_group_is_downgraded_when_its_last_consumer_protocol_member_leaves(broker: VirtualBroker) -> None:
     old, new = mixed_group(broker)
     assert new.leave().error_code == 0
     group = broker.broker.groups.groups["group"]
@@ -212,8 +211,7 @@ def test_group_is_downgraded_when_its_last_consumer_protocol_member_leaves() -> 
     assert old.leads
 
 
-def test_group_is_downgraded_when_its_last_consumer_protocol_member_times_out() -> None:
-    broker = make_broker()
+def test_group_is_downgraded_when_its_last_consumer_protocol_member_times_out(broker: VirtualBroker) -> None:
     old, _ = mixed_group(broker)
     for _ in range(9):
         broker.advance(5_000)
@@ -224,8 +222,7 @@ def test_group_is_downgraded_when_its_last_consumer_protocol_member_times_out() 
         assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "its session continues"
 
 
-def test_group_is_downgraded_when_a_static_member_returns_with_the_classic_protocol() -> None:
-    broker = make_broker()
+def test_group_is_downgraded_when_a_static_member_returns_with_the_classic_protocol(broker: VirtualBroker) -> None:
     new = ConsumerMember(broker, "new", instance_id="i")
     new.join()
     old = Member(broker, instance_id="i")
@@ -239,8 +236,7 @@ def test_group_is_downgraded_when_a_static_member_returns_with_the_classic_proto
     assert new.heartbeat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_downgrade_starts_a_rebalance_if_the_returning_member_changes_its_topics() -> None:
-    broker = make_broker()
+def test_downgrade_starts_a_rebalance_if_the_returning_member_changes_its_topics(broker: VirtualBroker) -> None:
     broker.topic("u")
     new = ConsumerMember(broker, "new", instance_id="i")
     new.join()
@@ -272,8 +268,7 @@ def test_consumer_group_above_the_classic_maximum_size_is_not_downgraded() -> No
 # -- encoded assignments -----------------------------------------------------------------------------------------------
 
 
-def test_assignment_is_encoded_in_the_version_of_the_members_metadata() -> None:
-    broker = make_broker()
+def test_assignment_is_encoded_in_the_version_of_the_members_metadata(broker: VirtualBroker) -> None:
     assigned = {broker.partition().topic.topic_id: [1, 0], b"x" * 16: [0]}
     for version, written in ((0, b"\0\0"), (3, b"\0\3"), (9, b"\0\3")):
         data = write_assignment(assigned, broker.broker.cluster, version.to_bytes(2))

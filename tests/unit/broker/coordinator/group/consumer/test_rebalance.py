@@ -23,6 +23,11 @@ def make_broker(*overrides: str) -> VirtualBroker:
     return broker
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return make_broker()
+
+
 def two_members(broker: VirtualBroker) -> tuple[ConsumerMember, ConsumerMember]:
     """Return two members with two of four partitions each."""
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
@@ -32,8 +37,7 @@ def two_members(broker: VirtualBroker) -> tuple[ConsumerMember, ConsumerMember]:
     return one, two
 
 
-def test_partition_moves_between_members_in_three_heartbeats() -> None:
-    broker = make_broker()
+def test_partition_moves_between_members_in_three_heartbeats(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     assert (one.epoch, one.partitions) == (2, {"t": {0, 1, 2, 3}})
@@ -52,8 +56,7 @@ def test_partition_moves_between_members_in_three_heartbeats() -> None:
     assert consumer_group(broker).state is ConsumerState.STABLE
 
 
-def test_partitions_of_a_leaving_member_are_reassigned() -> None:
-    broker = make_broker()
+def test_partitions_of_a_leaving_member_are_reassigned(broker: VirtualBroker) -> None:
     one, two = two_members(broker)
     one.leave()
     assert consumer_group(broker).state is ConsumerState.ASSIGNING
@@ -63,7 +66,8 @@ def test_partitions_of_a_leaving_member_are_reassigned() -> None:
     assert consumer_group(broker).state is ConsumerState.EMPTY
 
 
-def test_new_assignment_waits_for_the_minimum_assignment_interval(broker: VirtualBroker) -> None:
+def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
+    broker = VirtualBroker()
     broker.topic("t", 4)
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
@@ -81,8 +85,7 @@ def test_new_assignment_waits_for_the_minimum_assignment_interval(broker: Virtua
 # -- group epoch -------------------------------------------------------------------------------------------------------
 
 
-def test_added_partitions_are_assigned_with_the_next_heartbeat() -> None:
-    broker = make_broker()
+def test_added_partitions_are_assigned_with_the_next_heartbeat(broker: VirtualBroker) -> None:
     one, two = two_members(broker)
     more = CreatePartitionsTopic(name="t", count=6, assignments=None)
     broker.client().ask(CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3)
@@ -90,8 +93,7 @@ def test_added_partitions_are_assigned_with_the_next_heartbeat() -> None:
     assert (one.partitions, two.partitions) == ({"t": {0, 1, 4}}, {"t": {2, 3, 5}})
 
 
-def test_deleted_topic_is_revoked_and_a_recreated_one_is_assigned() -> None:
-    broker = make_broker()
+def test_deleted_topic_is_revoked_and_a_recreated_one_is_assigned(broker: VirtualBroker) -> None:
     [one, two] = two_members(broker)
     broker.broker.delete_topic(broker.partition().topic)
     converge(one, two)
@@ -102,8 +104,7 @@ def test_deleted_topic_is_revoked_and_a_recreated_one_is_assigned() -> None:
     assert (one.partitions, two.partitions) == ({"t": {0}}, {"t": {1}})
 
 
-def test_unrelated_topic_keeps_the_group_epoch() -> None:
-    broker = make_broker()
+def test_unrelated_topic_keeps_the_group_epoch(broker: VirtualBroker) -> None:
     one, two = two_members(broker)
     epoch = consumer_group(broker).group_epoch
     broker.topic("other")
@@ -111,8 +112,7 @@ def test_unrelated_topic_keeps_the_group_epoch() -> None:
     assert consumer_group(broker).group_epoch == epoch
 
 
-def test_changed_subscription_revokes_old_and_assigns_new_partitions() -> None:
-    broker = make_broker()
+def test_changed_subscription_revokes_old_and_assigns_new_partitions(broker: VirtualBroker) -> None:
     broker.topic("u", 2)
     one, two = two_members(broker)
     one.heartbeat(subscribed_topic_names=["u"])
@@ -121,8 +121,7 @@ def test_changed_subscription_revokes_old_and_assigns_new_partitions() -> None:
     assert (one.partitions, two.partitions) == ({"u": {0, 1}}, {"t": {0, 1, 2, 3}})
 
 
-def test_most_requested_assignor_is_used() -> None:
-    broker = make_broker()
+def test_most_requested_assignor_is_used(broker: VirtualBroker) -> None:
     broker.topic("u", 1)
     members = [ConsumerMember(broker, name, topics=["t", "u"], assignor="range") for name in "ab"]
     for member in members:
@@ -139,8 +138,7 @@ def test_most_requested_assignor_is_used() -> None:
 # -- removed members ---------------------------------------------------------------------------------------------------
 
 
-def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
-    broker = make_broker()
+def test_member_without_heartbeats_is_removed_when_its_session_ends(broker: VirtualBroker) -> None:
     one, two = two_members(broker)
     broker.advance(SESSION_MS - 1)
     two.heartbeat()
@@ -151,8 +149,7 @@ def test_member_without_heartbeats_is_removed_when_its_session_ends() -> None:
     assert one.heartbeat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_member_that_does_not_revoke_within_the_rebalance_timeout_is_removed() -> None:
-    broker = make_broker()
+def test_member_that_does_not_revoke_within_the_rebalance_timeout_is_removed(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -170,8 +167,7 @@ def test_member_that_does_not_revoke_within_the_rebalance_timeout_is_removed() -
     assert one.heartbeat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_member_that_revokes_within_the_rebalance_timeout_stays() -> None:
-    broker = make_broker()
+def test_member_that_revokes_within_the_rebalance_timeout_stays(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()

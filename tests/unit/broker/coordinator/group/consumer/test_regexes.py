@@ -1,5 +1,7 @@
 """Evaluation of a group's topic regular expressions."""
 
+import pytest
+
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
 from tests.support.virtual_broker import VirtualBroker
@@ -7,7 +9,8 @@ from tests.support.virtual_broker import VirtualBroker
 REFRESH_MS = 600_000
 
 
-def make_broker() -> VirtualBroker:
+@pytest.fixture
+def broker() -> VirtualBroker:
     broker = VirtualBroker(AT_ONCE)
     broker.topic("t1", 2)
     broker.topic("t2", 2)
@@ -15,8 +18,7 @@ def make_broker() -> VirtualBroker:
     return broker
 
 
-def test_matching_topics_are_assigned_with_the_second_heartbeat() -> None:
-    broker = make_broker()
+def test_matching_topics_are_assigned_with_the_second_heartbeat(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", regex="t.")
     assert (member.join().member_epoch, member.partitions) == (1, {})
     assert consumer_group(broker).state is ConsumerState.ASSIGNING
@@ -24,8 +26,7 @@ def test_matching_topics_are_assigned_with_the_second_heartbeat() -> None:
     assert (member.epoch, member.partitions) == (2, {"t1": {0, 1}, "t2": {0, 1}})
 
 
-def test_member_may_subscribe_by_name_and_by_regex() -> None:
-    broker = make_broker()
+def test_member_may_subscribe_by_name_and_by_regex(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", topics=["other"], regex="t1")
     member.join()
     assert member.partitions == {"other": {0, 1}}
@@ -33,8 +34,7 @@ def test_member_may_subscribe_by_name_and_by_regex() -> None:
     assert member.partitions == {"other": {0, 1}, "t1": {0, 1}}
 
 
-def test_created_topic_matches_only_after_ten_seconds() -> None:
-    broker = make_broker()
+def test_created_topic_matches_only_after_ten_seconds(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", regex="t.")
     member.join()
     member.heartbeat()
@@ -47,8 +47,7 @@ def test_created_topic_matches_only_after_ten_seconds() -> None:
     assert member.partitions["t3"] == {0}
 
 
-def test_deleted_topic_is_revoked_immediately() -> None:
-    broker = make_broker()
+def test_deleted_topic_is_revoked_immediately(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", regex="t.")
     member.join()
     member.heartbeat()
@@ -58,8 +57,7 @@ def test_deleted_topic_is_revoked_immediately() -> None:
     assert consumer_group(broker).regexes["t."].topics == {"t1", "t2"}, "the regex is not evaluated again"
 
 
-def test_regexes_are_evaluated_again_after_the_refresh_interval() -> None:
-    broker = make_broker()
+def test_regexes_are_evaluated_again_after_the_refresh_interval(broker: VirtualBroker) -> None:
     member = ConsumerMember(broker, "m", regex="t.")
     member.join()
     evaluated_ms = consumer_group(broker).regexes["t."].timestamp_ms
@@ -72,8 +70,7 @@ def test_regexes_are_evaluated_again_after_the_refresh_interval() -> None:
     assert consumer_group(broker).regexes["t."].timestamp_ms == evaluated_ms + REFRESH_MS + 1
 
 
-def test_new_regex_waits_for_the_evaluation_interval_and_a_resolved_one_does_not() -> None:
-    broker = make_broker()
+def test_new_regex_waits_for_the_evaluation_interval_and_a_resolved_one_does_not(broker: VirtualBroker) -> None:
     one, two, three = (
         ConsumerMember(broker, name, regex=regex) for name, regex in (("1", "t1"), ("2", "t2"), ("3", "t1"))
     )
@@ -88,8 +85,7 @@ def test_new_regex_waits_for_the_evaluation_interval_and_a_resolved_one_does_not
     assert two.partitions == {"t2": {0, 1}}
 
 
-def test_unused_regex_is_removed() -> None:
-    broker = make_broker()
+def test_unused_regex_is_removed(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one", regex="t1"), ConsumerMember(broker, "two", regex="t1")
     one.join()
     two.join()
@@ -106,8 +102,7 @@ def test_unused_regex_is_removed() -> None:
     assert consumer_group(broker).regexes == {}
 
 
-def test_resolved_regex_increments_the_group_epoch_immediately() -> None:
-    broker = make_broker()
+def test_resolved_regex_increments_the_group_epoch_immediately(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one", regex="t1"), ConsumerMember(broker, "two", topics=["t2"])
     one.join()
     two.join()
