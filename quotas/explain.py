@@ -20,6 +20,9 @@ UNITS = {
     "Request": "percent of a thread",
     "ControllerMutation": "partitions",
 }
+# The units of an amount and of a rate. Kafka counts 10 ms of a thread as 1, so that its rate is a percentage.
+_AMOUNT = {"Produce": "bytes", "Fetch": "bytes", "Request": "%·s", "ControllerMutation": "partitions"}
+_RATE = {"Produce": "bytes/s", "Fetch": "bytes/s", "Request": "%", "ControllerMutation": "partitions/s"}
 
 
 class Candidate(Struct):
@@ -141,33 +144,45 @@ def _add_use(found: QuotaExplanation, manager: ClientQuotaManager, sensors: Clie
     violation = sensor.last_violation
     if isinstance(sensor, MutationSensor):
         found.tokens = sensor.bucket.peek(now_ms)
-        found.arithmetic = f"{_number(found.tokens)} tokens, refilled by {_number(sensor.bound)} a second"
+        tokens, bound = format_amount(found.tokens, manager.kind), format_rate(sensor.bound, manager.kind)
+        found.arithmetic = f"{tokens} in the token bucket, refilled at {bound}"
     else:
         found.arithmetic = _rate_in_numbers(rate, found)
     if violation is not None:
         in_numbers = _tokens_in_numbers if isinstance(sensor, MutationSensor) else _delay_in_numbers
         most_ms = manager.config.window_ms if isinstance(manager, ClientRequestQuotaManager) else None
         served_ms = violation.throttle_ms if most_ms is None else min(violation.throttle_ms, most_ms)
-        text = in_numbers(violation)
+        text = in_numbers(violation, manager.kind)
         if served_ms < violation.throttle_ms:
-            text += f", capped at one window: {served_ms} ms"
+            text += f", capped at one window: {served_ms:,} ms"
         found.last_delay = Delay(violation.at_ms, violation.value, served_ms, text)
 
 
 def _rate_in_numbers(rate: Rate, found: QuotaExplanation) -> str:
     total = sum(sample.value for sample in found.samples if sample.counts)
     window_size_ms = found.window_size_ms or 0
-    return f"{_number(total)} / {window_size_ms / 1000:.3f} s = {_number(found.rate or 0.0)} a second"
+    amount, rate_ = format_amount(total, found.kind), format_rate(found.rate or 0.0, found.kind)
+    return f"{amount} / {window_size_ms / 1000:.3f} s = {rate_}"
 
 
-def _delay_in_numbers(of: Violation) -> str:
+def _delay_in_numbers(of: Violation, kind: str) -> str:
     """Return KIP-13's (O - T) / T * W in numbers."""
-    rate, bound = _number(of.rate), _number(of.bound)
-    return f"({rate} - {bound}) / {bound} * {of.window_size_ms} ms = {of.throttle_ms} ms"
+    rate, bound = format_rate(of.rate, kind), format_rate(of.bound, kind)
+    return f"({rate} - {bound}) / {bound} * {of.window_size_ms:,} ms = {of.throttle_ms:,} ms"
 
 
-def _tokens_in_numbers(of: Violation) -> str:
-    return f"{_number(-of.rate)} tokens of debt / {_number(of.bound)} a second = {of.throttle_ms} ms"
+def _tokens_in_numbers(of: Violation, kind: str) -> str:
+    return f"{format_amount(-of.rate, kind)} of debt / {format_rate(of.bound, kind)} = {of.throttle_ms:,} ms"
+
+
+def format_amount(value: float, kind: str) -> str:
+    """Return a recorded value with its unit."""
+    return f"{_number(value)} {_AMOUNT[kind]}"
+
+
+def format_rate(value: float, kind: str) -> str:
+    """Return a rate or a limit with its unit."""
+    return _number(value) if value == UNLIMITED else f"{_number(value)} {_RATE[kind]}"
 
 
 def _shown(name: Name) -> str | None:

@@ -7,7 +7,15 @@ from urllib.request import Request
 import msgspec
 
 from sluice.cli.admin_client import admin_address, open_response, token_header
-from sluice.quotas.explain import Candidate, ConnectionSeen, Explanation, QuotaExplanation, SampleSeen
+from sluice.quotas.explain import (
+    Candidate,
+    ConnectionSeen,
+    Explanation,
+    QuotaExplanation,
+    SampleSeen,
+    format_amount,
+    format_rate,
+)
 from sluice.text.json_text import json_text
 
 
@@ -46,22 +54,30 @@ def in_words(answer: Explanation) -> str:
 
 def _quota(quota: QuotaExplanation) -> list[str]:
     lines = [f"{quota.kind} quota ({quota.unit})", f"  why: {quota.why}"]
-    lines += [f"  {_candidate(candidate)}" for candidate in quota.candidates if candidate.bound is not None]
-    lines.append(f"  counted together: {_bucket(quota)}; limit: {_bound(quota.bound)}")
+    lines += [
+        f"  {_candidate(candidate)}: {format_rate(candidate.bound, quota.kind)}"
+        for candidate in quota.candidates
+        if candidate.bound is not None
+    ]
+    limit = "none" if quota.bound is None else format_rate(quota.bound, quota.kind)
+    lines.append(f"  counted together: {_bucket(quota)}; limit: {limit}")
     if quota.rate is None:
         return [*lines, "  recorded: nothing yet"]
     lines.append(f"  now: {quota.arithmetic}")
-    lines += [f"    {_sample(sample)}" for sample in quota.samples if sample.events]  # an empty sample is unused
+    lines += [
+        f"    {_sample(sample, quota.kind)}" for sample in quota.samples if sample.events
+    ]  # an empty sample is unused
     delay = quota.last_delay
     if delay is None:
         return [*lines, "  last delay: none"]
-    return [*lines, f"  last delay: at {_time(delay.at_ms)}, {delay.value:,.0f} more: {delay.arithmetic}"]
+    request = format_amount(delay.value, quota.kind)
+    return [*lines, f"  last delay: at {_time(delay.at_ms)}, after a request of {request}: {delay.arithmetic}"]
 
 
 def _candidate(candidate: Candidate) -> str:
     parts = (("user", candidate.user), ("client-id", candidate.client_id))
     entity = ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None)
-    return f"{'->' if candidate.holds else '  '} {entity}: {candidate.bound:,.10g} a second"
+    return f"{'->' if candidate.holds else '  '} {entity}"
 
 
 def _bucket(quota: QuotaExplanation) -> str:
@@ -69,14 +85,10 @@ def _bucket(quota: QuotaExplanation) -> str:
     return ", ".join(f"{type_} {name or '(empty)'}" for type_, name in parts if name is not None) or "all clients"
 
 
-def _bound(bound: float | None) -> str:
-    return "none" if bound is None else f"{bound:,.10g} a second"
-
-
-def _sample(sample: SampleSeen) -> str:
+def _sample(sample: SampleSeen, kind: str) -> str:
     stale = "" if sample.counts else ", stale"
     requests = "1 request" if sample.events == 1 else f"{sample.events:,} requests"
-    return f"from {_time(sample.start_ms)}: {sample.value:,.10g} in {requests}{stale}"
+    return f"from {_time(sample.start_ms)}: {format_amount(sample.value, kind)} in {requests}{stale}"
 
 
 def _connection(connection: ConnectionSeen) -> str:
@@ -85,7 +97,7 @@ def _connection(connection: ConnectionSeen) -> str:
         ("fetch", connection.fetch_throttle_time_avg_ms, connection.fetch_throttle_time_max_ms),
     )
     kinds = [
-        f"{kind} {average:.0f} ms on average, {most:.0f} ms at most"
+        f"{kind} {average:,.0f} ms on average, {most:,.0f} ms at most"
         for kind, average, most in throttle_times
         if average is not None and most is not None
     ]

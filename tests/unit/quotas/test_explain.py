@@ -39,9 +39,12 @@ def test_explanation_of_the_kip_13_example() -> None:
         6e6,
         10_000,
     )
-    assert found.arithmetic == "60,000,000 / 10.000 s = 6,000,000 a second"
+    assert found.arithmetic == "60,000,000 bytes / 10.000 s = 6,000,000 bytes/s"
     assert found.last_delay is not None
-    assert found.last_delay.arithmetic == "(6,000,000 - 5,000,000) / 5,000,000 * 10000 ms = 2000 ms"
+    assert (
+        found.last_delay.arithmetic
+        == "(6,000,000 bytes/s - 5,000,000 bytes/s) / 5,000,000 bytes/s * 10,000 ms = 2,000 ms"
+    )
     assert found.samples[-1] == SampleSeen(9000, 9000, 1, 15e6, counts=True)
     assert len(found.samples) == 10
 
@@ -52,9 +55,12 @@ def test_warm_sensor_explains_3_s_for_the_same_burst() -> None:
         manager.record("alice", "c", 5e6, now_ms)
     assert manager.record("alice", "c", 15e6, 20_000) == 3000
     found = explained(manager, 20_000)
-    assert found.arithmetic == "65,000,000 / 10.000 s = 6,500,000 a second", "eleven samples over ten seconds"
+    assert found.arithmetic == "65,000,000 bytes / 10.000 s = 6,500,000 bytes/s", "eleven samples over ten seconds"
     assert found.last_delay is not None
-    assert found.last_delay.arithmetic == "(6,500,000 - 5,000,000) / 5,000,000 * 10000 ms = 3000 ms"
+    assert (
+        found.last_delay.arithmetic
+        == "(6,500,000 bytes/s - 5,000,000 bytes/s) / 5,000,000 bytes/s * 10,000 ms = 3,000 ms"
+    )
 
 
 CANDIDATES: dict[str, tuple[list[tuple[QuotaEntity, float]], str, tuple[str | None, str | None], str]] = {
@@ -132,7 +138,7 @@ def test_stale_samples_are_listed_but_not_counted() -> None:
     manager.record("alice", "c", 30.0, 5_000)
     found = explained(manager, 12_000)
     assert [(sample.value, sample.counts) for sample in found.samples] == [(20.0, False), (30.0, True)]
-    assert (found.rate, found.arithmetic) == (3.0, "30 / 10.000 s = 3 a second")
+    assert (found.rate, found.arithmetic) == (3.0, "30 bytes / 10.000 s = 3 bytes/s")
 
 
 def test_explaining_has_no_side_effects() -> None:
@@ -152,7 +158,9 @@ def test_request_time_delay_is_capped_at_one_window() -> None:
     found = explained(manager)
     assert found.last_delay is not None
     assert found.last_delay.throttle_ms == 1_000
-    assert found.last_delay.arithmetic == "(2.500 - 1) / 1 * 10000 ms = 15000 ms, capped at one window: 1000 ms"
+    assert (
+        found.last_delay.arithmetic == "(2.500 % - 1 %) / 1 % * 10,000 ms = 15,000 ms, capped at one window: 1,000 ms"
+    )
 
 
 def test_mutation_quota_is_explained_in_tokens() -> None:
@@ -160,6 +168,6 @@ def test_mutation_quota_is_explained_in_tokens() -> None:
     manager.set_quota(EVERYONE, 5.0)
     manager.record("alice", "c", 65.0, 1_000_000)
     found = explained(manager, 1_000_000)
-    assert (found.tokens, found.arithmetic) == (-10.0, "-10 tokens, refilled by 5 a second")
+    assert (found.tokens, found.arithmetic) == (-10.0, "-10 partitions in the token bucket, refilled at 5 partitions/s")
     assert found.last_delay is not None
-    assert found.last_delay.arithmetic == "10 tokens of debt / 5 a second = 2000 ms"
+    assert found.last_delay.arithmetic == "10 partitions of debt / 5 partitions/s = 2,000 ms"

@@ -143,10 +143,12 @@ def test_explanation_of_a_throttled_client(broker: BrokerProcess) -> None:
     assert explained.exit_code == 0, explained.output
     lines = explained.stdout.splitlines()
     assert lines[0] == "client bronze of user ANONYMOUS, quota.profile=by-version"
-    assert "  -> client-id <default>: 5,000 a second" in lines
-    assert "  counted together: client-id bronze; limit: 5,000 a second" in lines
-    assert any(line.endswith("(6,000 - 5,000) / 5,000 * 10000 ms = 2000 ms") for line in lines)
-    assert any(line.endswith("produce 2000 ms on average, 2000 ms at most, throttled now") for line in lines)
+    assert "  -> client-id <default>: 5,000 bytes/s" in lines
+    assert "  counted together: client-id bronze; limit: 5,000 bytes/s" in lines
+    assert any(
+        line.endswith("(6,000 bytes/s - 5,000 bytes/s) / 5,000 bytes/s * 10,000 ms = 2,000 ms") for line in lines
+    )
+    assert any(line.endswith("produce 2,000 ms on average, 2,000 ms at most, throttled now") for line in lines)
     (seen,) = json.loads(in_json.stdout)["brokers"]
     assert seen["quotas"][0]["last_delay"]["throttle_ms"] == 2000
 

@@ -122,7 +122,9 @@ def test_explanation_contains_quotas_and_connections() -> None:
     assert (found["client_id"], found["user"], found["profile"]) == ("c", "ANONYMOUS", "kafka-4.4")
     ((broker_result,)) = found["brokers"]
     produce, fetch = broker_result["quotas"]
-    assert produce["last_delay"]["arithmetic"] == "(1,200 - 1,000) / 1,000 * 10000 ms = 2000 ms"
+    assert (
+        produce["last_delay"]["arithmetic"] == "(1,200 bytes/s - 1,000 bytes/s) / 1,000 bytes/s * 10,000 ms = 2,000 ms"
+    )
     assert (fetch["kind"], fetch["rate"]) == ("Fetch", None)
     (connection,) = broker_result["connections"]
     assert connection["waits"]
