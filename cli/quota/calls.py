@@ -1,18 +1,22 @@
 """Calls of the admin client about quotas (KIP-546) for commands: an error is raised at the first failure."""
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TypeVar
 
 from sluice.client.admin import AdminClient
 from sluice.client.admin.quotas import QuotaEntity
 from sluice.client.errors import ApiException, KafkaException
+from sluice.client.metadata.cluster import Node
+from sluice.client.network.network_client import CLOSED_BY_BROKER
 from sluice.errors import ConfigError, SluiceError
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 from sluice.text.error_text import expected
 
 # The timeout is that of the admin port's commands: Kafka's 30 s is long for a port that never responds.
 _CONFIG: dict[str, str | int] = {"client.id": "sluice-quota", "retries": 0, "request.timeout.ms": 5000}
+_PROBE_TIMEOUT_S = 1.0  # as of admin_client.py, which finds a Kafka port behind --admin
 
 _T = TypeVar("_T")
 _Call = Callable[[AdminClient], Coroutine[object, None, _T]]
@@ -48,12 +52,26 @@ async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
             if failure is not None:
                 result.cancel()
                 where = bootstrap if failure.node.id < 0 else f"{bootstrap}: broker {failure.node}"
+                if failure.reason == CLOSED_BY_BROKER and _speaks_http(failure.node):
+                    raise SluiceError(
+                        f"{where}: expected a port of the Kafka protocol, got an HTTP port. "
+                        "Set --bootstrap to the broker's Kafka port; --admin accepts an admin port"
+                    )
                 raise SluiceError(f"{where}: {failure.reason}")
             await network.wait()
         try:
             return result.result()
         except KafkaException as error:
             raise SluiceError(f"{bootstrap}: {_describe(error)}") from None
+
+
+def _speaks_http(node: Node) -> bool:
+    try:
+        with socket.create_connection((node.host, node.port), _PROBE_TIMEOUT_S) as connection:
+            connection.sendall(b"HEAD / HTTP/1.0\r\n\r\n")
+            return connection.makefile("rb").read(5) == b"HTTP/"
+    except OSError:
+        return False
 
 
 def _describe(error: BaseException) -> str:

@@ -168,10 +168,13 @@ def test_unreachable_broker_is_reported_in_one_line(args: list[str], exit_code: 
     assert result.stderr.count("\n") == 1
 
 
-def test_server_with_another_protocol_is_reported(broker: BrokerProcess) -> None:
+def test_admin_port_is_reported(broker: BrokerProcess) -> None:
     result = run("list", "--bootstrap", broker.admin.removeprefix("http://"))
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"Error: {broker.admin.removeprefix('http://')}: the broker closed the connection\n"
+    assert result.stderr == (
+        f"Error: {broker.admin.removeprefix('http://')}: expected a port of the Kafka protocol, got an HTTP port. "
+        "Set --bootstrap to the broker's Kafka port; --admin accepts an admin port\n"
+    )
 
 
 def test_port_without_response_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
