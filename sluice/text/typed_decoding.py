@@ -116,7 +116,8 @@ class _Location:
 
     def error(self, reason: str) -> tuple[str, str]:
         if found := _UNKNOWN.fullmatch(reason):
-            return _joined(self._path, found[1]), unknown("field", found[1], self._fields())
+            problem = unknown("field", found[1], self._fields())
+            return _joined(self._path, found[1]), self._moved(found[1]) or problem
         if found := _MISSING.fullmatch(reason):
             name = found[1]
             tags = [str(one.tag) for one in self._structs() if one.tag_field == name]
@@ -128,6 +129,20 @@ class _Location:
             got = self._got(found[3])
             return self._path, expected(accepted, got) if got else f"expected {accepted}"
         return self._path, reason
+
+    def _moved(self, name: str) -> str:
+        """Return the error for a field of a tagged struct that was given beside the struct, or nothing."""
+        assert isinstance(self._given, Mapping)
+        for outer in self._structs():
+            for field in outer.fields:
+                holders = [one for one in _plain([field.type]) if isinstance(one, inspect.StructType) and one.tag_field]
+                able = [one for one in holders if any(each.encode_name == name for each in one.fields)]
+                if able:
+                    tag = self._given.get(field.encode_name)
+                    best = next((one for one in able if one.tag == tag), able[0])
+                    example = f'{field.encode_name} = {{{best.tag_field} = "{best.tag}", {name} = ...}}'
+                    return f"misplaced field; expected it in {field.encode_name}, as in {example}"
+        return ""
 
     def _got(self, kind: str | None) -> str:
         """Return the value if it is text or of the right kind, else its kind, if known."""

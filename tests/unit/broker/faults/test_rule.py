@@ -22,7 +22,7 @@ def broker() -> VirtualBroker:
         ({"action": "nope"}, ".action: expected one of error, "),
         ({"action": {"kind": "nope"}}, ".action.kind: expected one of error, "),
         ({"action": "clos"}, ".action: expected one of error, "),
-        ({"action": {"kind": "clos"}}, ".action.kind: 'clos': expected one of error, "),
+        ({"action": {"kind": "clos"}}, ".action.kind: expected one of error, "),
         ({"action": "error"}, ".action: error requires fields: code missing"),
         (
             {"action": {"kind": "error", "cod": 1}},
@@ -45,6 +45,14 @@ def broker() -> VirtualBroker:
         (
             CLOSE | {"apis": "Produce"},
             ".apis: unknown field; expected one of action, id, broker, ",
+        ),
+        (
+            {"action": "delay", "ms": 200},
+            '.ms: misplaced field; expected it in action, as in action = {kind = "delay", ms = ...}',
+        ),
+        (
+            {"action": {"kind": "delay"}, "code": 7},
+            '.code: misplaced field; expected it in action, as in action = {kind = "error", code = ...}',
         ),
         (CLOSE | {"api": "Prodce"}, ".api: unknown API 'Prodce'. Did you mean Produce?"),
         (CLOSE | {"api": ["Fetch", "zzz"]}, ".api[1]: unknown API 'zzz'; expected one of Produce, "),
