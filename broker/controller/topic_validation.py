@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.config.broker_config import Config, refused_topic_configs
 from sluice.protocol.errors import ErrorCode
@@ -44,6 +44,8 @@ class TopicRules:
         return self._validate_size(new)
 
     def _validate_size(self, new: NewTopic) -> TopicError | None:
+        if self.partition_count(new) > MAX_PARTITIONS:
+            return TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         if new.assignments:
             return self._validate_assignment(new)
         if new.replication_factor == 0 or new.replication_factor < -1:

@@ -6,6 +6,9 @@ from msgspec import Struct
 
 from sluice.protocol.errors import ErrorCode
 
+# The limit of one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
+MAX_PARTITIONS = 10_000
+
 
 class TopicError(Struct, frozen=True):
     code: ErrorCode

@@ -3,7 +3,7 @@
 Without a topic in the metadata log, the topics of the directory are imported, so that a broker can start from copies of
 Kafka's partitions: the topic's id is in `partition.metadata`, the number of partitions is the highest index plus one.
 Otherwise the directories of other topics are stray, as in Kafka: the process died while a topic was created or deleted.
-They are kept, and moved away when a topic of their name is created.
+Those with records are kept, and moved away when a topic of their name is created; empty ones are removed.
 """
 
 import logging
@@ -52,7 +52,8 @@ def _log_stray_directories(cluster: Cluster, directory: LogDirectory) -> None:
     strays = [
         f"{topic}-{index}"
         for topic, index, _ in directory.partitions()
-        if topic not in cluster.topics or cluster.topics[topic].partition(index) is None
+        if (topic not in cluster.topics or cluster.topics[topic].partition(index) is None)
+        and not directory.remove_empty(f"{topic}-{index}")
     ]
     if strays:
         log.warning("directories without a partition in this cluster", extra={"directories": " ".join(strays)})

@@ -10,6 +10,7 @@ from .value_types import (
     INT_MAX,
     LONG_MAX,
     Kind,
+    bearer_token,
     boolean,
     choice,
     choice_or_none,
@@ -399,7 +400,7 @@ _ROWS: tuple[Property, ...] = (
     # The admin port and metrics.
     Property("sluice.admin.host", text(), "127.0.0.1", "sluice",
              "Address of the admin HTTP port; a non-loopback address requires sluice.admin.token."),
-    Property("sluice.admin.token", password(), "", "sluice",
+    Property("sluice.admin.token", bearer_token(), "", "sluice",
              "Bearer token that the admin HTTP port requires; empty: no authentication."),
     # 200: each is about ten time series, and 2,000 are a light scrape.
     Property("sluice.metrics.client.ids.max", integer(0), "200", "sluice",

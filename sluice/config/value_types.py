@@ -4,6 +4,7 @@ The types are those of Kafka's `ConfigDef`. Different on purpose: a property in 
 a quota accepts the sizes of KIP-13 (`2M`).
 """
 
+import re
 from collections.abc import Callable
 
 INT_MAX = 2**31 - 1  # Java's int
@@ -72,6 +73,16 @@ def text() -> Kind:
 
 def password() -> Kind:
     return Kind("PASSWORD", "text", str.strip)
+
+
+def bearer_token() -> Kind:
+    def parse(text: str) -> str:
+        value = text.strip()
+        if re.search(r"[^ -~]", value):
+            raise ValueError
+        return value
+
+    return Kind("PASSWORD", "printable ASCII characters, which an HTTP header can transport", parse)
 
 
 def users() -> Kind:

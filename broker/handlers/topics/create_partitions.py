@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.metadata.new_topic import TopicError
+from sluice.broker.metadata.new_topic import MAX_PARTITIONS, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import Charge, served
@@ -21,8 +21,6 @@ from sluice.protocol.apis.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from sluice.protocol.errors import ErrorCode
-
-from .create_topics import MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices

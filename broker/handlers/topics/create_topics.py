@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.resource import CONFIG_SOURCES
-from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import Charge, served
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 API = served("CreateTopics", "0-7", charge=Charge.MUTATIONS, forwarded=True)
 
-# The limit of one request (ReplicationControlManager.MAX_PARTITIONS_PER_BATCH).
-MAX_PARTITIONS = 10_000
 _QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 

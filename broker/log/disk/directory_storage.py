@@ -54,11 +54,12 @@ class StorageHost(Protocol):
 
 
 class DirectoryStorage:
-    __slots__ = ("_host", "directory")
+    __slots__ = ("_host", "_is_forgotten", "directory")
 
     def __init__(self, directory: PartitionDirectory, host: StorageHost) -> None:
         self.directory = directory
         self._host = host
+        self._is_forgotten = False  # the directory has another name and will be deleted
 
     # LogStorage
 
@@ -66,6 +67,8 @@ class DirectoryStorage:
         self.directory.configure(config)
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
+        if self._is_forgotten:
+            return
         lines = (f"{epoch} {start_offset}" for epoch, start_offset in epochs)
         path = f"{self.directory.path}/{LEADER_EPOCHS}"
         self._try(path, partial(overwrite_checkpoint, path, lines))
@@ -137,6 +140,7 @@ class DirectoryStorage:
     def forget(self, log: StoredLog, segments: Sequence[LogSegment]) -> None:
         self.directory.unflushed.clear()
         self.close(segments)
+        self._is_forgotten = True
         self._host.forget(log.name, log.config.file_delete_delay_ms)
 
     # For the log directory

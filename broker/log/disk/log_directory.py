@@ -33,6 +33,7 @@ from .file_names import (
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOCK,
+    LOG,
     LOG_STARTS,
     METADATA_LOG,
     PARTITION_METADATA,
@@ -125,7 +126,7 @@ class LogDirectory:
     def open_log(self, name: str, config: LogConfig, topic_id: bytes) -> PartitionLog:
         path = f"{self.path}/{name}"
         printed = printed_uuid(topic_id)
-        if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed):
+        if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed) and not self.remove_empty(name):
             aside = f"{path}.{found}-stray"
             log.warning("renamed the directory of another topic", extra={"directory": path, "renamed": aside})
             os.rename(path, aside)
@@ -144,6 +145,15 @@ class LogDirectory:
         partition_log.first_dirty_offset = self._cleaned.pop(partition, 0)
         self._logs[name] = _OpenLog(partition_log, storage)
         return partition_log
+
+    def remove_empty(self, name: str) -> bool:
+        """Remove a partition's directory if it has no records; return whether it had none."""
+        path = f"{self.path}/{name}"
+        with os.scandir(path) as files:
+            if any(one.name.endswith(LOG) and one.stat().st_size for one in files):
+                return False
+        shutil.rmtree(path)
+        return True
 
     def forget(self, name: str, delay_ms: int) -> None:
         """Rename a deleted partition's directory; delete it after `delay_ms`."""

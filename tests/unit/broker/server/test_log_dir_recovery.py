@@ -169,15 +169,17 @@ class TestDirectoriesWithoutMetadata:
         broker = start(copies)
         stray = broker.topic("stray")
         kill(broker)
-        (copies / "b-0").rename(tmp_path / "c-0")
+        (copies / "a-0").rename(tmp_path / "c-0")
+        (copies / "b-0").rename(tmp_path / "d-0")
         (copies / "stray-0" / "partition.metadata").write_text(
             f"version: 0\ntopic_id: {printed_uuid(bytes(range(16)))}"
         )
         restarted = start(copies)
         (line,) = [one for one in caplog.records if one.message == "directories without a partition in this cluster"]
         assert vars(line)["directories"] == "c-0"
-        assert "c" not in restarted.cluster.topics
-        assert (copies / "c-0").is_dir(), "a stray directory is kept"
+        assert not {"c", "d"} & restarted.cluster.topics.keys()
+        assert (copies / "c-0").is_dir(), "records are kept"
+        assert not (copies / "d-0").exists(), "an empty directory is removed, as of a topic whose creation was killed"
         assert restarted.cluster.topics["stray"].topic_id == stray.topic_id
 
     def test_directory_of_a_deleted_topic_is_not_reused_by_a_new_topic_of_its_name(self, tmp_path: Path) -> None:

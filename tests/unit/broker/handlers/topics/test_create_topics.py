@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.handlers.topics.create_topics import MAX_PARTITIONS
+from sluice.broker.metadata.new_topic import MAX_PARTITIONS
 from sluice.protocol.apis.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

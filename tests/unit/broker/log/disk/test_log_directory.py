@@ -98,6 +98,13 @@ def test_deleted_partition_is_removed_after_the_delete_delay(disk: Disk, tmp_pat
     assert disk.log().log_end_offset == 0, "a new topic of the same name starts empty"
 
 
+def test_leader_epoch_after_a_deletion_is_not_written(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
+    log = disk.log()
+    log.close()
+    log.begin_epoch(7)
+    assert not caplog.messages
+
+
 def test_remaining_deleted_partitions_are_removed_at_start(disk: Disk, tmp_path: Path) -> None:
     log = disk.log()
     append(log, batch())
