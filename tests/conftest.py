@@ -1,7 +1,7 @@
 """Options and fixtures of all tests."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +12,10 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 pytest.register_assert_rewrite("tests.support")
+
+from tests.support import failure_report  # noqa: E402  (after the registration)
+
+failure_report.note_brokers()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +38,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write docs/faults-clients.md from what tests/clients/test_faults.py found",
     )
+
+
+@pytest.hookimpl(tryfirst=True)  # before Hypothesis reads it
+def pytest_configure(config: pytest.Config) -> None:
+    failure_report.choose_seed(config)
+
+
+@pytest.hookimpl(tryfirst=True)  # before the fixtures, which start brokers
+def pytest_runtest_setup() -> None:
+    failure_report.begin_test()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        report.sections += failure_report.sections(item)
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ read, and decodes the responses with their times.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,6 +36,8 @@ WALL_START_MS = 1_700_000_000_000
 JOURNAL = "sluice.journal.events=16384"
 # asyncio's default: above this many unsent bytes a transport pauses its protocol.
 HIGH_WATER_BYTES = 64 * 1024
+# The last requests and responses, which the report of a failed test shows: as many as fit on a screen.
+TRACED = 15
 
 
 class VirtualLoop:
@@ -43,6 +46,7 @@ class VirtualLoop:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.factories: dict[int, Callable[[], Connection | TlsTransport | ShapedTransport]] = {}  # by listening port
+        self.trace: deque[Traced] = deque(maxlen=TRACED)
         self._next_port = 32_768  # the first of Linux' ephemeral ports
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> TimerHandle:
@@ -73,6 +77,20 @@ class VirtualLoop:
         port = sock.getsockname()[1]
         self.factories[port] = factory
         return Listening(self, port)
+
+
+class Traced(NamedTuple):
+    """A request that a client encoded, or a response that it received."""
+
+    at_ms: float
+    port: int
+    client_id: str | None
+    what: str
+    api: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.at_ms:.3f} ms {self.client_id} (port {self.port}) {self.what} {self.api} v{self.version}"
 
 
 class Task:
@@ -241,6 +259,7 @@ class Client:
         self._last_id += 1
         api = API_KEYS[api_key_of(request)]
         self._asked[self._last_id] = api.key, version if answered_in is None else answered_in
+        self._trace("sends", api.name, version)
         return frame(request, version, client_id=self.client_id, correlation_id=self._last_id)
 
     def send_bytes(self, data: bytes) -> None:
@@ -351,7 +370,11 @@ class Client:
         correlation_id = int.from_bytes(body[:4], signed=True)
         key, version = self._asked.pop(correlation_id)
         message = read_answer(body, key, version)
+        self._trace("receives", API_KEYS[key].name, version)
         return Answer(message, API_KEYS[key].name, version, correlation_id, self.broker.now_ms, len(body))
+
+    def _trace(self, what: str, api: str, version: int) -> None:
+        self.broker.loop.trace.append(Traced(self.broker.now_ms, self.port, self.client_id, what, api, version))
 
 
 class VirtualBroker:
