@@ -15,7 +15,6 @@ _FLIPS_PER_KILL = 20  # make test-crash: 1,000
 _FLUSHES = ("log.flush.interval.messages=1",)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     "properties",
     [
@@ -32,7 +31,6 @@ def test_acknowledged_records_survive(tmp_path: Path, properties: tuple[str, ...
     assert records > kills
 
 
-@pytest.mark.timeout(180)
 def test_flipped_bit_yields_no_wrong_record_and_no_silent_loss(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     kills = pytestconfig.getoption("--kills")
     flips = kills * _FLIPS_PER_KILL if kills else _FEW_FLIPS
