@@ -21,7 +21,6 @@ INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
 NO_LEADER = -1
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249
-_LEGAL_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class Traffic:
@@ -187,7 +186,7 @@ def invalid_topic_name(name: str) -> str | None:
     if len(name) > MAX_TOPIC_NAME_CHARS:
         allowed = f"the max allowed length {MAX_TOPIC_NAME_CHARS}"
         return f"Topic name is invalid: the length of '{name}' is longer than {allowed}"
-    if _LEGAL_TOPIC_NAME.fullmatch(name) is None:
+    if re.fullmatch(r"[a-zA-Z0-9._-]+", name) is None:
         legal = "ASCII alphanumerics, '.', '_' and '-'"
         return f"Topic name is invalid: '{name}' contains one or more characters other than {legal}"
     return None

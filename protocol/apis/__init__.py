@@ -17,8 +17,6 @@ from .index import INDEX, ApiKey
 
 __all__ = ["API_KEYS", "Api", "ApiKey"]
 
-_WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
-
 
 class Api:
     __slots__ = (
@@ -43,7 +41,7 @@ class Api:
     @property
     def module(self) -> str:
         """The name of the API's modules, here and in the broker's handlers."""
-        return _WORD_START.sub("_", self.name).lower()
+        return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def request(self) -> type[Message]:

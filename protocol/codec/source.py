@@ -9,7 +9,6 @@ from sluice.protocol.message import Field, Message, fields_of
 from sluice.protocol.types import ZERO_UUID
 
 WIDTH = 120  # maximum line width
-BREAKS = re.compile(r"(?<=,) | (?=\+ )| (?=and )")
 NULL = {"B": 0, "h": -1, "i": -1}  # the length or count of null, by its format
 EXCESS = {"B": 1, "h": 0, "i": 0}  # a length or count on the wire minus the actual number
 # Names that generated functions use; a field of such a name gets a number.
@@ -34,8 +33,11 @@ class Source:
     def bracketed_line(self, text: str) -> None:
         """Append a line whose commas, `+` and `and` are all in brackets, so it may be wrapped there."""
         room = WIDTH - 4 * self._indent
+        if len(text) <= room:
+            self.line(text)
+            return
         whole = ""
-        for piece in BREAKS.split(text):
+        for piece in re.split(r"(?<=,) | (?=\+ )| (?=and )", text):
             if whole and len(whole) + 1 + len(piece) > room:
                 self.line(whole)
                 whole = "    " + piece
