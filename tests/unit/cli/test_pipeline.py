@@ -24,30 +24,18 @@ def test_spark_properties_are_split_at_the_first_equals_sign() -> None:
     assert spark_settings(("a=1", "b=-Dx=y")) == {"a": "1", "b": "-Dx=y"}
 
 
-@pytest.mark.parametrize(
-    ("args", "line"),
-    [
-        pytest.param(["compress"], "unknown command; expected one of backoff, plan, throttle", id="an unknown job"),
-        pytest.param(
-            ["throttle", "--window", "10"],
-            "--window: expected a time such as 500ms, 10s, 2m or 1h, got 10",
-            id="a time",
-        ),
-        pytest.param(
-            ["throttle", "--to-topic", "t"], "--to-topic needs --output DIR", id="a topic without a checkpoint folder"
-        ),
-        pytest.param(["backoff", "a.ndjson"], "INPUT needs --output DIR", id="a journal without an output folder"),
-        pytest.param(
-            ["backoff", "--setting", "retries=3"],
-            "--setting: expected one of retry.backoff.ms, ",
-            id="a setting",
-        ),
-        pytest.param(
-            ["backoff", "--setting", "retry.backoff.ms=1s"], "expected a whole number of milliseconds", id="a value"
-        ),
-        pytest.param(["throttle", "--conf", "a"], "--conf: expected KEY=VALUE", id="a property without a value"),
-    ],
-)
+WRONG_USAGE = {
+    "an unknown job": (["compress"], "unknown command; expected one of backoff, plan, throttle"),
+    "a time": (["throttle", "--window", "10"], "--window: expected a time such as 500ms, 10s, 2m or 1h, got 10"),
+    "a topic without a checkpoint folder": (["throttle", "--to-topic", "t"], "--to-topic needs --output DIR"),
+    "a journal without an output folder": (["backoff", "a.ndjson"], "INPUT needs --output DIR"),
+    "a setting": (["backoff", "--setting", "retries=3"], "--setting: expected one of retry.backoff.ms, "),
+    "a value": (["backoff", "--setting", "retry.backoff.ms=1s"], "expected a whole number of milliseconds"),
+    "a property without a value": (["throttle", "--conf", "a"], "--conf: expected KEY=VALUE"),
+}
+
+
+@pytest.mark.parametrize(("args", "line"), WRONG_USAGE.values(), ids=WRONG_USAGE)
 def test_wrong_usage_is_one_line(args: list[str], line: str) -> None:
     result = CliRunner().invoke(cli, ["pipeline", *args])
     assert result.exit_code == 2

@@ -42,34 +42,24 @@ CONNECTIONS: Vector = {
 CONNECTING = {"t": 5, "id": "0", "op": "connecting", "host": "b", "random_factors": [0.9, 1.1]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "vector"),
-    [
-        pytest.param("exponential_backoff", EXACT | {"backoff": [100, 1000]}, id="a backoff"),
-        pytest.param(
-            "exponential_backoff", EXACT | {"jitter": 1.1, "exception": "IllegalArgumentException"}, id="a refusal"
-        ),
-        pytest.param("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 110], [9, 1.1, 1000]]}, id="factors"),
-        pytest.param(
-            "exponential_backoff",
-            RANGE | {"ranges": [{"attempt": 0, "min": 80, "max": 119, "mean": 99.5}]},
-            id="a range",
-        ),
-        pytest.param(
-            "connection_states", CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 45}]}, id="an event"
-        ),
-        pytest.param(
-            "producer_config",
-            {"config": {"linger.ms": "7"}, "accepted": True, "effective": {"linger.ms": 7}, "warnings": []},
-            id="a config",
-        ),
-        pytest.param(
-            "producer_config",
-            {"config": {"acks": "2"}, "accepted": False, "exception": "ConfigException"},
-            id="a rejected config",
-        ),
-    ],
-)
+CORRECT_VECTORS = {
+    "a backoff": ("exponential_backoff", EXACT | {"backoff": [100, 1000]}),
+    "a refusal": ("exponential_backoff", EXACT | {"jitter": 1.1, "exception": "IllegalArgumentException"}),
+    "factors": ("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 110], [9, 1.1, 1000]]}),
+    "a range": ("exponential_backoff", RANGE | {"ranges": [{"attempt": 0, "min": 80, "max": 119, "mean": 99.5}]}),
+    "an event": ("connection_states", CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 45}]}),
+    "a config": (
+        "producer_config",
+        {"config": {"linger.ms": "7"}, "accepted": True, "effective": {"linger.ms": 7}, "warnings": []},
+    ),
+    "a rejected config": (
+        "producer_config",
+        {"config": {"acks": "2"}, "accepted": False, "exception": "ConfigException"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "vector"), CORRECT_VECTORS.values(), ids=CORRECT_VECTORS)
 def test_check_accepts_a_correct_vector(kind: str, vector: Vector) -> None:
     assert KINDS[kind](vector) == []
 

@@ -84,71 +84,63 @@ def test_accepted_batch(stored: list[BatchHeader], sent: BatchHeader) -> None:
     assert partition_with(*stored).send(sent) is None
 
 
-@pytest.mark.parametrize(
-    ("stored", "sent", "error_code", "reason"),
-    [
-        pytest.param(
-            [header(0, 3)],
-            header(4),
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 4 (incoming seq. number), "
-            "2 (current end sequence number)",
-            id="a gap in the sequence numbers",
-        ),
-        pytest.param(
-            [header(0, 3)],
-            header(2, 2),
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 2 (incoming seq. number), "
-            "2 (current end sequence number)",
-            id="a batch that overlaps the last one",
-        ),
-        pytest.param(
-            [header(0, 3)],
-            header(0, 4),
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 0 (incoming seq. number), "
-            "2 (current end sequence number)",
-            id="a batch with the base sequence of the last one but more records",
-        ),
-        pytest.param(
-            [header(0, epoch=1)],
-            header(5, epoch=2),
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            "Invalid sequence number for new epoch of producer 1000 at offset 1 in partition t-0: 2 (request epoch), "
-            "5 (seq. number), 1 (current producer epoch)",
-            id="a newer epoch that does not start at sequence 0",
-        ),
-        pytest.param(
-            [header(0, epoch=1)],
-            header(1, epoch=0),
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            "Epoch of producer 1000 at offset 1 in t-0 is 0, which is < the last seen epoch 1 (TV-1)",
-            id="an older epoch",
-        ),
-        pytest.param(
-            [header(0, epoch=1)],
-            header(1, epoch=0, transactional=True),
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            "Epoch of producer 1000 is 0, which is smaller than the last seen epoch 1",
-            id="an older epoch in a transaction",
-        ),
-        pytest.param(
-            [OPEN],
-            header(1),
-            ErrorCode.INVALID_TXN_STATE,
-            "Expected transactional write from producer 1000 at offset 1 in partition t-0",
-            id="a non-transactional batch while a transaction is open",
-        ),
-        pytest.param(
-            [OPEN],
-            header(0, epoch=1),
-            ErrorCode.INVALID_TXN_STATE,
-            "Expected transactional write from producer 1000 at offset 1 in partition t-0",
-            id="a non-transactional batch of a newer epoch while a transaction is open",
-        ),
-    ],
-)
+REJECTED_BATCHES = {
+    "a gap in the sequence numbers": (
+        [header(0, 3)],
+        header(4),
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 4 (incoming seq. number), "
+        "2 (current end sequence number)",
+    ),
+    "a batch that overlaps the last one": (
+        [header(0, 3)],
+        header(2, 2),
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 2 (incoming seq. number), "
+        "2 (current end sequence number)",
+    ),
+    "a batch with the base sequence of the last one but more records": (
+        [header(0, 3)],
+        header(0, 4),
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 0 (incoming seq. number), "
+        "2 (current end sequence number)",
+    ),
+    "a newer epoch that does not start at sequence 0": (
+        [header(0, epoch=1)],
+        header(5, epoch=2),
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        "Invalid sequence number for new epoch of producer 1000 at offset 1 in partition t-0: 2 (request epoch), "
+        "5 (seq. number), 1 (current producer epoch)",
+    ),
+    "an older epoch": (
+        [header(0, epoch=1)],
+        header(1, epoch=0),
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        "Epoch of producer 1000 at offset 1 in t-0 is 0, which is < the last seen epoch 1 (TV-1)",
+    ),
+    "an older epoch in a transaction": (
+        [header(0, epoch=1)],
+        header(1, epoch=0, transactional=True),
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        "Epoch of producer 1000 is 0, which is smaller than the last seen epoch 1",
+    ),
+    "a non-transactional batch while a transaction is open": (
+        [OPEN],
+        header(1),
+        ErrorCode.INVALID_TXN_STATE,
+        "Expected transactional write from producer 1000 at offset 1 in partition t-0",
+    ),
+    "a non-transactional batch of a newer epoch while a transaction is open": (
+        [OPEN],
+        header(0, epoch=1),
+        ErrorCode.INVALID_TXN_STATE,
+        "Expected transactional write from producer 1000 at offset 1 in partition t-0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("stored", "sent", "error_code", "reason"), REJECTED_BATCHES.values(), ids=REJECTED_BATCHES)
 def test_rejected_batch(stored: list[BatchHeader], sent: BatchHeader, error_code: ErrorCode, reason: str) -> None:
     assert partition_with(*stored).send(sent) == Refusal(error_code, reason)
 
@@ -343,46 +335,35 @@ def transactional(sequence: int, epoch: int = 0) -> BatchHeader:
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-@pytest.mark.parametrize(
-    ("partition", "sent", "code"),
-    [
-        pytest.param(partition_under_verification(3), transactional(3), 0, id="the batch under verification"),
-        pytest.param(
-            partition_under_verification(3), transactional(2), 0, id="an earlier batch than the one under verification"
-        ),
-        pytest.param(
-            partition_under_verification(3),
-            transactional(4),
-            OUT_OF_ORDER,
-            id="a later batch than the one under verification",
-        ),
-        pytest.param(partition_under_verification(3), header(4, producer=7), 0, id="a batch of another producer"),
-        pytest.param(
-            partition_under_verification(0, raises_epochs=True),
-            transactional(0),
-            0,
-            id="transaction version 2 starts with sequence 0",
-        ),
-        pytest.param(
-            partition_under_verification(3, raises_epochs=True),
-            transactional(3),
-            OUT_OF_ORDER,
-            id="transaction version 2 does not start with sequence 3",
-        ),
-        pytest.param(
-            partition_under_verification(1, raises_epochs=True, stored=(header(0),)),
-            transactional(1),
-            0,
-            id="transaction version 2 continues with sequence 1",
-        ),
-        pytest.param(
-            partition_under_verification(0, epoch=1, stored=(header(0, epoch=1),)),
-            transactional(0),
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            id="an epoch that has ended",
-        ),
-    ],
-)
+FIRST_BATCHES = {
+    "the batch under verification": (partition_under_verification(3), transactional(3), 0),
+    "an earlier batch than the one under verification": (partition_under_verification(3), transactional(2), 0),
+    "a later batch than the one under verification": (partition_under_verification(3), transactional(4), OUT_OF_ORDER),
+    "a batch of another producer": (partition_under_verification(3), header(4, producer=7), 0),
+    "transaction version 2 starts with sequence 0": (
+        partition_under_verification(0, raises_epochs=True),
+        transactional(0),
+        0,
+    ),
+    "transaction version 2 does not start with sequence 3": (
+        partition_under_verification(3, raises_epochs=True),
+        transactional(3),
+        OUT_OF_ORDER,
+    ),
+    "transaction version 2 continues with sequence 1": (
+        partition_under_verification(1, raises_epochs=True, stored=(header(0),)),
+        transactional(1),
+        0,
+    ),
+    "an epoch that has ended": (
+        partition_under_verification(0, epoch=1, stored=(header(0, epoch=1),)),
+        transactional(0),
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    ),
+}
+
+
+@pytest.mark.parametrize(("partition", "sent", "code"), FIRST_BATCHES.values(), ids=FIRST_BATCHES)
 def test_first_stored_batch_must_not_be_later_than_the_verified_one(
     partition: Partition, sent: BatchHeader, code: int
 ) -> None:

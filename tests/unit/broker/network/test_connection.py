@@ -187,71 +187,55 @@ def sized(body: bytes) -> bytes:
     return len(body).to_bytes(4) + body
 
 
-@pytest.mark.parametrize(
-    ("data", "api", "reason"),
-    [
-        pytest.param(
-            (100 * MIB + 1).to_bytes(4), "", "invalid frame size 104857601", id="a frame above socket.request.max.bytes"
-        ),
-        pytest.param((-1).to_bytes(4, signed=True), "", "invalid frame size -1", id="a negative size"),
-        pytest.param(b"GET / HTTP/1.1\r\n\r\n", "", "invalid frame size 1195725856", id="HTTP"),
-        pytest.param(sized(b""), "", "got 0", id="an empty frame"),
-        pytest.param(sized(HEADER[:7]), "", "got 7", id="a frame shorter than its header"),
-        pytest.param(
-            sized(HEADER + (500).to_bytes(2) + b"abc"),
-            "",
-            "client id length 500 exceeds the request size",
-            id="a client id beyond the end of the frame",
-        ),
-        pytest.param(
-            sized(HEADER + (3).to_bytes(2) + b"a\xff\xfe" + b"\0"), "", "not UTF-8", id="a client id that is not UTF-8"
-        ),
-        pytest.param(sized(VALID[:-1]), "Produce v9", "", id="a truncated body"),
-        pytest.param(
-            sized((1234).to_bytes(2) + VALID[2:]),
-            "",
-            "API key 1234, version 9: unsupported version",
-            id="an unknown API",
-        ),
-        pytest.param(
-            sized((64).to_bytes(2) + VALID[2:]),
-            "",
-            "UnregisterBroker version 9: unsupported version",
-            id="an API that is not served",
-        ),
-        pytest.param(sized((-1).to_bytes(2, signed=True) + VALID[2:]), "", "API key -1", id="a negative API key"),
-        pytest.param(
-            sized(VALID[:2] + (14).to_bytes(2) + VALID[4:]),
-            "",
-            "Produce version 14: unsupported version; expected 0 to 13",
-            id="a newer version",
-        ),
-        pytest.param(
-            sized(VALID[:2] + (-1).to_bytes(2, signed=True) + VALID[4:]),
-            "",
-            "Produce version -1: unsupported version",
-            id="a negative version",
-        ),
-        pytest.param(
-            sized((3).to_bytes(2) + (1).to_bytes(2) + (7).to_bytes(4) + b"\xff\xff" + (2**31 - 1).to_bytes(4)),
-            "Metadata v1",
-            "",
-            id="an array length larger than the frame",
-        ),
-        pytest.param(
-            sized((3).to_bytes(2) + (9).to_bytes(2) + (7).to_bytes(4) + b"\xff\xff\0" + b"\xff\xff\xff\xff\x0f" * 2),
-            "Metadata v9",
-            "",
-            id="a compact array length larger than the frame",
-        ),
-        pytest.param(
-            sized(HEADER + b"\xff\xff" + b"\x01\x00\xff\xff\xff\xff\x0f"),
-            "Produce v9",
-            "",
-            id="a tagged field of the header beyond the end of the frame",
-        ),
-    ],
-)
+MALFORMED_REQUESTS = {
+    "a frame above socket.request.max.bytes": ((100 * MIB + 1).to_bytes(4), "", "invalid frame size 104857601"),
+    "a negative size": ((-1).to_bytes(4, signed=True), "", "invalid frame size -1"),
+    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "", "invalid frame size 1195725856"),
+    "an empty frame": (sized(b""), "", "got 0"),
+    "a frame shorter than its header": (sized(HEADER[:7]), "", "got 7"),
+    "a client id beyond the end of the frame": (
+        sized(HEADER + (500).to_bytes(2) + b"abc"),
+        "",
+        "client id length 500 exceeds the request size",
+    ),
+    "a client id that is not UTF-8": (sized(HEADER + (3).to_bytes(2) + b"a\xff\xfe" + b"\0"), "", "not UTF-8"),
+    "a truncated body": (sized(VALID[:-1]), "Produce v9", ""),
+    "an unknown API": (sized((1234).to_bytes(2) + VALID[2:]), "", "API key 1234, version 9: unsupported version"),
+    "an API that is not served": (
+        sized((64).to_bytes(2) + VALID[2:]),
+        "",
+        "UnregisterBroker version 9: unsupported version",
+    ),
+    "a negative API key": (sized((-1).to_bytes(2, signed=True) + VALID[2:]), "", "API key -1"),
+    "a newer version": (
+        sized(VALID[:2] + (14).to_bytes(2) + VALID[4:]),
+        "",
+        "Produce version 14: unsupported version; expected 0 to 13",
+    ),
+    "a negative version": (
+        sized(VALID[:2] + (-1).to_bytes(2, signed=True) + VALID[4:]),
+        "",
+        "Produce version -1: unsupported version",
+    ),
+    "an array length larger than the frame": (
+        sized((3).to_bytes(2) + (1).to_bytes(2) + (7).to_bytes(4) + b"\xff\xff" + (2**31 - 1).to_bytes(4)),
+        "Metadata v1",
+        "",
+    ),
+    "a compact array length larger than the frame": (
+        sized((3).to_bytes(2) + (9).to_bytes(2) + (7).to_bytes(4) + b"\xff\xff\0" + b"\xff\xff\xff\xff\x0f" * 2),
+        "Metadata v9",
+        "",
+    ),
+    "a tagged field of the header beyond the end of the frame": (
+        sized(HEADER + b"\xff\xff" + b"\x01\x00\xff\xff\xff\xff\x0f"),
+        "Produce v9",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data", "api", "reason"), MALFORMED_REQUESTS.values(), ids=MALFORMED_REQUESTS)
 @pytest.mark.parametrize("earlier", [False, True], ids=["as the first request", "after a valid request"])
 def test_malformed_request_closes_the_connection_and_logs_one_line(
     broker: VirtualBroker, data: bytes, api: str, reason: str, earlier: bool, caplog: pytest.LogCaptureFixture

@@ -142,58 +142,49 @@ def test_eligible_leader_replicas_are_cleared(tmp_path: Path) -> None:
     assert (written.eligible_leader_replicas, written.last_known_elr) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("record", "setting"),
-    [
-        pytest.param(
-            ConfigRecord(resource_type=2, resource_name="t", name="new.in.kafka.5", value="1"),
-            "topic t new.in.kafka.5",
-            id="an unknown config of a topic",
+SETTINGS_WITHOUT_EFFECT = {
+    "an unknown config of a topic": (
+        ConfigRecord(resource_type=2, resource_name="t", name="new.in.kafka.5", value="1"),
+        "topic t new.in.kafka.5",
+    ),
+    "an invalid config value": (
+        ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="forever"),
+        "topic t retention.ms",
+    ),
+    "a config of all brokers that cannot be altered": (
+        ConfigRecord(resource_type=4, resource_name="", name="log.cleaner.threads", value="2"),
+        "broker <default> log.cleaner.threads",
+    ),
+    "a config of this broker that cannot be altered": (
+        ConfigRecord(resource_type=4, resource_name="1", name="log.cleaner.threads", value="2"),
+        "broker 1 log.cleaner.threads",
+    ),
+    "a config of an unsupported group type": (
+        ConfigRecord(resource_type=32, resource_name="g", name="share.isolation.level", value="read_committed"),
+        "group g share.isolation.level",
+    ),
+    "a config of a client metrics subscription": (
+        ConfigRecord(resource_type=16, resource_name="s", name="what", value="?"),
+        "client-metrics s what",
+    ),
+    "an unknown quota": (
+        ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name="u")], key="flow_rate", value=1.0),
+        "quota user=u flow_rate",
+    ),
+    "an ACL on an unknown resource type": (
+        AccessControlEntryRecord(
+            id=T, resource_type=9, resource_name="r", pattern_type=3, principal="User:u", operation=3
         ),
-        pytest.param(
-            ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="forever"),
-            "topic t retention.ms",
-            id="an invalid config value",
-        ),
-        pytest.param(
-            ConfigRecord(resource_type=4, resource_name="", name="log.cleaner.threads", value="2"),
-            "broker <default> log.cleaner.threads",
-            id="a config of all brokers that cannot be altered",
-        ),
-        pytest.param(
-            ConfigRecord(resource_type=4, resource_name="1", name="log.cleaner.threads", value="2"),
-            "broker 1 log.cleaner.threads",
-            id="a config of this broker that cannot be altered",
-        ),
-        pytest.param(
-            ConfigRecord(resource_type=32, resource_name="g", name="share.isolation.level", value="read_committed"),
-            "group g share.isolation.level",
-            id="a config of an unsupported group type",
-        ),
-        pytest.param(
-            ConfigRecord(resource_type=16, resource_name="s", name="what", value="?"),
-            "client-metrics s what",
-            id="a config of a client metrics subscription",
-        ),
-        pytest.param(
-            ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name="u")], key="flow_rate", value=1.0),
-            "quota user=u flow_rate",
-            id="an unknown quota",
-        ),
-        pytest.param(
-            AccessControlEntryRecord(
-                id=T, resource_type=9, resource_name="r", pattern_type=3, principal="User:u", operation=3
-            ),
-            "ACL of User:u on r",
-            id="an ACL on an unknown resource type",
-        ),
-        pytest.param(
-            UserScramCredentialRecord(name="u", mechanism=3),
-            "SCRAM credential of u, mechanism 3",
-            id="a credential of an unknown mechanism",
-        ),
-    ],
-)
+        "ACL of User:u on r",
+    ),
+    "a credential of an unknown mechanism": (
+        UserScramCredentialRecord(name="u", mechanism=3),
+        "SCRAM credential of u, mechanism 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("record", "setting"), SETTINGS_WITHOUT_EFFECT.values(), ids=SETTINGS_WITHOUT_EFFECT)
 def test_settings_without_effect_are_logged_and_kept(
     record: MetadataMessage, setting: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -39,27 +39,19 @@ def test_names_are_escaped_and_nonces_are_new() -> None:
     assert one != two
 
 
-@pytest.mark.parametrize(
-    ("first", "final", "problem"),
-    [
-        pytest.param(
-            b"r=other,s=AA==,i=4096", b"", "the broker's nonce does not start with the client's", id="another's nonce"
-        ),
-        pytest.param(
-            b"r=rOprNGfwEbeRWgbNEkqOx,s=AA==,i=1",
-            b"",
-            "the broker requires 1 SCRAM iterations; expected at least 4096",
-            id="too few iterations",
-        ),
-        pytest.param(
-            SERVER_FIRST,
-            b"v=" + b64encode(bytes(32)),
-            "SCRAM signature is invalid",
-            id="a wrong signature",
-        ),
-        pytest.param(SERVER_FIRST, b"e=other-error", "SCRAM signature is invalid", id="an error"),
-    ],
-)
+INVALID_MESSAGES = {
+    "another's nonce": (b"r=other,s=AA==,i=4096", b"", "the broker's nonce does not start with the client's"),
+    "too few iterations": (
+        b"r=rOprNGfwEbeRWgbNEkqOx,s=AA==,i=1",
+        b"",
+        "the broker requires 1 SCRAM iterations; expected at least 4096",
+    ),
+    "a wrong signature": (SERVER_FIRST, b"v=" + b64encode(bytes(32)), "SCRAM signature is invalid"),
+    "an error": (SERVER_FIRST, b"e=other-error", "SCRAM signature is invalid"),
+}
+
+
+@pytest.mark.parametrize(("first", "final", "problem"), INVALID_MESSAGES.values(), ids=INVALID_MESSAGES)
 def test_invalid_server_message_is_rejected(first: bytes, final: bytes, problem: str) -> None:
     with pytest.raises(SaslAuthenticationException, match=problem):
         answered(first, final)

@@ -192,46 +192,30 @@ def test_times(stamp: str, ms: int) -> None:
     assert taken(line)[1][0] == (AT_MS - 300 + ms) * MS
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        pytest.param("java.io.IOException: Broken pipe", "neither a journal event nor", id="a stack trace"),
-        pytest.param("Completed request:{}", "without a timestamp", id="no time"),
-        pytest.param("[2026-02-30 12:00:00,500] Completed request:{}", "invalid timestamp", id="an invalid date"),
-        pytest.param(f"{AT}Completed request:{{}}", "missing required field", id="JSON without a required field"),
-        pytest.param(f"{AT}Completed request:{{", "malformed completed request", id="truncated JSON"),
-        pytest.param(f"{AT}Completed request:RequestHeader(", "malformed completed request", id="truncated text"),
-        pytest.param(
-            as_json(REAL_FETCH, ('"requestApiVersion":11', '"requestApiVersion":-1')), ">= 0", id="a negative version"
-        ),
-        pytest.param(
-            as_json(REAL_FETCH, ('"recordsSizeInBytes":150000', '"recordsSizeInBytes":-1')),
-            ">= 0",
-            id="a negative size",
-        ),
-        pytest.param(
-            as_json(REAL_FETCH, ('"sendTimeMs":', '"sendTimeMs":1e300,"x":')), "<= 1", id="a time out of range"
-        ),
-        pytest.param(
-            text("PRODUCE", 7, "{partitionSizes=[t-0=1]}", PRODUCED).replace("sendTime:200.0", "sendTime:2.0.0"),
-            "could not convert string to float",
-            id="an invalid number",
-        ),
-        pytest.param(
-            f"{AT}Completed request:" + "[" * 100_000 + "}", "malformed completed request", id="JSON nested too deeply"
-        ),
-        pytest.param(
-            text("PRODUCE", 7, "{acks=1,timeout=30000,numPartitions=1}", PRODUCED),
-            "only at TRACE",
-            id="a Produce request at DEBUG",
-        ),
-        pytest.param(
-            text("FETCH", 3, "{replica_id=-1}", fetched("[(record=...)]")),
-            "without record sizes",
-            id="converted records",
-        ),
-    ],
-)
+INVALID_LINES = {
+    "a stack trace": ("java.io.IOException: Broken pipe", "neither a journal event nor"),
+    "no time": ("Completed request:{}", "without a timestamp"),
+    "an invalid date": ("[2026-02-30 12:00:00,500] Completed request:{}", "invalid timestamp"),
+    "JSON without a required field": (f"{AT}Completed request:{{}}", "missing required field"),
+    "truncated JSON": (f"{AT}Completed request:{{", "malformed completed request"),
+    "truncated text": (f"{AT}Completed request:RequestHeader(", "malformed completed request"),
+    "a negative version": (as_json(REAL_FETCH, ('"requestApiVersion":11', '"requestApiVersion":-1')), ">= 0"),
+    "a negative size": (as_json(REAL_FETCH, ('"recordsSizeInBytes":150000', '"recordsSizeInBytes":-1')), ">= 0"),
+    "a time out of range": (as_json(REAL_FETCH, ('"sendTimeMs":', '"sendTimeMs":1e300,"x":')), "<= 1"),
+    "an invalid number": (
+        text("PRODUCE", 7, "{partitionSizes=[t-0=1]}", PRODUCED).replace("sendTime:200.0", "sendTime:2.0.0"),
+        "could not convert string to float",
+    ),
+    "JSON nested too deeply": (f"{AT}Completed request:" + "[" * 100_000 + "}", "malformed completed request"),
+    "a Produce request at DEBUG": (
+        text("PRODUCE", 7, "{acks=1,timeout=30000,numPartitions=1}", PRODUCED),
+        "only at TRACE",
+    ),
+    "converted records": (text("FETCH", 3, "{replica_id=-1}", fetched("[(record=...)]")), "without record sizes"),
+}
+
+
+@pytest.mark.parametrize(("line", "reason"), INVALID_LINES.values(), ids=INVALID_LINES)
 def test_an_invalid_line_has_a_reason(line: str, reason: str) -> None:
     gathered = Gathered("client-id", 1000)
     found = take_line(line, gathered)

@@ -147,29 +147,18 @@ def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
     assert (produce["kind"], produce["clients"]) == ("Produce", 3)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        pytest.param(
-            ["--quota", "fast"],
-            "--quota: expected bytes per second, such as 500k, 2M or 1048576, got fast",
-            id="an invalid quota",
-        ),
-        pytest.param(
-            ["--profile", "kafka-9"],
-            ", got kafka-9. Did you mean kafka-3.9?",
-            id="an unknown profile",
-        ),
-        pytest.param(
-            ["--by", "colour"],
-            "--by: expected one of client-id, user, user+client-id, got colour",
-            id="an unknown level",
-        ),
-        pytest.param(
-            ["--max-throttled", "7"], "--max-throttled: expected a number from 0 to 1, got 7", id="a share above 1"
-        ),
-    ],
-)
+WRONG_USAGE = {
+    "an invalid quota": (
+        ["--quota", "fast"],
+        "--quota: expected bytes per second, such as 500k, 2M or 1048576, got fast",
+    ),
+    "an unknown profile": (["--profile", "kafka-9"], ", got kafka-9. Did you mean kafka-3.9?"),
+    "an unknown level": (["--by", "colour"], "--by: expected one of client-id, user, user+client-id, got colour"),
+    "a share above 1": (["--max-throttled", "7"], "--max-throttled: expected a number from 0 to 1, got 7"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "line"), WRONG_USAGE.values(), ids=WRONG_USAGE)
 def test_wrong_usage(arguments: list[str], line: str, log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), *arguments)
     assert (code, line in output) == (2, True), output

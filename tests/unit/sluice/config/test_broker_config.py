@@ -121,131 +121,103 @@ def test_unknown_variables_are_ignored_with_one_warning() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        pytest.param(
-            "quota.producer.defualt=2M",
-            "--override: quota.producer.defualt: no such property. Did you mean quota.producer.default?",
-            id="an unknown name, with the closest known name",
-        ),
-        pytest.param(
-            "retention.ms=5",
-            "--override: retention.ms: no such property. Did you mean log.retention.ms?",
-            id="a topic config, with the broker's name",
-        ),
-        pytest.param(
-            "zzz=1",
-            "--override: zzz: no such property. `sluice config list` lists them",
-            id="a name like no other",
-        ),
-        pytest.param("num.partitions", "--override: expected KEY=VALUE, got num.partitions", id="no equals sign"),
-        pytest.param(
-            "num.partitions=0",
-            "--override: num.partitions: expected an integer from 1 to 2147483647, got 0",
-            id="a value below its bound",
-        ),
-        pytest.param(
-            "quota.profile=kip13",
-            "--override: quota.profile: expected one of by-version, kip-13, "
-            + ", ".join(f"kafka-{name}" for name in RELEASES)
-            + ", got kip13",
-            id="an invalid choice",
-        ),
-        pytest.param(
-            "quota.consumer.default=fast",
-            "--override: quota.consumer.default: expected bytes per second of at least 1, such as 2M, 512Ki or 1e6"
-            " (empty: no quota), got fast",
-            id="no rate",
-        ),
-        pytest.param(
-            "num.partitions=1\n2",
-            "--override: num.partitions: expected an integer from 1 to 2147483647, got '1\\n2'",
-            id="a value of two lines in one line",
-        ),
-        pytest.param(
-            "listeners=PLAINTEXT://localhost",
-            "--override: listeners: expected NAME://HOST:PORT, got PLAINTEXT://localhost",
-            id="a listener without a port",
-        ),
-        pytest.param(
-            "listeners=A://h:99999999",
-            "--override: listeners: expected NAME://HOST:PORT, got A://h:99999999",
-            id="an invalid port",
-        ),
-        pytest.param(
-            "listeners=INSIDE://:9093",
-            "--override: listeners: expected listeners of listener.security.protocol.map, without INSIDE, "
-            "got INSIDE://:9093",
-            id="a listener without a security protocol",
-        ),
-        pytest.param(
-            "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
-            "--override: listener.security.protocol.map: expected NAME:PROTOCOL with one of "
-            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT:TLS,SSL:SSL",
-            id="an invalid security protocol",
-        ),
-        pytest.param(
-            "listener.security.protocol.map=PLAINTEXT",
-            "--override: listener.security.protocol.map: expected NAME:PROTOCOL with one of "
-            "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT",
-            id="a listener without a protocol",
-        ),
-        pytest.param(
-            "sluice.sasl.users=alice:secret,alice:other",
-            "--override: sluice.sasl.users: "
-            "expected NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once, got [hidden]",
-            id="a secret is hidden",
-        ),
-        pytest.param(
-            "listener.name.ssl.ssl.client.auth=maybe",
-            "--override: listener.name.ssl.ssl.client.auth: expected one of none, requested, required, got maybe",
-            id="a listener's own property",
-        ),
-        pytest.param(
-            "listeners=CONTROLLER://:9093",
-            "--override: listeners: "
-            "expected at least one listener for clients, each with its own name and port, got CONTROLLER://:9093",
-            id="no listener for clients",
-        ),
-        pytest.param(
-            "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
-            "--override: listeners: "
-            "expected at least one listener for clients, each with its own name and port, "
-            "got PLAINTEXT://a:1,PLAINTEXT://b:2",
-            id="two listeners of one name",
-        ),
-        pytest.param(
-            "sluice.brokers=0",
-            "--override: sluice.brokers: expected an integer from 1 to 100, got 0",
-            id="no brokers",
-        ),
-        pytest.param(
-            "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
-            "--override: advertised.listeners: "
-            "expected NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach, "
-            "got PLAINTEXT://0.0.0.0:9092",
-            id="an address that clients cannot reach",
-        ),
-        pytest.param(
-            "queued.max.request.bytes=5",
-            "--override: queued.max.request.bytes: expected at least socket.request.max.bytes (104857600), or -1, "
-            "got 5",
-            id="less memory than one request needs",
-        ),
-        pytest.param(
-            "sluice.admin.host=0.0.0.0",
-            "--override: sluice.admin.host: expected a loopback address, unless sluice.admin.token is set, got 0.0.0.0",
-            id="an unprotected admin port",
-        ),
-        pytest.param(
-            "sluice.admin.host=127.example.org",
-            "--override: sluice.admin.host: "
-            "expected a loopback address, unless sluice.admin.token is set, got 127.example.org",
-            id="a name that resembles loopback",
-        ),
-    ],
-)
+INVALID_SETTINGS = {
+    "an unknown name, with the closest known name": (
+        "quota.producer.defualt=2M",
+        "--override: quota.producer.defualt: no such property. Did you mean quota.producer.default?",
+    ),
+    "a topic config, with the broker's name": (
+        "retention.ms=5",
+        "--override: retention.ms: no such property. Did you mean log.retention.ms?",
+    ),
+    "a name like no other": ("zzz=1", "--override: zzz: no such property. `sluice config list` lists them"),
+    "no equals sign": ("num.partitions", "--override: expected KEY=VALUE, got num.partitions"),
+    "a value below its bound": (
+        "num.partitions=0",
+        "--override: num.partitions: expected an integer from 1 to 2147483647, got 0",
+    ),
+    "an invalid choice": (
+        "quota.profile=kip13",
+        "--override: quota.profile: expected one of by-version, kip-13, "
+        + ", ".join(f"kafka-{name}" for name in RELEASES)
+        + ", got kip13",
+    ),
+    "no rate": (
+        "quota.consumer.default=fast",
+        "--override: quota.consumer.default: expected bytes per second of at least 1, such as 2M, 512Ki or 1e6"
+        " (empty: no quota), got fast",
+    ),
+    "a value of two lines in one line": (
+        "num.partitions=1\n2",
+        "--override: num.partitions: expected an integer from 1 to 2147483647, got '1\\n2'",
+    ),
+    "a listener without a port": (
+        "listeners=PLAINTEXT://localhost",
+        "--override: listeners: expected NAME://HOST:PORT, got PLAINTEXT://localhost",
+    ),
+    "an invalid port": (
+        "listeners=A://h:99999999",
+        "--override: listeners: expected NAME://HOST:PORT, got A://h:99999999",
+    ),
+    "a listener without a security protocol": (
+        "listeners=INSIDE://:9093",
+        "--override: listeners: expected listeners of listener.security.protocol.map, without INSIDE, "
+        "got INSIDE://:9093",
+    ),
+    "an invalid security protocol": (
+        "listener.security.protocol.map=PLAINTEXT:TLS,SSL:SSL",
+        "--override: listener.security.protocol.map: expected NAME:PROTOCOL with one of "
+        "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT:TLS,SSL:SSL",
+    ),
+    "a listener without a protocol": (
+        "listener.security.protocol.map=PLAINTEXT",
+        "--override: listener.security.protocol.map: expected NAME:PROTOCOL with one of "
+        "PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL for PLAINTEXT, separated by commas, got PLAINTEXT",
+    ),
+    "a secret is hidden": (
+        "sluice.sasl.users=alice:secret,alice:other",
+        "--override: sluice.sasl.users: "
+        "expected NAME:PASSWORD, separated by commas (a comma in one as \\,), each name once, got [hidden]",
+    ),
+    "a listener's own property": (
+        "listener.name.ssl.ssl.client.auth=maybe",
+        "--override: listener.name.ssl.ssl.client.auth: expected one of none, requested, required, got maybe",
+    ),
+    "no listener for clients": (
+        "listeners=CONTROLLER://:9093",
+        "--override: listeners: "
+        "expected at least one listener for clients, each with its own name and port, got CONTROLLER://:9093",
+    ),
+    "two listeners of one name": (
+        "listeners=PLAINTEXT://a:1,PLAINTEXT://b:2",
+        "--override: listeners: "
+        "expected at least one listener for clients, each with its own name and port, "
+        "got PLAINTEXT://a:1,PLAINTEXT://b:2",
+    ),
+    "no brokers": ("sluice.brokers=0", "--override: sluice.brokers: expected an integer from 1 to 100, got 0"),
+    "an address that clients cannot reach": (
+        "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+        "--override: advertised.listeners: "
+        "expected NAME://HOST:PORT with a name of listeners (PLAINTEXT) and a host clients can reach, "
+        "got PLAINTEXT://0.0.0.0:9092",
+    ),
+    "less memory than one request needs": (
+        "queued.max.request.bytes=5",
+        "--override: queued.max.request.bytes: expected at least socket.request.max.bytes (104857600), or -1, got 5",
+    ),
+    "an unprotected admin port": (
+        "sluice.admin.host=0.0.0.0",
+        "--override: sluice.admin.host: expected a loopback address, unless sluice.admin.token is set, got 0.0.0.0",
+    ),
+    "a name that resembles loopback": (
+        "sluice.admin.host=127.example.org",
+        "--override: sluice.admin.host: "
+        "expected a loopback address, unless sluice.admin.token is set, got 127.example.org",
+    ),
+}
+
+
+@pytest.mark.parametrize(("override", "message"), INVALID_SETTINGS.values(), ids=INVALID_SETTINGS)
 def test_invalid_setting_raises_one_line(override: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
         Config.load(overrides=[override])

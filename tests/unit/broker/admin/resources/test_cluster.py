@@ -86,42 +86,29 @@ def test_leader_can_be_moved_and_elected() -> None:
     assert (status, result["leader"]) == (200, 1), "an election that is not needed is no error"
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "error"),
-    [
-        pytest.param("brokers/4/stop", "", 404, "there is no broker 4; expected one of 1, 2, 3", id="unknown broker"),
-        pytest.param("brokers/x/stop", "", 400, "node_id: expected a node id, got 'x'", id="invalid broker id"),
-        pytest.param("brokers/1/start", "", 409, "broker 1 is running", id="start of a running broker"),
-        pytest.param("brokers/1/rejoin", "", 409, "broker 1 is running", id="rejoin of a running broker"),
-        pytest.param("brokers/1/stop", "{", 400, "Input data was truncated", id="invalid JSON"),
-        pytest.param(
-            "brokers/1/stop",
-            '{"controled": 1}',
-            400,
-            "controled: unknown field",
-            id="unknown field",
-        ),
-        pytest.param("brokers/1/stop", '{"controlled": 1}', 400, "controlled: expected true or false", id="wrong type"),
-        pytest.param("brokers/1/stop", " " * 70_000, 400, "at most 65536 bytes", id="large body"),
-        pytest.param("partitions/u/0/leader", '{"node": 1}', 404, "there is no topic u", id="unknown topic"),
-        pytest.param(
-            "partitions/t/1/leader",
-            '{"node": 1}',
-            404,
-            "partition t-1 does not exist; expected partition 0 to 0",
-            id="unknown partition",
-        ),
-        pytest.param("partitions/t/0/leader", '{"node": 3}', 409, "broker 3 has no replica of t-0", id="no replica"),
-        pytest.param("partitions/t/0/leader", "{}", 400, 'expected the body {"node": ID}', id="empty request"),
-        pytest.param(
-            "partitions/t/0/leader",
-            '{"election": "fair"}',
-            400,
-            "election: expected one of ",
-            id="unknown election type",
-        ),
-    ],
-)
+INVALID_REQUESTS = {
+    "unknown broker": ("brokers/4/stop", "", 404, "there is no broker 4; expected one of 1, 2, 3"),
+    "invalid broker id": ("brokers/x/stop", "", 400, "node_id: expected a node id, got 'x'"),
+    "start of a running broker": ("brokers/1/start", "", 409, "broker 1 is running"),
+    "rejoin of a running broker": ("brokers/1/rejoin", "", 409, "broker 1 is running"),
+    "invalid JSON": ("brokers/1/stop", "{", 400, "Input data was truncated"),
+    "unknown field": ("brokers/1/stop", '{"controled": 1}', 400, "controled: unknown field"),
+    "wrong type": ("brokers/1/stop", '{"controlled": 1}', 400, "controlled: expected true or false"),
+    "large body": ("brokers/1/stop", " " * 70_000, 400, "at most 65536 bytes"),
+    "unknown topic": ("partitions/u/0/leader", '{"node": 1}', 404, "there is no topic u"),
+    "unknown partition": (
+        "partitions/t/1/leader",
+        '{"node": 1}',
+        404,
+        "partition t-1 does not exist; expected partition 0 to 0",
+    ),
+    "no replica": ("partitions/t/0/leader", '{"node": 3}', 409, "broker 3 has no replica of t-0"),
+    "empty request": ("partitions/t/0/leader", "{}", 400, 'expected the body {"node": ID}'),
+    "unknown election type": ("partitions/t/0/leader", '{"election": "fair"}', 400, "election: expected one of "),
+}
+
+
+@pytest.mark.parametrize(("path", "body", "status", "error"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_returns_an_error(path: str, body: str, status: int, error: str) -> None:
     actual_status, result = post(three(), f"/api/v1/{path}", body)
     assert actual_status == status

@@ -57,64 +57,42 @@ def values(log: Log) -> dict[bytes, tuple[int, bytes]]:
     return dict(CompactedState(log.log).values)
 
 
-@pytest.mark.parametrize(
-    ("log", "expected"),
-    [
-        pytest.param(Log(), {}, id="empty log"),
-        pytest.param(
-            Log().write((b"a", b"1"), (b"b", b"1")).write((b"a", b"2")),
-            {b"a": (2, b"2"), b"b": (1, b"1")},
-            id="a later value replaces an earlier one",
-        ),
-        pytest.param(Log().write((b"a", b"1")).write((b"a", None)), {}, id="tombstone removes the value"),
-        pytest.param(
-            Log().write((b"a", b"1")).write((b"a", None), (b"a", b"2")),
-            {b"a": (2, b"2")},
-            id="value after a tombstone",
-        ),
-        pytest.param(
-            Log().write((b"a", b"1"), (b"b", b""), compression=3),
-            {b"a": (0, b"1"), b"b": (1, b"")},
-            id="compressed batch",
-        ),
-        pytest.param(
-            Log().write((b"k" * 300, b"v" * 100_000)),
-            {b"k" * 300: (0, b"v" * 100_000)},
-            id="long key and value",
-        ),
-        pytest.param(Log().write((b"a", b"1"), producer_id=5), {}, id="records of an open transaction are ignored"),
-        pytest.param(
-            Log().write((b"a", b"1"), producer_id=5).end(COMMIT, 5),
-            {b"a": (0, b"1")},
-            id="records of a committed transaction count",
-        ),
-        pytest.param(
-            Log().write((b"a", b"1")).write((b"a", b"2"), producer_id=5).end(ABORT, 5),
-            {b"a": (0, b"1")},
-            id="records of an aborted transaction are ignored",
-        ),
-        pytest.param(
-            Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2")).end(COMMIT, 5),
-            {b"a": (1, b"2")},
-            id="a late commit does not replace a newer record",
-        ),
-        pytest.param(
-            Log().write((b"a", b"1"), producer_id=5).write((b"a", None)).end(COMMIT, 5),
-            {},
-            id="tombstone also removes pending values",
-        ),
-        pytest.param(
-            Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2"), producer_id=6).end(ABORT, 6).end(COMMIT, 5),
-            {b"a": (0, b"1")},
-            id="transactions end independently",
-        ),
-        pytest.param(
-            Log().end(COMMIT, 5).write((b"a", b"1"), producer_id=5),
-            {},
-            id="marker does not affect later records",
-        ),
-    ],
-)
+LOADED_LOGS = {
+    "empty log": (Log(), {}),
+    "a later value replaces an earlier one": (
+        Log().write((b"a", b"1"), (b"b", b"1")).write((b"a", b"2")),
+        {b"a": (2, b"2"), b"b": (1, b"1")},
+    ),
+    "tombstone removes the value": (Log().write((b"a", b"1")).write((b"a", None)), {}),
+    "value after a tombstone": (Log().write((b"a", b"1")).write((b"a", None), (b"a", b"2")), {b"a": (2, b"2")}),
+    "compressed batch": (Log().write((b"a", b"1"), (b"b", b""), compression=3), {b"a": (0, b"1"), b"b": (1, b"")}),
+    "long key and value": (Log().write((b"k" * 300, b"v" * 100_000)), {b"k" * 300: (0, b"v" * 100_000)}),
+    "records of an open transaction are ignored": (Log().write((b"a", b"1"), producer_id=5), {}),
+    "records of a committed transaction count": (
+        Log().write((b"a", b"1"), producer_id=5).end(COMMIT, 5),
+        {b"a": (0, b"1")},
+    ),
+    "records of an aborted transaction are ignored": (
+        Log().write((b"a", b"1")).write((b"a", b"2"), producer_id=5).end(ABORT, 5),
+        {b"a": (0, b"1")},
+    ),
+    "a late commit does not replace a newer record": (
+        Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2")).end(COMMIT, 5),
+        {b"a": (1, b"2")},
+    ),
+    "tombstone also removes pending values": (
+        Log().write((b"a", b"1"), producer_id=5).write((b"a", None)).end(COMMIT, 5),
+        {},
+    ),
+    "transactions end independently": (
+        Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2"), producer_id=6).end(ABORT, 6).end(COMMIT, 5),
+        {b"a": (0, b"1")},
+    ),
+    "marker does not affect later records": (Log().end(COMMIT, 5).write((b"a", b"1"), producer_id=5), {}),
+}
+
+
+@pytest.mark.parametrize(("log", "expected"), LOADED_LOGS.values(), ids=LOADED_LOGS)
 def test_the_last_committed_value_of_each_key_is_loaded(log: Log, expected: dict[bytes, tuple[int, bytes]]) -> None:
     assert values(log) == expected
 

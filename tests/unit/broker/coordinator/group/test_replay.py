@@ -55,46 +55,33 @@ def committed(broker: VirtualBroker) -> CommittedOffset:
 # -- versions of Kafka's records ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        pytest.param(
-            "0000 0000000000000005 0001 6d 0000000000000007",
-            CommittedOffset(5, -1, "m", 7, None, ZERO_UUID, 0),
-            id="version 0",
-        ),
-        pytest.param(
-            "0001 0000000000000005 0001 6d 0000000000000007 0000000000000009",
-            CommittedOffset(5, -1, "m", 7, 9, ZERO_UUID, 0),
-            id="version 1 with expiry time",
-        ),
-        pytest.param(
-            "0001 0000000000000005 0001 6d 0000000000000007 ffffffffffffffff",
-            CommittedOffset(5, -1, "m", 7, None, ZERO_UUID, 0),
-            id="version 1 without expiry time",
-        ),
-        pytest.param(
-            "0002 0000000000000005 0001 6d 0000000000000007",
-            CommittedOffset(5, -1, "m", 7, None, ZERO_UUID, 0),
-            id="version 2",
-        ),
-        pytest.param(
-            "0003 0000000000000005 00000003 0001 6d 0000000000000007",
-            CommittedOffset(5, 3, "m", 7, None, ZERO_UUID, 0),
-            id="version 3 with leader epoch",
-        ),
-        pytest.param(
-            f"0004 0000000000000005 00000003 02 6d 0000000000000007 01 00 10 {T.hex()}",
-            CommittedOffset(5, 3, "m", 7, None, T, 0),
-            id="version 4 with topic id",
-        ),
-        pytest.param(
-            "0004 0000000000000005 00000003 02 6d 0000000000000007 01 05 01 ff",
-            CommittedOffset(5, 3, "m", 7, None, ZERO_UUID, 0),
-            id="version 4 with an unknown tag",
-        ),
-    ],
-)
+OFFSET_RECORDS = {
+    "version 0": ("0000 0000000000000005 0001 6d 0000000000000007", CommittedOffset(5, -1, "m", 7, None, ZERO_UUID, 0)),
+    "version 1 with expiry time": (
+        "0001 0000000000000005 0001 6d 0000000000000007 0000000000000009",
+        CommittedOffset(5, -1, "m", 7, 9, ZERO_UUID, 0),
+    ),
+    "version 1 without expiry time": (
+        "0001 0000000000000005 0001 6d 0000000000000007 ffffffffffffffff",
+        CommittedOffset(5, -1, "m", 7, None, ZERO_UUID, 0),
+    ),
+    "version 2": ("0002 0000000000000005 0001 6d 0000000000000007", CommittedOffset(5, -1, "m", 7, None, ZERO_UUID, 0)),
+    "version 3 with leader epoch": (
+        "0003 0000000000000005 00000003 0001 6d 0000000000000007",
+        CommittedOffset(5, 3, "m", 7, None, ZERO_UUID, 0),
+    ),
+    "version 4 with topic id": (
+        f"0004 0000000000000005 00000003 02 6d 0000000000000007 01 00 10 {T.hex()}",
+        CommittedOffset(5, 3, "m", 7, None, T, 0),
+    ),
+    "version 4 with an unknown tag": (
+        "0004 0000000000000005 00000003 02 6d 0000000000000007 01 05 01 ff",
+        CommittedOffset(5, 3, "m", 7, None, ZERO_UUID, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "expected"), OFFSET_RECORDS.values(), ids=OFFSET_RECORDS)
 def test_offset_records_of_all_versions_are_read(value: str, expected: CommittedOffset) -> None:
     assert committed(loaded((from_hex(OFFSET_KEY), from_hex(value)))) == expected
 

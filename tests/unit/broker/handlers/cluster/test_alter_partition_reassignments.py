@@ -13,49 +13,31 @@ from tests.support.virtual_broker import VirtualBroker
 ASSIGNMENT = "The manual partition assignment includes "
 
 
+REASSIGNMENTS = {
+    "current replicas": ("t", 0, [1], ErrorCode.NONE, None),
+    "cancellation": ("t", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
+    "empty replica list": ("t", 0, [], ErrorCode.INVALID_REPLICA_ASSIGNMENT, ASSIGNMENT + "an empty replica list."),
+    "unknown broker": (
+        "t",
+        0,
+        [1, 2],
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ASSIGNMENT + "broker 2, but no such broker is registered.",
+    ),
+    "duplicate broker": (
+        "t",
+        0,
+        [1, 1],
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ASSIGNMENT + "the broker 1 more than once.",
+    ),
+    "unknown partition": ("t", 7, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition t:7."),
+    "unknown topic": ("nowhere", 0, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find a topic named nowhere."),
+}
+
+
 @pytest.mark.parametrize("version", range(2))
-@pytest.mark.parametrize(
-    ("name", "index", "replicas", "code", "message"),
-    [
-        pytest.param("t", 0, [1], ErrorCode.NONE, None, id="current replicas"),
-        pytest.param("t", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None, id="cancellation"),
-        pytest.param(
-            "t",
-            0,
-            [],
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            ASSIGNMENT + "an empty replica list.",
-            id="empty replica list",
-        ),
-        pytest.param(
-            "t",
-            0,
-            [1, 2],
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            ASSIGNMENT + "broker 2, but no such broker is registered.",
-            id="unknown broker",
-        ),
-        pytest.param(
-            "t",
-            0,
-            [1, 1],
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            ASSIGNMENT + "the broker 1 more than once.",
-            id="duplicate broker",
-        ),
-        pytest.param(
-            "t", 7, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition t:7.", id="unknown partition"
-        ),
-        pytest.param(
-            "nowhere",
-            0,
-            [1],
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            "Unable to find a topic named nowhere.",
-            id="unknown topic",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "index", "replicas", "code", "message"), REASSIGNMENTS.values(), ids=REASSIGNMENTS)
 def test_reassignment_accepts_only_the_current_replicas(
     version: int, name: str, index: int, replicas: list[int] | None, code: ErrorCode, message: str | None
 ) -> None:

@@ -55,50 +55,38 @@ def test_validate_only_changes_nothing(broker: VirtualBroker) -> None:
     assert topic.config.own == {"retention.ms": "5"}
 
 
-@pytest.mark.parametrize(
-    ("altered", "code", "message"),
-    [
-        pytest.param(
-            resource(TOPIC, "nowhere"),
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            "The topic 'nowhere' does not exist.",
-            id="unknown topic",
-        ),
-        pytest.param(
-            resource(TOPIC, "t", ("x", "1")),
-            ErrorCode.INVALID_CONFIG,
-            "Unknown topic config name: x",
-            id="unknown config",
-        ),
-        pytest.param(
-            resource(TOPIC, "t", ("retention.ms", None)),
-            ErrorCode.INVALID_REQUEST,
-            "Null value not supported for : retention.ms",
-            id="null value",
-        ),
-        pytest.param(
-            resource(TOPIC, "t", ("retention.ms", "1"), ("retention.ms", "1")),
-            ErrorCode.INVALID_REQUEST,
-            "Error due to duplicate config keys",
-            id="duplicate config",
-        ),
-        pytest.param(
-            resource(BROKER, "7"),
-            ErrorCode.INVALID_REQUEST,
-            "Unexpected broker id, expected 1, but received 7",
-            id="other broker",
-        ),
-        pytest.param(
-            resource(BROKER_LOGGER, "1", ("root", "INFO")),
-            ErrorCode.INVALID_REQUEST,
-            "Unknown resource type 8",
-            id="broker loggers, which AlterConfigs never supports",
-        ),
-        pytest.param(
-            resource(99, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 99", id="unknown resource type"
-        ),
-    ],
-)
+INVALID_RESOURCES = {
+    "unknown topic": (
+        resource(TOPIC, "nowhere"),
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "The topic 'nowhere' does not exist.",
+    ),
+    "unknown config": (resource(TOPIC, "t", ("x", "1")), ErrorCode.INVALID_CONFIG, "Unknown topic config name: x"),
+    "null value": (
+        resource(TOPIC, "t", ("retention.ms", None)),
+        ErrorCode.INVALID_REQUEST,
+        "Null value not supported for : retention.ms",
+    ),
+    "duplicate config": (
+        resource(TOPIC, "t", ("retention.ms", "1"), ("retention.ms", "1")),
+        ErrorCode.INVALID_REQUEST,
+        "Error due to duplicate config keys",
+    ),
+    "other broker": (
+        resource(BROKER, "7"),
+        ErrorCode.INVALID_REQUEST,
+        "Unexpected broker id, expected 1, but received 7",
+    ),
+    "broker loggers, which AlterConfigs never supports": (
+        resource(BROKER_LOGGER, "1", ("root", "INFO")),
+        ErrorCode.INVALID_REQUEST,
+        "Unknown resource type 8",
+    ),
+    "unknown resource type": (resource(99, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 99"),
+}
+
+
+@pytest.mark.parametrize(("altered", "code", "message"), INVALID_RESOURCES.values(), ids=INVALID_RESOURCES)
 def test_invalid_resource_is_rejected_and_unchanged(
     broker: VirtualBroker, altered: AlterConfigsResource, code: ErrorCode, message: str
 ) -> None:

@@ -64,51 +64,43 @@ def test_filter_matches_entities_by_type(components: list[Component], strict: bo
 ALONE = "IP filter component should not be used with user or clientId filter component."
 
 
-@pytest.mark.parametrize(
-    ("components", "code", "message"),
-    [
-        pytest.param(
-            [("colour", EXACT, "red")],
-            ErrorCode.UNSUPPORTED_VERSION,
-            "Unsupported entity type colour",
-            id="unknown entity type",
-        ),
-        pytest.param(
-            [("", EXACT, "a")], ErrorCode.INVALID_REQUEST, "Invalid empty entity type.", id="empty entity type"
-        ),
-        pytest.param(
-            [("user", EXACT, "a"), ("user", SPECIFIED, None)],
-            ErrorCode.INVALID_REQUEST,
-            "Entity type user cannot appear more than once in the filter.",
-            id="duplicate entity type",
-        ),
-        pytest.param(
-            [("user", EXACT, None)],
-            ErrorCode.INVALID_REQUEST,
-            "Request specified MATCH_TYPE_EXACT, but set match string to null.",
-            id="exact match without a name",
-        ),
-        pytest.param(
-            [("user", DEFAULT, "a")],
-            ErrorCode.INVALID_REQUEST,
-            "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.",
-            id="default with a name",
-        ),
-        pytest.param(
-            [("user", SPECIFIED, "a")],
-            ErrorCode.INVALID_REQUEST,
-            "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
-            id="any entity with a name",
-        ),
-        pytest.param([("user", 9, None)], ErrorCode.INVALID_REQUEST, "Unknown match type 9", id="unknown match type"),
-        pytest.param(
-            [("ip", SPECIFIED, None), ("user", EXACT, "a")],
-            ErrorCode.INVALID_REQUEST,
-            f"Invalid entity filter component combination. {ALONE}",
-            id="address and user",
-        ),
-    ],
-)
+INVALID_FILTERS = {
+    "unknown entity type": (
+        [("colour", EXACT, "red")],
+        ErrorCode.UNSUPPORTED_VERSION,
+        "Unsupported entity type colour",
+    ),
+    "empty entity type": ([("", EXACT, "a")], ErrorCode.INVALID_REQUEST, "Invalid empty entity type."),
+    "duplicate entity type": (
+        [("user", EXACT, "a"), ("user", SPECIFIED, None)],
+        ErrorCode.INVALID_REQUEST,
+        "Entity type user cannot appear more than once in the filter.",
+    ),
+    "exact match without a name": (
+        [("user", EXACT, None)],
+        ErrorCode.INVALID_REQUEST,
+        "Request specified MATCH_TYPE_EXACT, but set match string to null.",
+    ),
+    "default with a name": (
+        [("user", DEFAULT, "a")],
+        ErrorCode.INVALID_REQUEST,
+        "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.",
+    ),
+    "any entity with a name": (
+        [("user", SPECIFIED, "a")],
+        ErrorCode.INVALID_REQUEST,
+        "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
+    ),
+    "unknown match type": ([("user", 9, None)], ErrorCode.INVALID_REQUEST, "Unknown match type 9"),
+    "address and user": (
+        [("ip", SPECIFIED, None), ("user", EXACT, "a")],
+        ErrorCode.INVALID_REQUEST,
+        f"Invalid entity filter component combination. {ALONE}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("components", "code", "message"), INVALID_FILTERS.values(), ids=INVALID_FILTERS)
 def test_invalid_filter_is_rejected(components: list[Component], code: ErrorCode, message: str) -> None:
     response = ask(*components)
     assert (response.error_code, response.error_message, response.entries) == (code, message, None)

@@ -78,64 +78,51 @@ def test_deleted_credential_rejects_login() -> None:
     assert list(broker.cluster.scram_credentials.users()) == ["bob"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "results"),
-    [
-        pytest.param(
-            [upsertion(iterations=4095)],
-            [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")],
-            id="too few iterations",
-        ),
-        pytest.param(
-            [upsertion(iterations=16385)],
-            [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")],
-            id="too many iterations",
-        ),
-        pytest.param(
-            [upsertion("")],
-            [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="empty user name",
-        ),
-        pytest.param(
-            [deletion("")],
-            [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="empty user name in a deletion",
-        ),
-        pytest.param(
-            [upsertion(mechanism=3), deletion(mechanism=0)],
-            [
-                ("alice", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
-                ("carol", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
-            ],
-            id="unknown mechanisms",
-        ),
-        pytest.param(
-            [deletion("carol")],
-            [("carol", ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")],
-            id="unknown credential",
-        ),
-        pytest.param(
-            [deletion("alice", SHA_256), deletion("alice", SHA_512)],
-            [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
-            id="duplicate user in deletions",
-        ),
-        pytest.param(
-            [deletion("alice"), upsertion("alice")],
-            [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
-            id="user in deletions and upsertions",
-        ),
-        pytest.param(
-            [upsertion(), upsertion(mechanism=SHA_512), upsertion()],
-            [("carol", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
-            id="duplicate user in upsertions",
-        ),
-        pytest.param(
-            [upsertion(""), upsertion("dave")],
-            [("dave", 0, None), ("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-            id="one error does not affect other users",
-        ),
-    ],
-)
+INVALID_CHANGES = {
+    "too few iterations": (
+        [upsertion(iterations=4095)],
+        [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")],
+    ),
+    "too many iterations": (
+        [upsertion(iterations=16385)],
+        [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")],
+    ),
+    "empty user name": ([upsertion("")], [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")]),
+    "empty user name in a deletion": (
+        [deletion("")],
+        [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
+    ),
+    "unknown mechanisms": (
+        [upsertion(mechanism=3), deletion(mechanism=0)],
+        [
+            ("alice", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+            ("carol", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+        ],
+    ),
+    "unknown credential": (
+        [deletion("carol")],
+        [("carol", ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")],
+    ),
+    "duplicate user in deletions": (
+        [deletion("alice", SHA_256), deletion("alice", SHA_512)],
+        [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
+    ),
+    "user in deletions and upsertions": (
+        [deletion("alice"), upsertion("alice")],
+        [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
+    ),
+    "duplicate user in upsertions": (
+        [upsertion(), upsertion(mechanism=SHA_512), upsertion()],
+        [("carol", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
+    ),
+    "one error does not affect other users": (
+        [upsertion(""), upsertion("dave")],
+        [("dave", 0, None), ("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "results"), INVALID_CHANGES.values(), ids=INVALID_CHANGES)
 def test_invalid_changes_are_rejected_per_user(
     changes: list[ScramCredentialDeletion | ScramCredentialUpsertion], results: list[tuple[str, int, str | None]]
 ) -> None:

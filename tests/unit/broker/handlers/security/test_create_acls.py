@@ -59,44 +59,32 @@ def test_valid_binding_is_created(fields: dict[str, Any]) -> None:
     assert created == tuple(getattr(creation(**fields), name) for name in AclCreation.__struct_fields__[:7])
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        pytest.param({"resource_type": 8}, "Invalid resourceType UNKNOWN", id="unknown resource type"),
-        pytest.param({"resource_type": -1}, "Invalid resourceType UNKNOWN", id="negative resource type"),
-        pytest.param({"resource_pattern_type": 5}, "Invalid patternType UNKNOWN", id="unknown pattern type"),
-        pytest.param({"operation": 16}, "Invalid operation UNKNOWN", id="unknown operation"),
-        pytest.param({"permission_type": 4}, "Invalid permissionType UNKNOWN", id="unknown permission type"),
-        pytest.param(
-            {"resource_type": 4},
-            "The only valid name for the CLUSTER resource is kafka-cluster",
-            id="cluster by another name",
-        ),
-        pytest.param(
-            {"resource_type": 4, "resource_name": ""},
-            "The only valid name for the CLUSTER resource is kafka-cluster",
-            id="cluster without name",
-        ),
-        pytest.param({"resource_name": ""}, "Invalid empty resource name", id="no name"),
-        pytest.param({"principal": "alice"}, f"Could not parse principal from `alice` {NO_COLON}", id="no colon"),
-        pytest.param({"principal": ""}, f"Could not parse principal from `` {NO_COLON}", id="no principal"),
-        pytest.param({"host": ""}, "Host pattern cannot be null or empty", id="no host"),
-        pytest.param(
-            {"resource_type": 9, "resource_pattern_type": 9},
-            "Invalid resourceType UNKNOWN",
-            id="resource type precedes pattern type",
-        ),
-        pytest.param(
-            {"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN", id="operation precedes principal"
-        ),
-        pytest.param({"host": "", "resource_name": ""}, "Invalid empty resource name", id="name precedes host"),
-        pytest.param(
-            {"host": "", "principal": "a"},
-            f"Could not parse principal from `a` {NO_COLON}",
-            id="principal precedes host",
-        ),
-    ],
-)
+INVALID_BINDINGS = {
+    "unknown resource type": ({"resource_type": 8}, "Invalid resourceType UNKNOWN"),
+    "negative resource type": ({"resource_type": -1}, "Invalid resourceType UNKNOWN"),
+    "unknown pattern type": ({"resource_pattern_type": 5}, "Invalid patternType UNKNOWN"),
+    "unknown operation": ({"operation": 16}, "Invalid operation UNKNOWN"),
+    "unknown permission type": ({"permission_type": 4}, "Invalid permissionType UNKNOWN"),
+    "cluster by another name": ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),
+    "cluster without name": (
+        {"resource_type": 4, "resource_name": ""},
+        "The only valid name for the CLUSTER resource is kafka-cluster",
+    ),
+    "no name": ({"resource_name": ""}, "Invalid empty resource name"),
+    "no colon": ({"principal": "alice"}, f"Could not parse principal from `alice` {NO_COLON}"),
+    "no principal": ({"principal": ""}, f"Could not parse principal from `` {NO_COLON}"),
+    "no host": ({"host": ""}, "Host pattern cannot be null or empty"),
+    "resource type precedes pattern type": (
+        {"resource_type": 9, "resource_pattern_type": 9},
+        "Invalid resourceType UNKNOWN",
+    ),
+    "operation precedes principal": ({"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN"),
+    "name precedes host": ({"host": "", "resource_name": ""}, "Invalid empty resource name"),
+    "principal precedes host": ({"host": "", "principal": "a"}, f"Could not parse principal from `a` {NO_COLON}"),
+}
+
+
+@pytest.mark.parametrize(("fields", "message"), INVALID_BINDINGS.values(), ids=INVALID_BINDINGS)
 def test_invalid_binding_is_rejected_without_affecting_others(fields: dict[str, Any], message: str) -> None:
     broker = secured_broker()
     answers = results(broker, creation(**fields), creation(resource_name="good"))

@@ -43,42 +43,28 @@ def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3)
     ]
 
 
-@pytest.mark.parametrize(
-    ("filters", "answers", "remaining"),
-    [
-        pytest.param([], [], [READ, WRITE, PREFIXED], id="no filter"),
-        pytest.param([delete_filter()], [(OK, [(3, 3), (3, 4), (4, 3)])], [], id="all entries"),
-        pytest.param([delete_filter(operation=3)], [(OK, [(3, 3), (4, 3)])], [WRITE], id="one operation"),
-        pytest.param([delete_filter(resource_name_filter="u")], [(OK, [])], [READ, WRITE, PREFIXED], id="no match"),
-        pytest.param(
-            [delete_filter(operation=4), delete_filter(operation=4)],
-            [(OK, [(3, 4)]), (OK, [(3, 4)])],
-            [READ, PREFIXED],
-            id="overlapping filters both report their matches",
-        ),
-        pytest.param(
-            [delete_filter(resource_type_filter=99), delete_filter(operation=4)],
-            [(UNKNOWN_PATTERN, []), (OK, [(3, 4)])],
-            [READ, PREFIXED],
-            id="unknown resource type",
-        ),
-        pytest.param(
-            [delete_filter(pattern_type_filter=99)],
-            [(UNKNOWN_PATTERN, [])],
-            [READ, WRITE, PREFIXED],
-            id="unknown pattern type",
-        ),
-        pytest.param(
-            [delete_filter(operation=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED], id="unknown operation"
-        ),
-        pytest.param(
-            [delete_filter(permission_type=99)],
-            [(UNKNOWN_ENTRY, [])],
-            [READ, WRITE, PREFIXED],
-            id="unknown permission type",
-        ),
-    ],
-)
+DELETIONS = {
+    "no filter": ([], [], [READ, WRITE, PREFIXED]),
+    "all entries": ([delete_filter()], [(OK, [(3, 3), (3, 4), (4, 3)])], []),
+    "one operation": ([delete_filter(operation=3)], [(OK, [(3, 3), (4, 3)])], [WRITE]),
+    "no match": ([delete_filter(resource_name_filter="u")], [(OK, [])], [READ, WRITE, PREFIXED]),
+    "overlapping filters both report their matches": (
+        [delete_filter(operation=4), delete_filter(operation=4)],
+        [(OK, [(3, 4)]), (OK, [(3, 4)])],
+        [READ, PREFIXED],
+    ),
+    "unknown resource type": (
+        [delete_filter(resource_type_filter=99), delete_filter(operation=4)],
+        [(UNKNOWN_PATTERN, []), (OK, [(3, 4)])],
+        [READ, PREFIXED],
+    ),
+    "unknown pattern type": ([delete_filter(pattern_type_filter=99)], [(UNKNOWN_PATTERN, [])], [READ, WRITE, PREFIXED]),
+    "unknown operation": ([delete_filter(operation=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED]),
+    "unknown permission type": ([delete_filter(permission_type=99)], [(UNKNOWN_ENTRY, [])], [READ, WRITE, PREFIXED]),
+}
+
+
+@pytest.mark.parametrize(("filters", "answers", "remaining"), DELETIONS.values(), ids=DELETIONS)
 def test_matching_entries_are_deleted(
     filters: list[DeleteAclsFilter], answers: list[Any], remaining: list[Any]
 ) -> None:

@@ -55,54 +55,43 @@ def test_validate_only_creates_nothing(topic: Topic, broker: VirtualBroker) -> N
 INVALID_ASSIGNMENT = "The manual partition assignment includes "
 
 
-@pytest.mark.parametrize(
-    ("topic", "code", "message"),
-    [
-        pytest.param(increase("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, id="unknown topic"),
-        pytest.param(
-            increase("t", 2),
-            ErrorCode.INVALID_PARTITIONS,
-            "Topic already has 2 partition(s).",
-            id="unchanged partition count",
-        ),
-        pytest.param(
-            increase("t", 1),
-            ErrorCode.INVALID_PARTITIONS,
-            "The topic t currently has 2 partition(s); 1 would not be an increase.",
-            id="lower partition count",
-        ),
-        pytest.param(
-            increase("t", 4, [1]),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
-            id="too few assignments",
-        ),
-        pytest.param(
-            increase("t", 3, []),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            INVALID_ASSIGNMENT + "an empty replica list.",
-            id="empty replica list",
-        ),
-        pytest.param(
-            increase("t", 3, [9, 1]),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            INVALID_ASSIGNMENT + "broker 9, but no such broker is registered.",
-            id="unknown broker",
-        ),
-        pytest.param(
-            increase("t", 3, [1, 1]),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            INVALID_ASSIGNMENT + "the broker 1 more than once.",
-            id="duplicate broker",
-        ),
-        pytest.param(
-            increase("t", 10_003),
-            ErrorCode.POLICY_VIOLATION,
-            "Excessively large number of additional partitions per request.",
-            id="more than 10,000 new partitions",
-        ),
-    ],
-)
+INVALID_REQUESTS = {
+    "unknown topic": (increase("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
+    "unchanged partition count": (increase("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
+    "lower partition count": (
+        increase("t", 1),
+        ErrorCode.INVALID_PARTITIONS,
+        "The topic t currently has 2 partition(s); 1 would not be an increase.",
+    ),
+    "too few assignments": (
+        increase("t", 4, [1]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
+    ),
+    "empty replica list": (
+        increase("t", 3, []),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        INVALID_ASSIGNMENT + "an empty replica list.",
+    ),
+    "unknown broker": (
+        increase("t", 3, [9, 1]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        INVALID_ASSIGNMENT + "broker 9, but no such broker is registered.",
+    ),
+    "duplicate broker": (
+        increase("t", 3, [1, 1]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        INVALID_ASSIGNMENT + "the broker 1 more than once.",
+    ),
+    "more than 10,000 new partitions": (
+        increase("t", 10_003),
+        ErrorCode.POLICY_VIOLATION,
+        "Excessively large number of additional partitions per request.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("topic", "code", "message"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_is_rejected_with_kafkas_error(
     broker: VirtualBroker, topic: CreatePartitionsTopic, code: ErrorCode, message: str | None
 ) -> None:

@@ -74,70 +74,59 @@ def test_partitions_may_be_assigned_to_brokers() -> None:
     assert (result.error_code, result.num_partitions) == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("topic", "code"),
-    [
-        pytest.param(creatable(""), ErrorCode.INVALID_TOPIC_EXCEPTION, id="empty name"),
-        pytest.param(creatable("."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="single dot"),
-        pytest.param(creatable(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, id="two dots"),
-        pytest.param(creatable("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, id="name of 250 characters"),
-        pytest.param(creatable("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="blank in the name"),
-        pytest.param(creatable("a\n"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="newline in the name"),
-        pytest.param(creatable("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="non-ASCII letter"),
-        pytest.param(creatable("there_is"), ErrorCode.INVALID_TOPIC_EXCEPTION, id="name that collides in metric names"),
-        pytest.param(creatable("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS, id="existing topic"),
-        pytest.param(creatable(partitions=0), ErrorCode.INVALID_PARTITIONS, id="0 partitions"),
-        pytest.param(creatable(partitions=-2), ErrorCode.INVALID_PARTITIONS, id="-2 partitions"),
-        pytest.param(creatable(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR, id="0 replicas"),
-        pytest.param(creatable(replicas=-2), ErrorCode.INVALID_REPLICATION_FACTOR, id="-2 replicas"),
-        pytest.param(creatable(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR, id="more replicas than brokers"),
-        pytest.param(
-            creatable(partitions=0, replicas=0),
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            id="replication factor precedes partitions",
-        ),
-        pytest.param(creatable(no_such_config="1"), ErrorCode.INVALID_CONFIG, id="unknown config"),
-        pytest.param(creatable(retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="invalid value"),
-        pytest.param(creatable(retention_ms="-2"), ErrorCode.INVALID_CONFIG, id="value out of range"),
-        pytest.param(creatable(retention_ms=None), ErrorCode.INVALID_CONFIG, id="null value"),
-        pytest.param(
-            creatable(partitions=0, retention_ms="soon"), ErrorCode.INVALID_CONFIG, id="configs precede partitions"
-        ),
-        pytest.param(
-            creatable(partitions=1, replicas=-1, assignments={0: [1]}),
-            ErrorCode.INVALID_REQUEST,
-            id="assignments and partition count",
-        ),
-        pytest.param(
-            creatable(partitions=-1, replicas=1, assignments={0: [1]}),
-            ErrorCode.INVALID_REQUEST,
-            id="assignments and replication factor",
-        ),
-        pytest.param(
-            creatable(partitions=-1, replicas=-1, assignments={0: [1], 2: [1]}),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="assignments with a gap",
-        ),
-        pytest.param(
-            creatable(partitions=-1, replicas=-1, assignments={0: [2]}),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="assignment to an unknown broker",
-        ),
-        pytest.param(
-            creatable(partitions=-1, replicas=-1, assignments={0: []}),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="empty replica list",
-        ),
-        pytest.param(
-            creatable(partitions=-1, replicas=-1, assignments={0: [1, 1]}),
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            id="duplicate broker in an assignment",
-        ),
-        pytest.param(
-            creatable(partitions=MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION, id="partitions above the limit"
-        ),
-    ],
-)
+INVALID_TOPICS = {
+    "empty name": (creatable(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "single dot": (creatable("."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "two dots": (creatable(".."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "name of 250 characters": (creatable("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "blank in the name": (creatable("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "newline in the name": (creatable("a\n"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "non-ASCII letter": (creatable("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "name that collides in metric names": (creatable("there_is"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "existing topic": (creatable("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS),
+    "0 partitions": (creatable(partitions=0), ErrorCode.INVALID_PARTITIONS),
+    "-2 partitions": (creatable(partitions=-2), ErrorCode.INVALID_PARTITIONS),
+    "0 replicas": (creatable(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+    "-2 replicas": (creatable(replicas=-2), ErrorCode.INVALID_REPLICATION_FACTOR),
+    "more replicas than brokers": (creatable(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR),
+    "replication factor precedes partitions": (
+        creatable(partitions=0, replicas=0),
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+    ),
+    "unknown config": (creatable(no_such_config="1"), ErrorCode.INVALID_CONFIG),
+    "invalid value": (creatable(retention_ms="soon"), ErrorCode.INVALID_CONFIG),
+    "value out of range": (creatable(retention_ms="-2"), ErrorCode.INVALID_CONFIG),
+    "null value": (creatable(retention_ms=None), ErrorCode.INVALID_CONFIG),
+    "configs precede partitions": (creatable(partitions=0, retention_ms="soon"), ErrorCode.INVALID_CONFIG),
+    "assignments and partition count": (
+        creatable(partitions=1, replicas=-1, assignments={0: [1]}),
+        ErrorCode.INVALID_REQUEST,
+    ),
+    "assignments and replication factor": (
+        creatable(partitions=-1, replicas=1, assignments={0: [1]}),
+        ErrorCode.INVALID_REQUEST,
+    ),
+    "assignments with a gap": (
+        creatable(partitions=-1, replicas=-1, assignments={0: [1], 2: [1]}),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ),
+    "assignment to an unknown broker": (
+        creatable(partitions=-1, replicas=-1, assignments={0: [2]}),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ),
+    "empty replica list": (
+        creatable(partitions=-1, replicas=-1, assignments={0: []}),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ),
+    "duplicate broker in an assignment": (
+        creatable(partitions=-1, replicas=-1, assignments={0: [1, 1]}),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ),
+    "partitions above the limit": (creatable(partitions=MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION),
+}
+
+
+@pytest.mark.parametrize(("topic", "code"), INVALID_TOPICS.values(), ids=INVALID_TOPICS)
 def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: CreatableTopic, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic("there.is")

@@ -14,37 +14,27 @@ OTHER = acl(AclOperation.READ, name="bills")
 ALL = (LITERAL, PREFIXED, EVERY, OTHER)
 
 
-@pytest.mark.parametrize(
-    ("fields", "matched"),
-    [
-        pytest.param({}, ALL, id="empty filter"),
-        pytest.param({"resource_name": "orders"}, (LITERAL,), id="name without a pattern type"),
-        pytest.param(
-            {"resource_name": "ord", "pattern_type": PatternType.ANY},
-            (PREFIXED,),
-            id="any pattern type, name of a prefix",
-        ),
-        pytest.param(
-            {"resource_name": "orders", "pattern_type": PatternType.MATCH},
-            (LITERAL, PREFIXED, EVERY),
-            id="MATCH with a name",
-        ),
-        pytest.param({"pattern_type": PatternType.MATCH}, ALL, id="MATCH without a name"),
-        pytest.param({"resource_name": "*", "pattern_type": PatternType.MATCH}, (EVERY,), id="MATCH with *"),
-        pytest.param({"resource_name": "*", "pattern_type": PatternType.LITERAL}, (EVERY,), id="LITERAL with *"),
-        pytest.param({"pattern_type": PatternType.PREFIXED}, (PREFIXED,), id="all prefixes"),
-        pytest.param(
-            {"resource_name": "orders", "pattern_type": PatternType.PREFIXED}, (), id="prefix without entries"
-        ),
-        pytest.param({"resource_type": ResourceType.GROUP}, (), id="other resource type"),
-        pytest.param({"resource_type": ResourceType.UNKNOWN}, (), id="unknown resource type"),
-        pytest.param({"principal": "User:bob"}, (), id="other principal"),
-        pytest.param({"principal": "User:*"}, (), id="User:* is not a wildcard"),
-        pytest.param({"host": "127.0.0.1"}, (), id="other host"),
-        pytest.param({"operation": AclOperation.ALL}, (), id="ALL is not a wildcard"),
-        pytest.param({"permission_type": AclPermissionType.DENY}, (), id="other permission type"),
-    ],
-)
+FILTERS = {
+    "empty filter": ({}, ALL),
+    "name without a pattern type": ({"resource_name": "orders"}, (LITERAL,)),
+    "any pattern type, name of a prefix": ({"resource_name": "ord", "pattern_type": PatternType.ANY}, (PREFIXED,)),
+    "MATCH with a name": ({"resource_name": "orders", "pattern_type": PatternType.MATCH}, (LITERAL, PREFIXED, EVERY)),
+    "MATCH without a name": ({"pattern_type": PatternType.MATCH}, ALL),
+    "MATCH with *": ({"resource_name": "*", "pattern_type": PatternType.MATCH}, (EVERY,)),
+    "LITERAL with *": ({"resource_name": "*", "pattern_type": PatternType.LITERAL}, (EVERY,)),
+    "all prefixes": ({"pattern_type": PatternType.PREFIXED}, (PREFIXED,)),
+    "prefix without entries": ({"resource_name": "orders", "pattern_type": PatternType.PREFIXED}, ()),
+    "other resource type": ({"resource_type": ResourceType.GROUP}, ()),
+    "unknown resource type": ({"resource_type": ResourceType.UNKNOWN}, ()),
+    "other principal": ({"principal": "User:bob"}, ()),
+    "User:* is not a wildcard": ({"principal": "User:*"}, ()),
+    "other host": ({"host": "127.0.0.1"}, ()),
+    "ALL is not a wildcard": ({"operation": AclOperation.ALL}, ()),
+    "other permission type": ({"permission_type": AclPermissionType.DENY}, ()),
+}
+
+
+@pytest.mark.parametrize(("fields", "matched"), FILTERS.values(), ids=FILTERS)
 def test_filter_matches(fields: dict[str, Any], matched: tuple[Acl, ...]) -> None:
     assert tuple(one for one in ALL if acl_filter(**fields).matches(one)) == matched
 

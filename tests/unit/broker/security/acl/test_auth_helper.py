@@ -77,41 +77,31 @@ def test_all_operations_are_allowed_for_super_users(operations: Any, all_operati
     assert operations(populated(secured_broker()).client()) == all_operations
 
 
-@pytest.mark.parametrize(
-    ("operations", "entries", "expected"),
-    [
-        pytest.param(topic_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE, id="read a topic"),
-        pytest.param(
-            page_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE, id="read a topic, DescribeTopicPartitions"
-        ),
-        pytest.param(
-            group_operations,
-            [acl(AclOperation.READ, ResourceType.GROUP, "group")],
-            READ_AND_DESCRIBE,
-            id="read a group",
-        ),
-        pytest.param(
-            consumer_group_operations,
-            [acl(AclOperation.READ, ResourceType.GROUP, "members"), acl(AclOperation.DESCRIBE)],
-            READ_AND_DESCRIBE,
-            id="read a consumer group",
-        ),
-        pytest.param(cluster_operations, [], 0, id="no cluster entries, Metadata"),
-        pytest.param(described_cluster_operations, [], 0, id="no cluster entries, DescribeCluster"),
-        pytest.param(
-            cluster_operations,
-            [acl(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)],
-            0,
-            id="create on the cluster does not imply describe",
-        ),
-        pytest.param(
-            cluster_operations,
-            [acl(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)],
-            1 << 7 | 1 << 8,
-            id="alter on the cluster implies describe",
-        ),
-    ],
-)
+PERMISSIONS = {
+    "read a topic": (topic_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE),
+    "read a topic, DescribeTopicPartitions": (page_operations, [acl(AclOperation.READ)], READ_AND_DESCRIBE),
+    "read a group": (group_operations, [acl(AclOperation.READ, ResourceType.GROUP, "group")], READ_AND_DESCRIBE),
+    "read a consumer group": (
+        consumer_group_operations,
+        [acl(AclOperation.READ, ResourceType.GROUP, "members"), acl(AclOperation.DESCRIBE)],
+        READ_AND_DESCRIBE,
+    ),
+    "no cluster entries, Metadata": (cluster_operations, [], 0),
+    "no cluster entries, DescribeCluster": (described_cluster_operations, [], 0),
+    "create on the cluster does not imply describe": (
+        cluster_operations,
+        [acl(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)],
+        0,
+    ),
+    "alter on the cluster implies describe": (
+        cluster_operations,
+        [acl(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)],
+        1 << 7 | 1 << 8,
+    ),
+}
+
+
+@pytest.mark.parametrize(("operations", "entries", "expected"), PERMISSIONS.values(), ids=PERMISSIONS)
 def test_operations_follow_the_acls_of_the_user(operations: Any, entries: list[Acl], expected: int) -> None:
     broker = populated(secured_broker())
     broker.broker.cluster.acls.create(entries)

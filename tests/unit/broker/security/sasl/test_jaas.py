@@ -6,34 +6,23 @@ import pytest
 
 from sluice.broker.security.sasl.jaas import PLAIN_MODULE, LoginModule, parse_jaas
 
+MODULES = {
+    "example of Kafka's documentation": (
+        f'{PLAIN_MODULE} required username="admin" password="a-s" user_alice="alice-secret";',
+        [LoginModule(PLAIN_MODULE, {"username": "admin", "password": "a-s", "user_alice": "alice-secret"})],
+    ),
+    "no options": ("m required;", [LoginModule("m", {})]),
+    "both quotation marks": ("m REQUIRED a=b c='d \"e';", [LoginModule("m", {"a": "b", "c": 'd "e'})]),
+    "escapes within a string": (r'm optional a="x\"y\\z\101\t";', [LoginModule("m", {"a": 'x"y\\zA\t'})]),
+    "comments, blanks and two modules": (
+        "// first\nm sufficient /* a\nb */ a=1 ; n requisite\n b = 'c' ;",
+        [LoginModule("m", {"a": "1"}), LoginModule("n", {"b": "c"})],
+    ),
+    "quoted option name": ('m required "user_a b"="c;d=e";', [LoginModule("m", {"user_a b": "c;d=e"})]),
+}
 
-@pytest.mark.parametrize(
-    ("text", "modules"),
-    [
-        pytest.param(
-            f'{PLAIN_MODULE} required username="admin" password="a-s" user_alice="alice-secret";',
-            [LoginModule(PLAIN_MODULE, {"username": "admin", "password": "a-s", "user_alice": "alice-secret"})],
-            id="example of Kafka's documentation",
-        ),
-        pytest.param("m required;", [LoginModule("m", {})], id="no options"),
-        pytest.param(
-            "m REQUIRED a=b c='d \"e';",
-            [LoginModule("m", {"a": "b", "c": 'd "e'})],
-            id="both quotation marks",
-        ),
-        pytest.param(
-            r'm optional a="x\"y\\z\101\t";', [LoginModule("m", {"a": 'x"y\\zA\t'})], id="escapes within a string"
-        ),
-        pytest.param(
-            "// first\nm sufficient /* a\nb */ a=1 ; n requisite\n b = 'c' ;",
-            [LoginModule("m", {"a": "1"}), LoginModule("n", {"b": "c"})],
-            id="comments, blanks and two modules",
-        ),
-        pytest.param(
-            'm required "user_a b"="c;d=e";', [LoginModule("m", {"user_a b": "c;d=e"})], id="quoted option name"
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "modules"), MODULES.values(), ids=MODULES)
 def test_modules_are_parsed(text: str, modules: list[LoginModule]) -> None:
     assert parse_jaas(text) == modules
 

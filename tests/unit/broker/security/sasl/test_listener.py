@@ -35,38 +35,28 @@ def mechanisms(*overrides: str) -> list[str]:
     return list(response.mechanisms)
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        pytest.param(["sluice.sasl.users=bob:b,alice:alice-secret"], id="sluice.sasl.users"),
-        pytest.param(
-            [f'{PREFIX}plain.sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
-            id="config of the mechanism",
-        ),
-        pytest.param(
-            [f'{PREFIX}sasl.jaas.config={MODULE} required user_alice="alice-secret";'], id="config of the listener"
-        ),
-        pytest.param(
-            [f'sasl.jaas.config={SCRAM_MODULE} required; {MODULE} required user_alice="alice-secret";'],
-            id="config of all listeners",
-        ),
-        pytest.param(
-            [
-                f'sasl.jaas.config={MODULE} required user_alice="alice-secret";',
-                f"{PREFIX}scram-sha-256.sasl.jaas.config={SCRAM_MODULE} required;",
-            ],
-            id="config of another mechanism is ignored",
-        ),
-        pytest.param(
-            [f'sasl.jaas.config={MODULE} required user_alice="alice-secret"; {MODULE} required user_alice="x";'],
-            id="first of two modules",
-        ),
-        pytest.param(
-            ["sluice.sasl.users=alice:x", f'sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
-            id="login module takes precedence over sluice.sasl.users",
-        ),
+PLAIN_USERS = {
+    "sluice.sasl.users": ["sluice.sasl.users=bob:b,alice:alice-secret"],
+    "config of the mechanism": [f'{PREFIX}plain.sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
+    "config of the listener": [f'{PREFIX}sasl.jaas.config={MODULE} required user_alice="alice-secret";'],
+    "config of all listeners": [
+        f'sasl.jaas.config={SCRAM_MODULE} required; {MODULE} required user_alice="alice-secret";'
     ],
-)
+    "config of another mechanism is ignored": [
+        f'sasl.jaas.config={MODULE} required user_alice="alice-secret";',
+        f"{PREFIX}scram-sha-256.sasl.jaas.config={SCRAM_MODULE} required;",
+    ],
+    "first of two modules": [
+        f'sasl.jaas.config={MODULE} required user_alice="alice-secret"; {MODULE} required user_alice="x";'
+    ],
+    "login module takes precedence over sluice.sasl.users": [
+        "sluice.sasl.users=alice:x",
+        f'sasl.jaas.config={MODULE} required user_alice="alice-secret";',
+    ],
+}
+
+
+@pytest.mark.parametrize("overrides", PLAIN_USERS.values(), ids=PLAIN_USERS)
 def test_plain_users_come_from_the_most_specific_config(overrides: list[str]) -> None:
     assert user_of(*overrides) == "alice"
 
@@ -91,63 +81,51 @@ def test_release_has_its_mechanisms(release: str, expected: list[str]) -> None:
     assert handshake(client, "SCRAM-SHA-256", version=0).mechanisms == expected
 
 
-@pytest.mark.parametrize(
-    ("overrides", "line"),
-    [
-        pytest.param(
-            ["sasl.enabled.mechanisms=GSSAPI"],
-            "--override: sasl.enabled.mechanisms: expected mechanisms "
-            "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER), got GSSAPI",
-            id="Kerberos",
-        ),
-        pytest.param(
-            [f"{PREFIX}sasl.enabled.mechanisms="],
-            "--override: listener.name.sasl_plaintext.sasl.enabled.mechanisms: "
-            "no mechanism for listener SASL_PLAINTEXT; expected at least one of PLAIN, SCRAM-SHA-256, ",
-            id="no mechanism",
-        ),
-        pytest.param(
-            ["sasl.enabled.mechanisms=OAUTHBEARER", "sluice.kafka.release=kafka-1.1"],
-            "--override: sasl.enabled.mechanisms: expected mechanisms of kafka-1.1 "
-            "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512), got OAUTHBEARER",
-            id="mechanism newer than the release",
-        ),
-        pytest.param(
-            ["sluice.kafka.release=kafka-0.9"],
-            "default: sasl.enabled.mechanisms: no mechanism for listener SASL_PLAINTEXT; "
-            "expected a later sluice.kafka.release than kafka-0.9",
-            id="release without SaslHandshake",
-        ),
-        pytest.param(
-            [PLAIN_ONLY],
-            'default: sasl.jaas.config: PLAIN has no users; add user_NAME="PASSWORD" to',
-            id="PLAIN without users",
-        ),
-        pytest.param(
-            [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a='hunter2"],
-            "--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: line 1, column 73: expected a word",
-            id="invalid login module",
-        ),
-        pytest.param(
-            [f"{PREFIX}plain.sasl.jaas.config={SCRAM_MODULE} required;"],
-            f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected one login module, {MODULE}",
-            id="login module of another mechanism",
-        ),
-        pytest.param(
-            [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a=b; {MODULE} required;"],
-            f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected one login module, {MODULE}",
-            id="two login modules for one mechanism",
-        ),
-        pytest.param(
-            [
-                "sasl.enabled.mechanisms=OAUTHBEARER",
-                f'sasl.jaas.config={OAUTH_MODULE} required unsecuredValidatorAllowableClockSkewMs="x";',
-            ],
-            "--override: sasl.jaas.config: unsecuredValidatorAllowableClockSkewMs: expected milliseconds of at least 0",
-            id="invalid option",
-        ),
-    ],
-)
+INVALID_SETTINGS = {
+    "Kerberos": (
+        ["sasl.enabled.mechanisms=GSSAPI"],
+        "--override: sasl.enabled.mechanisms: expected mechanisms "
+        "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER), got GSSAPI",
+    ),
+    "no mechanism": (
+        [f"{PREFIX}sasl.enabled.mechanisms="],
+        "--override: listener.name.sasl_plaintext.sasl.enabled.mechanisms: "
+        "no mechanism for listener SASL_PLAINTEXT; expected at least one of PLAIN, SCRAM-SHA-256, ",
+    ),
+    "mechanism newer than the release": (
+        ["sasl.enabled.mechanisms=OAUTHBEARER", "sluice.kafka.release=kafka-1.1"],
+        "--override: sasl.enabled.mechanisms: expected mechanisms of kafka-1.1 "
+        "(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512), got OAUTHBEARER",
+    ),
+    "release without SaslHandshake": (
+        ["sluice.kafka.release=kafka-0.9"],
+        "default: sasl.enabled.mechanisms: no mechanism for listener SASL_PLAINTEXT; "
+        "expected a later sluice.kafka.release than kafka-0.9",
+    ),
+    "PLAIN without users": ([PLAIN_ONLY], 'default: sasl.jaas.config: PLAIN has no users; add user_NAME="PASSWORD" to'),
+    "invalid login module": (
+        [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a='hunter2"],
+        "--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: line 1, column 73: expected a word",
+    ),
+    "login module of another mechanism": (
+        [f"{PREFIX}plain.sasl.jaas.config={SCRAM_MODULE} required;"],
+        f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected one login module, {MODULE}",
+    ),
+    "two login modules for one mechanism": (
+        [f"{PREFIX}plain.sasl.jaas.config={MODULE} required user_a=b; {MODULE} required;"],
+        f"--override: listener.name.sasl_plaintext.plain.sasl.jaas.config: expected one login module, {MODULE}",
+    ),
+    "invalid option": (
+        [
+            "sasl.enabled.mechanisms=OAUTHBEARER",
+            f'sasl.jaas.config={OAUTH_MODULE} required unsecuredValidatorAllowableClockSkewMs="x";',
+        ],
+        "--override: sasl.jaas.config: unsecuredValidatorAllowableClockSkewMs: expected milliseconds of at least 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("overrides", "line"), INVALID_SETTINGS.values(), ids=INVALID_SETTINGS)
 def test_invalid_setting_is_a_one_line_error(overrides: list[str], line: str) -> None:
     broker = Broker(Config.load(None, [LISTENER, *overrides]), ManualClock(), Random(0))
     with pytest.raises(ConfigError, match=f"^{re.escape(line)}") as raised:

@@ -19,42 +19,26 @@ def validate(claims: dict[str, Any], **options: str) -> Token:
     return TokenValidator(named).validate(token(claims), NOW_MS)
 
 
-@pytest.mark.parametrize(
-    ("claims", "options", "expected"),
-    [
-        pytest.param(GOOD, {}, ("carol", IN_AN_HOUR), id="name, issue and expiration"),
-        pytest.param(
-            {"sub": "c", "exp": NOW_S + 0.5}, {}, ("c", NOW_MS + 500), id="fractional expiration, no issue time"
-        ),
-        pytest.param(
-            GOOD | {"user": "u"}, {"PrincipalClaimName": "user"}, ("u", IN_AN_HOUR), id="other claim for the name"
-        ),
-        pytest.param(
-            GOOD | {"iat": NOW_S + 5, "exp": NOW_S + 6},
-            {"AllowableClockSkewMs": "5000"},
-            ("carol", NOW_MS + 6000),
-            id="clock skew, issued in the future",
-        ),
-        pytest.param(
-            GOOD | {"iat": 1, "exp": NOW_S - 4},
-            {"AllowableClockSkewMs": "5000"},
-            ("carol", NOW_MS - 4000),
-            id="clock skew, just expired",
-        ),
-        pytest.param(
-            GOOD | {"scope": ["a", " b "]},
-            {"RequiredScope": "a b"},
-            ("carol", IN_AN_HOUR),
-            id="list of scopes",
-        ),
-        pytest.param(
-            GOOD | {"s": "a"},
-            {"RequiredScope": "a", "ScopeClaimName": "s"},
-            ("carol", IN_AN_HOUR),
-            id="single scope",
-        ),
-    ],
-)
+VALID_TOKENS = {
+    "name, issue and expiration": (GOOD, {}, ("carol", IN_AN_HOUR)),
+    "fractional expiration, no issue time": ({"sub": "c", "exp": NOW_S + 0.5}, {}, ("c", NOW_MS + 500)),
+    "other claim for the name": (GOOD | {"user": "u"}, {"PrincipalClaimName": "user"}, ("u", IN_AN_HOUR)),
+    "clock skew, issued in the future": (
+        GOOD | {"iat": NOW_S + 5, "exp": NOW_S + 6},
+        {"AllowableClockSkewMs": "5000"},
+        ("carol", NOW_MS + 6000),
+    ),
+    "clock skew, just expired": (
+        GOOD | {"iat": 1, "exp": NOW_S - 4},
+        {"AllowableClockSkewMs": "5000"},
+        ("carol", NOW_MS - 4000),
+    ),
+    "list of scopes": (GOOD | {"scope": ["a", " b "]}, {"RequiredScope": "a b"}, ("carol", IN_AN_HOUR)),
+    "single scope": (GOOD | {"s": "a"}, {"RequiredScope": "a", "ScopeClaimName": "s"}, ("carol", IN_AN_HOUR)),
+}
+
+
+@pytest.mark.parametrize(("claims", "options", "expected"), VALID_TOKENS.values(), ids=VALID_TOKENS)
 def test_valid_token_returns_user_and_expiration(
     claims: dict[str, Any], options: dict[str, str], expected: tuple[str, int]
 ) -> None:

@@ -91,121 +91,95 @@ def test_cipher_suites_set_names_and_versions(suites: str, versions: tuple[str, 
     assert len(older) == len(names) or not names
 
 
-@pytest.mark.parametrize(
-    ("overrides", "line"),
-    [
-        pytest.param(
-            lambda tmp: [],
-            "default: ssl.keystore.location: missing; listener SSL requires it, "
-            "or ssl.keystore.key and .certificate.chain",
-            id="no key",
-        ),
-        pytest.param(
-            lambda tmp: [f"ssl.keystore.location={tmp}/none.pem"],
-            "--override: ssl.keystore.location: {tmp}/none.pem cannot be read: No such file or directory",
-            id="no such file",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, CHAIN)],
-            "--override: ssl.keystore.location: expected one private key (BEGIN PRIVATE KEY), got 0",
-            id="no key in the file",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY)],
-            "--override: ssl.keystore.location: contains no certificate (BEGIN CERTIFICATE)",
-            id="no certificate in the file",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + FILES.ca.read_text())],
-            "--override: ssl.keystore.location: the private key does not match the first certificate",
-            id="key of another certificate",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN.replace("M", "-", 1))],
-            "--override: ssl.keystore.location: not valid PEM",
-            id="corrupt certificate",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, ENCRYPTED + CHAIN)],
-            "default: ssl.key.password: missing; required because the private key is encrypted",
-            id="no password",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, ENCRYPTED + CHAIN), "ssl.key.password=wrong"],
-            "--override: ssl.key.password: does not decrypt the private key",
-            id="wrong password",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.keystore.password=x"],
-            "--override: ssl.keystore.password: not supported for PEM; set ssl.key.password for an encrypted key",
-            id="key store password",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.keystore.key={KEY}"],
-            "--override: ssl.keystore.location: conflicts with ssl.keystore.key and .certificate.chain",
-            id="two keys",
-        ),
-        pytest.param(
-            lambda tmp: [f"ssl.keystore.key={KEY}"],
-            "default: ssl.keystore.certificate.chain: missing; required because ssl.keystore.key is set",
-            id="key without a chain",
-        ),
-        pytest.param(
-            lambda tmp: [f"ssl.keystore.certificate.chain={CHAIN}"],
-            "default: ssl.keystore.key: missing; required because ssl.keystore.certificate.chain is set",
-            id="chain without a key",
-        ),
-        pytest.param(
-            lambda tmp: ["ssl.keystore.type=JKS", "ssl.keystore.location=store.jks"],
-            "--override: ssl.keystore.type: expected PEM, got JKS. `openssl pkcs12 -in STORE -noenc -out store.pem`",
-            id="Java key store",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.type=PKCS12"],
-            "--override: ssl.truststore.type: expected PEM, got PKCS12. `openssl pkcs12",
-            id="PKCS12 trust store",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, "\N{LATIN SMALL LETTER E WITH ACUTE}")],
-            "--override: ssl.keystore.location: {tmp}/store.pem is not PEM. `openssl pkcs12",
-            id="binary file",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.certificates=x"],
-            "--override: ssl.truststore.certificates: contains no certificate (BEGIN CERTIFICATE)",
-            id="trust store without certificates",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.truststore.certificates={CHAIN.replace('M', '-', 1)}"],
-            "--override: ssl.truststore.certificates: not valid PEM: a certificate is damaged",
-            id="corrupt trust store",
-        ),
-        pytest.param(
-            lambda tmp: [
-                f"ssl.truststore.location={FILES.ca}",
-                "ssl.truststore.certificates=x",
-                stored(tmp, KEY + CHAIN),
-            ],
-            "--override: ssl.truststore.location: conflicts with ssl.truststore.certificates",
-            id="two trust stores",
-        ),
-        pytest.param(
-            lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.cipher.suites=TLS_NO_WITH_SUCH"],
-            "--override: ssl.cipher.suites: OpenSSL knows none of TLS_NO_WITH_SUCH",
-            id="unknown suite",
-        ),
-        pytest.param(
-            lambda tmp: ["ssl.cipher.suites=AES256-SHA256", "ssl.enabled.protocols=TLSv1.3"],
-            "--override: ssl.cipher.suites: no suite is of a version in ssl.enabled.protocols",
-            id="suite of a disabled version",
-        ),
-        pytest.param(
-            lambda tmp: ["listener.name.ssl.ssl.keystore.location=/none"],
-            "--override: listener.name.ssl.ssl.keystore.location: /none cannot be read",
-            id="listener setting with its full name",
-        ),
-    ],
-)
+INVALID_SETTINGS = {
+    "no key": (
+        lambda tmp: [],
+        "default: ssl.keystore.location: missing; listener SSL requires it, or ssl.keystore.key and .certificate.chain",
+    ),
+    "no such file": (
+        lambda tmp: [f"ssl.keystore.location={tmp}/none.pem"],
+        "--override: ssl.keystore.location: {tmp}/none.pem cannot be read: No such file or directory",
+    ),
+    "no key in the file": (
+        lambda tmp: [stored(tmp, CHAIN)],
+        "--override: ssl.keystore.location: expected one private key (BEGIN PRIVATE KEY), got 0",
+    ),
+    "no certificate in the file": (
+        lambda tmp: [stored(tmp, KEY)],
+        "--override: ssl.keystore.location: contains no certificate (BEGIN CERTIFICATE)",
+    ),
+    "key of another certificate": (
+        lambda tmp: [stored(tmp, KEY + FILES.ca.read_text())],
+        "--override: ssl.keystore.location: the private key does not match the first certificate",
+    ),
+    "corrupt certificate": (
+        lambda tmp: [stored(tmp, KEY + CHAIN.replace("M", "-", 1))],
+        "--override: ssl.keystore.location: not valid PEM",
+    ),
+    "no password": (
+        lambda tmp: [stored(tmp, ENCRYPTED + CHAIN)],
+        "default: ssl.key.password: missing; required because the private key is encrypted",
+    ),
+    "wrong password": (
+        lambda tmp: [stored(tmp, ENCRYPTED + CHAIN), "ssl.key.password=wrong"],
+        "--override: ssl.key.password: does not decrypt the private key",
+    ),
+    "key store password": (
+        lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.keystore.password=x"],
+        "--override: ssl.keystore.password: not supported for PEM; set ssl.key.password for an encrypted key",
+    ),
+    "two keys": (
+        lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.keystore.key={KEY}"],
+        "--override: ssl.keystore.location: conflicts with ssl.keystore.key and .certificate.chain",
+    ),
+    "key without a chain": (
+        lambda tmp: [f"ssl.keystore.key={KEY}"],
+        "default: ssl.keystore.certificate.chain: missing; required because ssl.keystore.key is set",
+    ),
+    "chain without a key": (
+        lambda tmp: [f"ssl.keystore.certificate.chain={CHAIN}"],
+        "default: ssl.keystore.key: missing; required because ssl.keystore.certificate.chain is set",
+    ),
+    "Java key store": (
+        lambda tmp: ["ssl.keystore.type=JKS", "ssl.keystore.location=store.jks"],
+        "--override: ssl.keystore.type: expected PEM, got JKS. `openssl pkcs12 -in STORE -noenc -out store.pem`",
+    ),
+    "PKCS12 trust store": (
+        lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.type=PKCS12"],
+        "--override: ssl.truststore.type: expected PEM, got PKCS12. `openssl pkcs12",
+    ),
+    "binary file": (
+        lambda tmp: [stored(tmp, "\N{LATIN SMALL LETTER E WITH ACUTE}")],
+        "--override: ssl.keystore.location: {tmp}/store.pem is not PEM. `openssl pkcs12",
+    ),
+    "trust store without certificates": (
+        lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.truststore.certificates=x"],
+        "--override: ssl.truststore.certificates: contains no certificate (BEGIN CERTIFICATE)",
+    ),
+    "corrupt trust store": (
+        lambda tmp: [stored(tmp, KEY + CHAIN), f"ssl.truststore.certificates={CHAIN.replace('M', '-', 1)}"],
+        "--override: ssl.truststore.certificates: not valid PEM: a certificate is damaged",
+    ),
+    "two trust stores": (
+        lambda tmp: [f"ssl.truststore.location={FILES.ca}", "ssl.truststore.certificates=x", stored(tmp, KEY + CHAIN)],
+        "--override: ssl.truststore.location: conflicts with ssl.truststore.certificates",
+    ),
+    "unknown suite": (
+        lambda tmp: [stored(tmp, KEY + CHAIN), "ssl.cipher.suites=TLS_NO_WITH_SUCH"],
+        "--override: ssl.cipher.suites: OpenSSL knows none of TLS_NO_WITH_SUCH",
+    ),
+    "suite of a disabled version": (
+        lambda tmp: ["ssl.cipher.suites=AES256-SHA256", "ssl.enabled.protocols=TLSv1.3"],
+        "--override: ssl.cipher.suites: no suite is of a version in ssl.enabled.protocols",
+    ),
+    "listener setting with its full name": (
+        lambda tmp: ["listener.name.ssl.ssl.keystore.location=/none"],
+        "--override: listener.name.ssl.ssl.keystore.location: /none cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize(("overrides", "line"), INVALID_SETTINGS.values(), ids=INVALID_SETTINGS)
 def test_invalid_setting_is_a_one_line_error(overrides: Callable[[Path], list[str]], line: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=re.escape(line.format(tmp=tmp_path))) as raised:
         context(*overrides(tmp_path))

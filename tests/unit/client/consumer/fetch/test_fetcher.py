@@ -187,29 +187,22 @@ def test_position_out_of_range_is_reset_by_the_policy() -> None:
     assert (state.state, state.reset) == (FetchState.AWAIT_RESET, LATEST)
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "text"),
-    [
-        pytest.param(
-            lambda: reading(code=ErrorCode.OFFSET_OUT_OF_RANGE, reset=NONE),
-            OffsetOutOfRangeError,
-            r"^out of range, and auto\.offset\.reset=none: t-0 at 3$",
-            id="position out of range without a reset policy",
-        ),
-        pytest.param(
-            lambda: reading(code=ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-            KafkaException,
-            r"^t-0: ",
-            id="unauthorized topic",
-        ),
-        pytest.param(
-            lambda: reading(batch(3, b"a")[:-1] + b"!"),
-            KafkaException,
-            r"^the next record of t-0, at offset 3, cannot be read: .*; seek past it to continue$",
-            id="corrupt batch",
-        ),
-    ],
-)
+FATAL_ERRORS = {
+    "position out of range without a reset policy": (
+        lambda: reading(code=ErrorCode.OFFSET_OUT_OF_RANGE, reset=NONE),
+        OffsetOutOfRangeError,
+        r"^out of range, and auto\.offset\.reset=none: t-0 at 3$",
+    ),
+    "unauthorized topic": (lambda: reading(code=ErrorCode.TOPIC_AUTHORIZATION_FAILED), KafkaException, r"^t-0: "),
+    "corrupt batch": (
+        lambda: reading(batch(3, b"a")[:-1] + b"!"),
+        KafkaException,
+        r"^the next record of t-0, at offset 3, cannot be read: .*; seek past it to continue$",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "error", "text"), FATAL_ERRORS.values(), ids=FATAL_ERRORS)
 def test_fatal_error_is_raised_to_the_application(
     make: Callable[[], Reading], error: type[KafkaException], text: str
 ) -> None:
