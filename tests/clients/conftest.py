@@ -2,17 +2,19 @@
 
 import asyncio
 import gc
+import inspect
 import re
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sluice import Broker, testing
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
-from tests.support.place import At, Place, Scenario
+from tests.support.place import Place
 
 HERE = Path(__file__).parent
 
@@ -82,22 +84,31 @@ SCENARIO_LIMIT_S = 90
 
 
 @pytest.fixture
-def at(request: pytest.FixtureRequest) -> At:
-    """Run a scenario on the broker that --bootstrap names, or on one of ours."""
-    named = request.config.getoption("bootstrap")
+def place(request: pytest.FixtureRequest) -> Place:
+    """The broker that --bootstrap names, or one of ours that runs during the test."""
+    return Place(request.config.getoption("bootstrap") or "")
 
-    async def at_named(scenario: Scenario) -> None:
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test on `place`: in real time on a named broker, in virtual time on ours."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    arguments: dict[str, Any] = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+    place: Place = arguments["place"]
+
+    async def on_named() -> None:
         async with asyncio.timeout(SCENARIO_LIMIT_S):
-            await scenario(Place(str(named)))
+            await test(**arguments)
 
-    async def at_ours(scenario: Scenario) -> None:
+    async def on_ours() -> None:
         async with Broker(config={"group.initial.rebalance.delay.ms": 0}) as broker, asyncio.timeout(SCENARIO_LIMIT_S):
-            await scenario(Place(broker.bootstrap))
+            place.bootstrap = broker.bootstrap
+            await test(**arguments)
 
-    def run(scenario: Scenario) -> None:
-        if named is None:
-            testing.run(at_ours(scenario))
-        else:
-            asyncio.run(at_named(scenario))
-
-    return run
+    if place.bootstrap:
+        asyncio.run(on_named())
+    else:
+        testing.run(on_ours())
+    return True

@@ -22,7 +22,7 @@ from sluice.client.admin import (
     ScramMechanism,
     quota_entity,
 )
-from tests.support.place import At, Place, numbers, polling, until
+from tests.support.place import Place, numbers, polling, until
 
 T = TypeVar("T")
 
@@ -35,112 +35,94 @@ async def until_it_is(ask: Callable[[], Awaitable[T]], is_so: Callable[[T], bool
 
 
 class TestAdmin:
-    def test_describe_cluster(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            async with place.admin() as admin:
-                cluster = await admin.describe_cluster()
-                assert place.bootstrap.rpartition(":")[2] in {str(broker.port) for broker in cluster.brokers}
-                assert "transaction.version" in await admin.describe_features()
-                folders = (await admin.describe_log_dirs([cluster.brokers[0].broker_id])).all()
-                assert folders
+    async def test_describe_cluster(self, place: Place) -> None:
+        async with place.admin() as admin:
+            cluster = await admin.describe_cluster()
+            assert place.bootstrap.rpartition(":")[2] in {str(broker.port) for broker in cluster.brokers}
+            assert "transaction.version" in await admin.describe_features()
+            folders = (await admin.describe_log_dirs([cluster.brokers[0].broker_id])).all()
+            assert folders
 
-        at(scenario)
+    async def test_topics_and_configs(self, place: Place) -> None:
+        topic = ConfigResource(ResourceType.TOPIC, place.topic)
+        async with place.admin() as admin:
+            made = await admin.create_topics([NewTopic(place.topic, 2, 1, {"retention.ms": "1000"})])
+            assert made[place.topic].num_partitions == 2
+            assert isinstance(
+                (await admin.create_topics([NewTopic(place.topic, 2, 1)])).errors()[place.topic],
+                errors.TopicExistsException,
+            )
+            (await admin.create_partitions({place.topic: 3})).all()
 
-    def test_topics_and_configs(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            topic = ConfigResource(ResourceType.TOPIC, place.topic)
-            async with place.admin() as admin:
-                made = await admin.create_topics([NewTopic(place.topic, 2, 1, {"retention.ms": "1000"})])
-                assert made[place.topic].num_partitions == 2
-                assert isinstance(
-                    (await admin.create_topics([NewTopic(place.topic, 2, 1)])).errors()[place.topic],
-                    errors.TopicExistsException,
-                )
-                (await admin.create_partitions({place.topic: 3})).all()
+            async def partitions() -> int:
+                described = await admin.describe_topics([place.topic])
+                return 0 if list(described.errors()) else len(described[place.topic].partitions)
 
-                async def partitions() -> int:
-                    described = await admin.describe_topics([place.topic])
-                    return 0 if list(described.errors()) else len(described[place.topic].partitions)
+            await until_it_is(partitions, lambda found: found == 3)
+            changes = [
+                Alteration("retention.ms", "5000"),
+                Alteration("cleanup.policy", "compact", AlterOperation.APPEND),
+            ]
+            (await admin.incremental_alter_configs({topic: changes})).all()
 
-                await until_it_is(partitions, lambda found: found == 3)
-                changes = [
-                    Alteration("retention.ms", "5000"),
-                    Alteration("cleanup.policy", "compact", AlterOperation.APPEND),
-                ]
-                (await admin.incremental_alter_configs({topic: changes})).all()
+            async def configs() -> dict[str, str | None]:
+                return {one.name: one.value for one in (await admin.describe_configs([topic]))[topic]}
 
-                async def configs() -> dict[str, str | None]:
-                    return {one.name: one.value for one in (await admin.describe_configs([topic]))[topic]}
+            await until_it_is(configs, lambda found: found["retention.ms"] == "5000")
+            assert (await configs())["cleanup.policy"] == "delete,compact"
+            (await admin.delete_topics([place.topic])).all()
+            assert list((await admin.delete_topics([f"{place.topic}-never"])).errors())
 
-                await until_it_is(configs, lambda found: found["retention.ms"] == "5000")
-                assert (await configs())["cleanup.policy"] == "delete,compact"
-                (await admin.delete_topics([place.topic])).all()
-                assert list((await admin.delete_topics([f"{place.topic}-never"])).errors())
+    async def test_delete_records(self, place: Place) -> None:
+        await place.create()
+        await place.send(*numbers(5))
+        async with place.admin() as admin:
+            assert (await admin.delete_records({place[0]: 3})).all() == {place[0]: 3}
+            assert (await admin.list_offsets({place[0]: EARLIEST}))[place[0]].offset == 3
+            assert (await admin.list_offsets({place[0]: LATEST}))[place[0]].offset == 5
+            outcome = await admin.delete_records({place[0]: 9})
+            assert isinstance(outcome.errors()[place[0]], errors.OffsetOutOfRangeException)
 
-        at(scenario)
+    async def test_groups_and_offsets(self, place: Place) -> None:
+        await place.create()
+        async with place.admin() as admin:
+            (await admin.alter_consumer_group_offsets(place.group, {place[0]: OffsetAndMetadata(7, "seven")})).all()
+            assert (await admin.list_consumer_group_offsets(place.group))[place[0]] == OffsetAndMetadata(7, "seven")
+            assert place.group in await admin.list_groups()
+            async with polling(place) as member:
+                await until(lambda: len(member.assignment()) == 1)
+                described = (await admin.describe_classic_groups([place.group]))[place.group]
+                assert (described.group_state, len(described.members)) == ("Stable", 1)
+            (await admin.delete_consumer_group_offsets(place.group, [place[0]])).all()
+            assert await admin.list_consumer_group_offsets(place.group) == {}
+            (await admin.alter_consumer_group_offsets(place.group, {place[0]: OffsetAndMetadata(1)})).all()
+            (await admin.delete_groups([place.group])).all()
+            assert list((await admin.delete_groups([place.group])).errors()) == [place.group]
 
-    def test_delete_records(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            await place.create()
-            await place.send(*numbers(5))
-            async with place.admin() as admin:
-                assert (await admin.delete_records({place[0]: 3})).all() == {place[0]: 3}
-                assert (await admin.list_offsets({place[0]: EARLIEST}))[place[0]].offset == 3
-                assert (await admin.list_offsets({place[0]: LATEST}))[place[0]].offset == 5
-                outcome = await admin.delete_records({place[0]: 9})
-                assert isinstance(outcome.errors()[place[0]], errors.OffsetOutOfRangeException)
+    async def test_quotas_and_scram_credentials(self, place: Place) -> None:
+        entity, user = quota_entity(user=place.topic, client_id="shop"), place.topic
+        async with place.admin() as admin:
+            (await admin.alter_client_quotas({entity: {"producer_byte_rate": 1000.0}})).all()
+            found = await until_it_is(admin.describe_client_quotas, lambda found: entity in found)
+            assert found[entity] == {"producer_byte_rate": 1000.0}
+            (await admin.alter_client_quotas({entity: {"producer_byte_rate": None}})).all()
+            (await admin.alter_user_scram_credentials({(user, ScramMechanism.SCRAM_SHA_256): "secret"})).all()
+            known = await until_it_is(
+                lambda: admin.describe_user_scram_credentials([user]), lambda found: not list(found.errors())
+            )
+            assert [info.iterations for info in known[user]] == [4096]
+            (await admin.alter_user_scram_credentials({(user, ScramMechanism.SCRAM_SHA_256): None})).all()
 
-        at(scenario)
-
-    def test_groups_and_offsets(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            await place.create()
-            async with place.admin() as admin:
-                (await admin.alter_consumer_group_offsets(place.group, {place[0]: OffsetAndMetadata(7, "seven")})).all()
-                assert (await admin.list_consumer_group_offsets(place.group))[place[0]] == OffsetAndMetadata(7, "seven")
-                assert place.group in await admin.list_groups()
-                async with polling(place) as member:
-                    await until(lambda: len(member.assignment()) == 1)
-                    described = (await admin.describe_classic_groups([place.group]))[place.group]
-                    assert (described.group_state, len(described.members)) == ("Stable", 1)
-                (await admin.delete_consumer_group_offsets(place.group, [place[0]])).all()
-                assert await admin.list_consumer_group_offsets(place.group) == {}
-                (await admin.alter_consumer_group_offsets(place.group, {place[0]: OffsetAndMetadata(1)})).all()
-                (await admin.delete_groups([place.group])).all()
-                assert list((await admin.delete_groups([place.group])).errors()) == [place.group]
-
-        at(scenario)
-
-    def test_quotas_and_scram_credentials(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            entity, user = quota_entity(user=place.topic, client_id="shop"), place.topic
-            async with place.admin() as admin:
-                (await admin.alter_client_quotas({entity: {"producer_byte_rate": 1000.0}})).all()
-                found = await until_it_is(admin.describe_client_quotas, lambda found: entity in found)
-                assert found[entity] == {"producer_byte_rate": 1000.0}
-                (await admin.alter_client_quotas({entity: {"producer_byte_rate": None}})).all()
-                (await admin.alter_user_scram_credentials({(user, ScramMechanism.SCRAM_SHA_256): "secret"})).all()
-                known = await until_it_is(
-                    lambda: admin.describe_user_scram_credentials([user]), lambda found: not list(found.errors())
-                )
-                assert [info.iterations for info in known[user]] == [4096]
-                (await admin.alter_user_scram_credentials({(user, ScramMechanism.SCRAM_SHA_256): None})).all()
-
-        at(scenario)
-
-    def test_transactions(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            await place.create()
-            async with place.admin() as admin, place.producer(transactional_id=place.topic) as producer:
-                await producer.init_transactions()
-                producer.begin_transaction()
-                await (await producer.send(place.topic, b"v"))
-                state = (await admin.describe_transactions([place.topic]))[place.topic]
-                assert state.transaction_state == "Ongoing"
-                assert place.topic in await admin.list_transactions(states=["Ongoing"])
-                assert len((await admin.describe_producers([place[0]]))[place[0]]) == 1
-                (await admin.fence_producers([place.topic])).all()
-                with pytest.raises(errors.KafkaException):
-                    await producer.commit_transaction()
-
-        at(scenario)
+    async def test_transactions(self, place: Place) -> None:
+        await place.create()
+        async with place.admin() as admin, place.producer(transactional_id=place.topic) as producer:
+            await producer.init_transactions()
+            producer.begin_transaction()
+            await (await producer.send(place.topic, b"v"))
+            state = (await admin.describe_transactions([place.topic]))[place.topic]
+            assert state.transaction_state == "Ongoing"
+            assert place.topic in await admin.list_transactions(states=["Ongoing"])
+            assert len((await admin.describe_producers([place[0]]))[place[0]]) == 1
+            (await admin.fence_producers([place.topic])).all()
+            with pytest.raises(errors.KafkaException):
+                await producer.commit_transaction()

@@ -14,7 +14,7 @@ from sluice.streams.errors import StreamsException
 from sluice.streams.processor import Context, Record
 from sluice.streams.streams import State, Streams
 from sluice.streams.topology import Topology
-from tests.support.place import At, Place, until
+from tests.support.place import Place, until
 from tests.support.streaming import Settings, latest_of, read, word_count, write
 
 LINES = [b"to be or not to be", b"that is the question", b"to die to sleep", b"no more and by a sleep to say we end"]
@@ -83,143 +83,122 @@ async def divided(first: Streams, second: Streams) -> None:
 
 
 class TestWords:
-    def test_each_word_is_counted_once(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            application = Application(place)
-            await application.create(lines=LINE_PARTITIONS, counts=2)
-            async with application.word_count() as streams:
-                await running(streams)
-                assert [str(task_id) for task_id in streams.tasks] == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
-                await application.write_lines(LINES * 10)
-                await application.counted(LINES * 10)
-                metrics = streams.metrics()
-                assert metrics["process-total"] == 10 * (len(LINES) + sum(len(line.split()) for line in LINES))
-                assert metrics["task-created-total"] == 6
-                assert metrics["alive-stream-threads"] == 1
-            assert streams.state is State.NOT_RUNNING
-            assert streams.metrics()["alive-stream-threads"] == 0
-
-        at(scenario)
-
-    def test_words_pass_through_a_repartition_topic(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            application = Application(place)
-            await application.create(lines=LINE_PARTITIONS, counts=2)
-            async with application.word_count() as streams:
-                await running(streams)
-                await application.write_lines(LINES)
-                await application.counted(LINES)
-            names = [f"{application.id}-words-repartition", f"{application.id}-counts-changelog"]
-            async with place.admin() as admin:
-                described = (await admin.describe_topics(names)).all()
-                resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-                configs = (await admin.describe_configs(resources)).all()
-            assert [len(described[name].partitions) for name in names] == [LINE_PARTITIONS] * 2
-            found = [{one.name: one.value for one in configs[resource]} for resource in resources]
-            assert [config["cleanup.policy"] for config in found] == ["delete", "compact"]
-            words = [await read(place.bootstrap, name) for name in names]
-            by_topic = [{record.key: record.partition for record in records} for records in words]
-            assert by_topic[1] == by_topic[0], "a count is in the partition of its word"
-            for records in words:
-                assert len({(record.key, record.partition) for record in records}) == len(by_topic[1])
-
-        at(scenario)
-
-    def test_counting_continues_after_a_restart(self, at: At) -> None:
-        async def scenario(place: Place) -> None:
-            application = Application(place)
-            await application.create(lines=LINE_PARTITIONS, counts=2)
-            for restarts in range(3):
-                async with application.word_count() as streams:
-                    await running(streams)
-                    assert (streams.metrics()["restore-total"] > 0) == (restarts > 0)
-                    await application.write_lines(LINES)
-                    await application.counted(LINES * (restarts + 1))
-
-        at(scenario)
-
-    def test_one_runtime_takes_over_when_the_other_closes(self, at: At) -> None:
-        """A task is committed before it moves, so no record is processed twice."""
-
-        async def scenario(place: Place) -> None:
-            application = Application(place)
-            await application.create(lines=LINE_PARTITIONS, counts=2)
-            async with application.word_count() as first:
-                await running(first)
-                await application.write_lines(LINES)
-                await application.counted(LINES)
-                async with application.word_count() as second:
-                    await divided(first, second)
-                    assert second.metrics()["restore-total"] > 0, (
-                        "its counts were not restored from the other runtime's"
-                    )
-                    await application.write_lines(LINES)
-                    await application.counted(LINES * 2)
-                    assert second.metrics()["process-total"] > 0
-                await until(lambda: len(first.tasks) == 6)
-                await running(first)
-                await application.write_lines(LINES)
-                await application.counted(LINES * 3)
-
-        at(scenario)
-
-
-def test_another_runtime_takes_over_the_tasks_of_a_failed_one(at: At) -> None:
-    async def scenario(place: Place) -> None:
-        def poisonous(ctx: Context, record: Record) -> None:
-            if record.value == b"poison" and "mortal" in alive:
-                raise ValueError("this kills")
-            ctx.forward(record)
-
-        alive = {"mortal"}
+    async def test_each_word_is_counted_once(self, place: Place) -> None:
         application = Application(place)
-        await application.create(**{"in": 1, "out": 1})
-        topology = Topology()
-        topology.source(application.topic("in")).process(poisonous).sink(application.topic("out"))
-        async with application.streams(topology) as first:
-            await running(first)
-            await application.write("in", b"a", b"poison", b"b")
-            expected = rf"processor poisonous failed at {application.topic('in')}-0 offset 1: ValueError"
-            with pytest.raises(StreamsException, match=expected):
-                await first.run()
-            assert first.state is State.ERROR
-            assert first.metrics()["failed-stream-threads"] == 1
-            alive.clear()
-            async with application.streams(topology) as second:
-                await application.written("out", 3)
-                await running(second)
-        found = [value for value in await application.values("out") if value != b"a"]
-        assert found == [b"poison", b"b"]
-
-    at(scenario)
-
-
-def test_global_table_is_restored_at_the_start_and_then_updated(at: At) -> None:
-    async def scenario(place: Place) -> None:
-        def name(ctx: Context, record: Record) -> None:
-            names = ctx.table("names")
-            ctx.forward(record._replace(value=names.get(record.value or b"", b"nobody")))
-
-        application = Application(place)
-        await application.create(**{"in": 1, "out": 1, "names": 3})
-        topology = Topology()
-        topology.global_table("names", application.topic("names"))
-        topology.source(application.topic("in")).process(name).sink(application.topic("out"))
-        for key, value in ((b"1", b"Ann"), (b"2", b"Bob"), (b"3", b"Cy")):
-            await application.write("names", value, partition=None, key=key)
-        await application.write("in", b"1", b"2", b"4")
-        async with application.streams(topology) as streams:
+        await application.create(lines=LINE_PARTITIONS, counts=2)
+        async with application.word_count() as streams:
             await running(streams)
-            await application.written("out", 3)
-            await application.write("names", b"Dan", partition=None, key=b"4")
-            written = 3
-            while (await application.values("out"))[-1] != b"Dan":  # table updates and records are independent
-                await application.write("in", b"4")
-                written += 1
-                await application.written("out", written)
-            await application.write("in", b"3")
-            await application.written("out", written + 1)
-        found = await application.values("out")
-        assert (found[:3], found[-2:]) == ([b"Ann", b"Bob", b"nobody"], [b"Dan", b"Cy"])
+            assert [str(task_id) for task_id in streams.tasks] == ["0_0", "0_1", "0_2", "1_0", "1_1", "1_2"]
+            await application.write_lines(LINES * 10)
+            await application.counted(LINES * 10)
+            metrics = streams.metrics()
+            assert metrics["process-total"] == 10 * (len(LINES) + sum(len(line.split()) for line in LINES))
+            assert metrics["task-created-total"] == 6
+            assert metrics["alive-stream-threads"] == 1
+        assert streams.state is State.NOT_RUNNING
+        assert streams.metrics()["alive-stream-threads"] == 0
 
-    at(scenario)
+    async def test_words_pass_through_a_repartition_topic(self, place: Place) -> None:
+        application = Application(place)
+        await application.create(lines=LINE_PARTITIONS, counts=2)
+        async with application.word_count() as streams:
+            await running(streams)
+            await application.write_lines(LINES)
+            await application.counted(LINES)
+        names = [f"{application.id}-words-repartition", f"{application.id}-counts-changelog"]
+        async with place.admin() as admin:
+            described = (await admin.describe_topics(names)).all()
+            resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+            configs = (await admin.describe_configs(resources)).all()
+        assert [len(described[name].partitions) for name in names] == [LINE_PARTITIONS] * 2
+        found = [{one.name: one.value for one in configs[resource]} for resource in resources]
+        assert [config["cleanup.policy"] for config in found] == ["delete", "compact"]
+        words = [await read(place.bootstrap, name) for name in names]
+        by_topic = [{record.key: record.partition for record in records} for records in words]
+        assert by_topic[1] == by_topic[0], "a count is in the partition of its word"
+        for records in words:
+            assert len({(record.key, record.partition) for record in records}) == len(by_topic[1])
+
+    async def test_counting_continues_after_a_restart(self, place: Place) -> None:
+        application = Application(place)
+        await application.create(lines=LINE_PARTITIONS, counts=2)
+        for restarts in range(3):
+            async with application.word_count() as streams:
+                await running(streams)
+                assert (streams.metrics()["restore-total"] > 0) == (restarts > 0)
+                await application.write_lines(LINES)
+                await application.counted(LINES * (restarts + 1))
+
+    async def test_one_runtime_takes_over_when_the_other_closes(self, place: Place) -> None:
+        """A task is committed before it moves, so no record is processed twice."""
+        application = Application(place)
+        await application.create(lines=LINE_PARTITIONS, counts=2)
+        async with application.word_count() as first:
+            await running(first)
+            await application.write_lines(LINES)
+            await application.counted(LINES)
+            async with application.word_count() as second:
+                await divided(first, second)
+                assert second.metrics()["restore-total"] > 0, "its counts were not restored from the other runtime's"
+                await application.write_lines(LINES)
+                await application.counted(LINES * 2)
+                assert second.metrics()["process-total"] > 0
+            await until(lambda: len(first.tasks) == 6)
+            await running(first)
+            await application.write_lines(LINES)
+            await application.counted(LINES * 3)
+
+
+async def test_another_runtime_takes_over_the_tasks_of_a_failed_one(place: Place) -> None:
+    def poisonous(ctx: Context, record: Record) -> None:
+        if record.value == b"poison" and "mortal" in alive:
+            raise ValueError("this kills")
+        ctx.forward(record)
+
+    alive = {"mortal"}
+    application = Application(place)
+    await application.create(**{"in": 1, "out": 1})
+    topology = Topology()
+    topology.source(application.topic("in")).process(poisonous).sink(application.topic("out"))
+    async with application.streams(topology) as first:
+        await running(first)
+        await application.write("in", b"a", b"poison", b"b")
+        expected = rf"processor poisonous failed at {application.topic('in')}-0 offset 1: ValueError"
+        with pytest.raises(StreamsException, match=expected):
+            await first.run()
+        assert first.state is State.ERROR
+        assert first.metrics()["failed-stream-threads"] == 1
+        alive.clear()
+        async with application.streams(topology) as second:
+            await application.written("out", 3)
+            await running(second)
+    found = [value for value in await application.values("out") if value != b"a"]
+    assert found == [b"poison", b"b"]
+
+
+async def test_global_table_is_restored_at_the_start_and_then_updated(place: Place) -> None:
+    def name(ctx: Context, record: Record) -> None:
+        names = ctx.table("names")
+        ctx.forward(record._replace(value=names.get(record.value or b"", b"nobody")))
+
+    application = Application(place)
+    await application.create(**{"in": 1, "out": 1, "names": 3})
+    topology = Topology()
+    topology.global_table("names", application.topic("names"))
+    topology.source(application.topic("in")).process(name).sink(application.topic("out"))
+    for key, value in ((b"1", b"Ann"), (b"2", b"Bob"), (b"3", b"Cy")):
+        await application.write("names", value, partition=None, key=key)
+    await application.write("in", b"1", b"2", b"4")
+    async with application.streams(topology) as streams:
+        await running(streams)
+        await application.written("out", 3)
+        await application.write("names", b"Dan", partition=None, key=b"4")
+        written = 3
+        while (await application.values("out"))[-1] != b"Dan":  # table updates and records are independent
+            await application.write("in", b"4")
+            written += 1
+            await application.written("out", written)
+        await application.write("in", b"3")
+        await application.written("out", written + 1)
+    found = await application.values("out")
+    assert (found[:3], found[-2:]) == ([b"Ann", b"Bob", b"nobody"], [b"Dan", b"Cy"])

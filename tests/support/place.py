@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from sluice.client.admin import AdminClient, NewTopic
@@ -55,10 +55,6 @@ class Place:
         while len(values) < count:
             values += [record.value for record in await consumer.poll(1000)]
         return values
-
-
-Scenario = Callable[[Place], Awaitable[None]]
-At = Callable[[Scenario], None]
 
 
 @asynccontextmanager
