@@ -14,62 +14,80 @@ AUDIT_ARGS ?=
 PLAN_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
-# PySpark (500 MB) requires Java, so it is installed only if Java is found. Set SPARK=no to skip it.
+# PySpark (500 MB) requires Java, so it is installed only if Java is found, and only for the targets that use it. Set
+# SPARK=no to skip it.
 SPARK ?= $(if $(or $(JAVA_HOME),$(shell command -v java)),yes,no)
 # Tests spend half of their time waiting for clients, so there are more workers than a small machine has cores.
 WORKERS ?= 3
 SPARK_READY := .venv/.ready-spark
+WITH_SPARK := $(if $(filter yes,$(SPARK)),$(SPARK_READY))
+STRESS_RUNS ?= 2
+LINTERS := lint-ruff lint-format lint-mypy lint-imports lint-deptry lint-hadolint
 # Rewriting asserts takes two thirds of pytest's collection, so it is done once for all workers, if bytecode may be
 # written. The test run itself reports import errors.
 ASSERTS_READY := .venv/.ready-asserts
 unexport PYTHONDONTWRITEBYTECODE
-TEST_MODULES := $(shell find tests -name 'test_*.py')
+TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$(level)/test_*.py))
 
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Compile first, so that the first start is as fast as later ones, even if Python may not write bytecode.
-setup: $(READY) $(if $(filter yes,$(SPARK)),$(SPARK_READY)) ## prepare .venv for development
+setup: $(READY) ## prepare .venv for development, without PySpark
 	@$(BIN)/python -m compileall -q sluice audit broker cli client pipeline protocol purgatory quotas streams web
-	@test -e $(SPARK_READY) || echo "setup: no Java found (or SPARK=no), so without PySpark; tests/spark will be skipped"
 
-# Without build isolation: the build tool is in the lock, so no unpinned package is downloaded.
+setup-spark: $(SPARK_READY) ## install PySpark (500 MB) into .venv; the targets that need it do so if Java is found
+
+# Without build isolation: the build tool is in the lock, so no unpinned package is downloaded. All packages are compiled
+# at once on all cores (a few contain templates that are no Python, hence || true).
 $(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("expected Python >= 3.11, got %d.%d ($(PYTHON)); run make PYTHON=python3.13 setup" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) install -r requirements/dev.lock
-	$(PIP) install --no-deps --no-build-isolation -e .
+	@test -x $(BIN)/python || { echo "setup: creating .venv"; $(PYTHON) -m venv .venv; }
+	@echo "setup: installing up to $$(cat $< | wc -l) packages from $<"
+	@$(PIP) install --no-compile -r $<
+	@echo "setup: installing this checkout"
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@echo "setup: compiling"
+	@$(BIN)/python -m compileall -qq -j 0 .venv/lib >/dev/null || true
 	@touch $@
 
-$(SPARK_READY): requirements/spark.lock $(READY)
-	$(PIP) install -r requirements/spark.lock
+$(SPARK_READY): requirements/spark.lock | $(READY)
+	@echo "setup-spark: installing PySpark (500 MB)"
+	@$(PIP) install -r $<
 	@touch $@
 
 $(ASSERTS_READY): $(TEST_MODULES) | setup
-	@echo $? | xargs -P 2 -n 250 $(BIN)/pytest --collect-only -qq -o python_functions=- -o python_classes=- >/dev/null || true
+	@echo "setup: preparing the tests"
+	@for modules in "$(filter tests/unit/broker/%,$?)" "$(filter-out tests/unit/broker/%,$?)"; do \
+		test -z "$$modules" || $(BIN)/pytest --collect-only -qq -o python_functions=- -o python_classes=- $$modules >/dev/null & \
+	done; wait
 	@touch $@
 
 demo: setup ## throttle real clients for 35 s and check their rates
 	$(BIN)/sluice demo
 
-# Tests with a browser and with Spark run after the others, as they share one browser and one Spark session (exit code 5:
-# no tests found).
+check: lint $(ASSERTS_READY) ## run the linters and the unit tests
+	$(BIN)/pytest -q -n auto tests/unit
+
+# PySpark is installed while the first tests run.
 test: setup $(ASSERTS_READY) ## run the whole test suite
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not browser and not spark and not spark_long" \
-		--ignore tests/browser --ignore tests/spark
-	$(BIN)/pytest -m browser tests/browser || test $$? -eq 5
-	$(BIN)/pytest -m spark tests/spark || test $$? -eq 5
+	$(BIN)/python -m tests.run --workers $(WORKERS) $(if $(WITH_SPARK),--spark,--no-spark)
+
+# Alternates between busy processes, one for each core, and one core for everything. Ends with the failures and the
+# commands that repeat their order.
+test-stress: setup $(ASSERTS_READY) ## run the whole test suite in random order under load (longer: STRESS_RUNS=10)
+	$(BIN)/python -m tests.run --workers $(WORKERS) $(if $(WITH_SPARK),--spark,--no-spark) --stress $(STRESS_RUNS)
 
 # Takes some minutes: includes all kinds of invalid fault rules and scenarios.
 test-api: setup ## fuzz the admin port by its OpenAPI document
 	$(BIN)/pytest -s --api-examples 100 --timeout 1800 tests/property/test_admin_api.py
 
-test-spark: setup ## run all Spark tests, including those with long timeouts that make test omits
+test-spark: setup $(WITH_SPARK) ## run all Spark tests, including those with long timeouts that make test omits
 	$(BIN)/pytest -m "spark or spark_long" tests/spark tests/docs
 
 scenarios: setup ## run all built-in scenarios with real clients
@@ -105,16 +123,25 @@ fault-table: setup ## run the Python clients with every fault and write docs/fau
 
 # In real time, one client after the other. The report with all evidence stays in build/audit; create the pictures in
 # docs/audit from it with python -m tests.docs.audit_pictures build/audit.
-audit: setup ## audit the installed clients and write docs/audit-matrix.md (15 minutes; AUDIT_ARGS='--subject aiokafka')
+audit: setup $(WITH_SPARK) ## audit the installed clients and write docs/audit-matrix.md (shorter: AUDIT_ARGS='--subject aiokafka')
 	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
 	$(BIN)/python -m tests.docs.audit_matrix build/audit
 
 lint: setup ## run ruff, mypy, import-linter, deptry and hadolint
+	@$(MAKE) --no-print-directory --jobs 3 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(LINTERS)
+
+.PHONY: $(LINTERS)
+lint-ruff:
 	$(BIN)/ruff check .
+lint-format:
 	$(BIN)/ruff format --check .
+lint-mypy:
 	$(BIN)/mypy
+lint-imports:
 	$(BIN)/lint-imports
+lint-deptry:
 	$(BIN)/deptry .
+lint-hadolint:
 	$(BIN)/hadolint Dockerfile
 
 format: setup ## format the code and apply automatic fixes
@@ -144,7 +171,7 @@ bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with K
 		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
 		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
 
-bench-spark: setup ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, and plans (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000')
+bench-spark: setup $(WITH_SPARK) ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, and plans (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000')
 	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && exit $$slower
 
 bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=path of the harness)

@@ -1,6 +1,6 @@
 """One Chromium for all tests of the page (mark `browser`), from SLUICE_CHROMIUM or PATH.
 
-Without one these tests are skipped, with the reason in the report's header.
+Without one these tests are skipped.
 """
 
 import os
@@ -17,6 +17,7 @@ from tests.support.wire import WireClient
 
 _HERE = Path(__file__).parent
 _CHROMIUM = os.environ.get("SLUICE_CHROMIUM") or shutil.which("chromium")
+_MISSING = "no Chromium found; apt-get install chromium, or set SLUICE_CHROMIUM to its path"
 # Prevent network requests by the browser itself.
 _FLAGS = [
     "--headless",
@@ -35,18 +36,12 @@ OpenPage = Callable[..., Page]
 Connect = Callable[[SyncBroker, str], WireClient]
 
 
-def pytest_report_header() -> list[str]:
-    if _CHROMIUM:
-        return []
-    return ["tests/browser: skipped: no Chromium found (apt-get install chromium, or set SLUICE_CHROMIUM to its path)"]
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _HERE in item.path.parents:
             item.add_marker(pytest.mark.browser)
             if not _CHROMIUM:
-                item.add_marker(pytest.mark.skip(reason="no Chromium found"))
+                item.add_marker(pytest.mark.skip(reason=_MISSING))
 
 
 # Package scope, not session: its event loop in this thread would break other tests.

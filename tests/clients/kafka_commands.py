@@ -26,7 +26,7 @@ class Printed(NamedTuple):
 def kafka_command(name: str, *arguments: str) -> Printed:
     """Run a class of `org.apache.kafka.tools`."""
     if shutil.which("java") is None:
-        pytest.skip("java is not installed")
+        pytest.skip("no Java found; install a JDK of version 17 or later")
     java = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", _class_path(), f"org.apache.kafka.tools.{name}")
     done = subprocess.run([*java, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

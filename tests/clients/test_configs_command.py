@@ -9,8 +9,8 @@ from tests.clients.configs_command import EXPECTED, LIBS, transcript
 from tests.support.broker_process import running_broker
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("java") is None, reason="java is not installed"),
-    pytest.mark.skipif(LIBS is None, reason="SLUICE_KAFKA_LIBS names no folder with Kafka's jars"),
+    pytest.mark.skipif(shutil.which("java") is None, reason="no Java found; install a JDK of version 17 or later"),
+    pytest.mark.skipif(LIBS is None, reason="no jars of Kafka; set SLUICE_KAFKA_LIBS to their folder"),
     pytest.mark.timeout(600),
 ]
 

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import yaml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-MISSING = "Prometheus is not installed (apt-get install --no-install-recommends prometheus)"
+MISSING = "Prometheus is not installed; apt-get install --no-install-recommends prometheus"
 _STARTS_WITHIN_S, _ANSWERS_WITHIN_S = 30, 10
 
 

@@ -25,7 +25,9 @@ def test_api_is_served_or_has_a_reason() -> None:
     assert {api.api_key for api in KAFKA_APIS if not api.not_served} == HANDLERS.keys()
 
 
-@pytest.mark.skipif(not _VECTORS.is_file(), reason="SLUICE_VECTORS has no api_versions-4.4.0.jsonl")
+@pytest.mark.skipif(
+    not _VECTORS.is_file(), reason="no api_versions-4.4.0.jsonl; set SLUICE_VECTORS to the folder of the vectors"
+)
 def test_names_and_versions_match_kafka() -> None:
     declared = [json.loads(line) for line in _VECTORS.read_text().splitlines()]
     listed = {api.api_key: (api.name, api.versions) for api in KAFKA_APIS if api.versions}

@@ -137,6 +137,15 @@ def test_make_lists_its_targets() -> None:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_contributing_describes_campaigns_in_the_words_of_make_help() -> None:
+    shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    described = dict(re.findall(r"^make (\S+) +(.*)$", shown, re.MULTILINE))
+    rows = re.findall(r"^\| `make (\S+)` \| (.*?) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert {target for target in described if target.startswith("test-")} - {"test-dist"} <= dict(rows).keys()
+    assert {target: described[target] for target, _ in rows} == dict(rows)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_bench_peers_reports_a_missing_harness(tmp_path: Path) -> None:
     command = ["make", "-s", "-o", "setup", "bench-peers", f"PEERS={tmp_path}"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -52,8 +52,6 @@ def test_missing_journal_is_reported_before_spark_starts(tmp_path: Path) -> None
 
 
 def test_missing_log_is_reported_before_spark_starts(tmp_path: Path) -> None:
-    for module in ("matplotlib", "numpy", "pyarrow"):
-        pytest.importorskip(module)
     words = ["pipeline", "plan", str(tmp_path / "a.log"), "--output", str(tmp_path / "plan"), "--master", "no://master"]
     result = CliRunner().invoke(cli, words)
     assert (result.exit_code, result.output) == (1, f"Error: {tmp_path}/a.log: no such file or folder\n")

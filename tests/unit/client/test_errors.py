@@ -30,7 +30,7 @@ VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vector
 def test_names_and_retriability_are_kafkas() -> None:
     files = list(VECTORS.glob("errors-*.jsonl"))
     if not files:
-        pytest.skip(f"no errors-*.jsonl in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+        pytest.skip(f"no errors-*.jsonl in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     for row in rows:
         if row["code"]:

@@ -21,7 +21,7 @@ VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vector
 def test_every_wire_format_vector_passes(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     files = [file for file in vector_files(VECTORS) if file.name.startswith(kind)]
     if not files:
-        pytest.skip(f"no {kind} files in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+        pytest.skip(f"no {kind} files in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
     code = main([str(file) for file in files])
     captured = capsys.readouterr()
     assert (code, captured.err) == (0, "")
@@ -40,7 +40,7 @@ def test_defaults_are_kafkas() -> None:
                 if cls is not None:
                     first.setdefault((cls, vector["version"]), vector["hex"])
     if not first:
-        pytest.skip(f"no protocol- files in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+        pytest.skip(f"no protocol- files in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
     assert {message: encoded(message[0](), message[1]).hex() for message in MESSAGES} == first
 
 

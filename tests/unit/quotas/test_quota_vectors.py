@@ -20,7 +20,7 @@ def vectors(kind: str) -> Iterator[Vector]:
     # Match whole names: `quotas` is a prefix of `quotas_request`.
     files = [file for file in (VECTORS / f"{kind}.jsonl", VECTORS / f"{kind}.jsonl.gz") if file.exists()]
     if not files:
-        pytest.skip(f"no {kind}.jsonl or .jsonl.gz in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+        pytest.skip(f"no {kind}.jsonl or .jsonl.gz in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
     for file in files:
         with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)

@@ -18,7 +18,7 @@ VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vector
 def vectors(kind: str) -> Iterator[Vector]:
     files = sorted(VECTORS.glob(f"{kind}*.jsonl*"))
     if not files:
-        pytest.skip(f"no {kind}*.jsonl in {VECTORS}: set SLUICE_VECTORS to the folder of the vectors")
+        pytest.skip(f"no {kind}*.jsonl in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
     for file in files:
         with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
             yield from map(json.loads, lines)

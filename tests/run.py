@@ -1,0 +1,197 @@
+"""The whole suite (`make test`), or repetitions of it under load (`make test-stress`).
+
+The tests with a browser and with Spark share one Chromium and one Spark, so each of the two kinds runs in one process.
+They wait more than they compute, and run beside the other tests. Their output follows when the others have ended.
+"""
+
+import json
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import click
+
+ROOT = Path(__file__).parents[1]
+NO_TESTS_COLLECTED = 5
+JAVA_IS_MISSING = (
+    "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
+)
+# Ends also if this process is killed.
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+
+
+class Phase(NamedTuple):
+    """One pytest process, with its workers."""
+
+    name: str
+    arguments: list[str]
+
+
+def main_phase(workers: int) -> Phase:
+    """Return the phase of all tests without a browser and without Spark."""
+    marks = "not browser and not spark and not spark_long"
+    ignored = ["--ignore", "tests/browser", "--ignore", "tests/spark"]
+    return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
+
+
+BROWSER = Phase("browser", ["-m", "browser", "tests/browser"])
+SPARK = Phase("Spark", ["-m", "spark", "tests/spark"])
+
+
+class Outcome(NamedTuple):
+    """The result of a phase."""
+
+    phase: Phase
+    output: str
+    passed: int = 0
+    failed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+class Suite:
+    """Runs of all phases.
+
+    Args:
+        workers: Number of processes of the main phase.
+        with_spark: Whether to run Spark's tests, for which `make setup-spark` installs PySpark first.
+        options: Further arguments of each pytest process.
+    """
+
+    def __init__(self, workers: int, with_spark: bool, options: list[str]) -> None:
+        self._main = main_phase(workers)
+        self._with_spark = with_spark
+        self._options = options
+
+    def run(self) -> list[Outcome]:
+        """Run all phases once, and print the parts that were skipped and the sums."""
+        with ThreadPoolExecutor(1) as beside:
+            shared = beside.submit(self._run_shared)
+            outcomes = [self._run_phase(self._main, is_shown=True)]
+            if not shared.done():
+                print("waiting for the tests with a browser and with Spark", flush=True)
+            outcomes += shared.result()
+        for outcome in outcomes[1:]:
+            print(f"\n{outcome.phase.name}:\n{outcome.output}", flush=True)
+        self._print_end(outcomes)
+        return outcomes
+
+    def command(self, phase: Phase) -> str:
+        """Return the command that repeats a phase."""
+        return shlex.join([".venv/bin/pytest", *phase.arguments, *self._options])
+
+    def _run_shared(self) -> list[Outcome]:
+        outcomes = [self._run_phase(BROWSER, is_shown=False)]
+        if self._with_spark:
+            outcomes.append(self._install_spark() or self._run_phase(SPARK, is_shown=False))
+        return outcomes
+
+    def _install_spark(self) -> Outcome | None:
+        command = ["make", "--no-print-directory", "setup-spark"]
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode == 0:
+            return None
+        return Outcome(SPARK, done.stdout, failed=("make setup-spark: PySpark was not installed; see above",))
+
+    def _run_phase(self, phase: Phase, *, is_shown: bool) -> Outcome:
+        with TemporaryDirectory() as folder:
+            results = Path(folder, "outcomes.json")
+            command = [sys.executable, "-m", "pytest", *phase.arguments, *self._options, "--outcomes", str(results)]
+            output = None if is_shown else subprocess.PIPE
+            done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, text=True, check=False)
+            found = json.loads(results.read_text()) if results.exists() else {}
+        failed = tuple(found.get("failed", ()))
+        if done.returncode not in (0, NO_TESTS_COLLECTED) and not failed:
+            failed = (f"{phase.name}: pytest ended with exit code {done.returncode}",)
+        return Outcome(phase, done.stdout or "", found.get("passed", 0), failed, tuple(found.get("skipped", ())))
+
+    def _print_end(self, outcomes: list[Outcome]) -> None:
+        skipped = [part for outcome in outcomes for part in outcome.skipped]
+        # Reasons without a remedy are features that a client lacks.
+        for part, number in Counter(part for part in skipped if "; " in part).items():
+            folder, _, reason = part.partition(": ")
+            print(f"skipped: {number} tests of {folder}: {reason}")
+        if not self._with_spark:
+            print(JAVA_IS_MISSING)
+        failed = [name for outcome in outcomes for name in outcome.failed]
+        for name in failed:
+            print(f"failed: {name}")
+        passed = sum(outcome.passed for outcome in outcomes)
+        print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped", flush=True)
+
+
+@contextmanager
+def busy_processes(number: int) -> Iterator[None]:
+    """Keep cores busy with other processes."""
+    processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Let this process and the processes that it starts use one core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
+    """Run the suite in random order, alternately beside busy processes and on one core, and report each failure.
+
+    Returns:
+        Whether no test failed in any run.
+    """
+    cores = os.cpu_count() or 1
+    report = []
+    for run in range(runs):
+        seed = first_seed + run
+        on_one_core = run % 2 == 1 and hasattr(os, "sched_setaffinity")
+        load = "one core" if on_one_core else f"{cores} busy processes"
+        print(f"stress: run {run + 1} of {runs}: --order-seed {seed}, {load}", flush=True)
+        suite = Suite(workers, with_spark, ["--order-seed", str(seed)])
+        with one_core() if on_one_core else busy_processes(cores):
+            outcomes = suite.run()
+        report += [
+            f"{name}\n    run {run + 1}, {load}: {suite.command(outcome.phase)}"
+            for outcome in outcomes
+            for name in outcome.failed
+        ]
+    print(f"stress: {runs} runs, {len(report)} failures", *report, sep="\n", flush=True)
+    return not report
+
+
+@click.command()
+@click.option("--workers", default=3, show_default=True, help="Processes of the main phase.")
+@click.option("--spark/--no-spark", default=bool(shutil.which("java")), help="Install PySpark and run its tests.")
+@click.option("--stress", "runs", type=int, help="Repetitions in random order under load.")
+@click.option("--order-seed", "seed", type=int, help="Seed of the first repetition. Default: random.")
+def main(workers: int, spark: bool, runs: int | None, seed: int | None) -> None:
+    """Run all tests."""
+    if runs is None:
+        is_green = not any(outcome.failed for outcome in Suite(workers, spark, []).run())
+    else:
+        is_green = stress(workers, spark, runs, secrets.randbelow(10**6) if seed is None else seed)
+    sys.exit(not is_green)
+
+
+if __name__ == "__main__":
+    main()
