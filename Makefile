@@ -35,7 +35,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
 
 # Compile first, so that the first start is as fast as later ones, even if Python may not write bytecode.
 setup: $(READY) ## prepare .venv for development, without PySpark
