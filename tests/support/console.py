@@ -30,6 +30,8 @@ from selectors import EVENT_READ, DefaultSelector
 from time import monotonic, sleep
 from types import TracebackType
 
+import pytest
+
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 
 COMMAND_TIMEOUT_S = 60  # a busy machine may be slow
@@ -41,6 +43,7 @@ _DOCUMENTED_PORTS = ("9092", "9093", "9094", "9644")
 _SERVE = re.compile(r"\bsluice serve\b")
 # The shell reads to the end of its input and kills the group also if this process is killed. A trap of the shell is no
 # alternative: jobs that are killed before their exec would run it too.
+BASH_IS_MISSING = "bash is not installed; apt-get install bash"
 _SHELL = "bash --noprofile --norc; kill -KILL 0"
 _CURL = Path(__file__).with_name("curl.py")
 _READY = re.compile(r"^ready \{.*\n", re.MULTILINE)
@@ -167,6 +170,8 @@ class Session:
         self._transcripts = folder / ".console"  # output of the commands
         self._timeout_s = timeout_s
         self._number = 0
+        if shutil.which("bash") is None:
+            pytest.skip(BASH_IS_MISSING)
         self._transcripts.mkdir(parents=True)
         folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
         if shutil.which("curl") is None:
