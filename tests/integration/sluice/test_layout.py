@@ -181,9 +181,9 @@ def test_clone_without_symlinks_works(tmp_path: Path) -> None:
         elif path.is_file():
             shutil.copy(path, tmp_path / "sluice")
         else:
-            shutil.copytree(path, tmp_path / "sluice" / path.name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(path, tmp_path / "sluice" / path.name)
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     modules = _modules(sys.executable, tmp_path, PYTHONPATH=str(tmp_path))
     for folder in FOLDERS:
         assert modules[f"sluice.{folder}"] == str(tmp_path / folder / "__init__.py")
