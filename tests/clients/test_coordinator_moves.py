@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Semaphore, Thread
 from time import monotonic, sleep
 from typing import Any
 
@@ -19,6 +19,7 @@ from tests.support.broker_process import BrokerProcess, overrides, running_broke
 
 RECORDS = 200
 TIMEOUT_S = 60
+LONGEST_STEP_S = 1  # after the last record there are no more transactions
 NODES = 3
 EXPECTED = {index: list(range(index, RECORDS, 2)) for index in (0, 1)}
 
@@ -51,34 +52,43 @@ def bootstrap(cluster: BrokerProcess) -> str:
 
 
 class RollingRestarts:
-    """Restarts one broker after the other, only the first with a controlled shutdown; each is a coordinator."""
+    """Restarts one broker after the other, only the first with a controlled shutdown; each is a coordinator.
+
+    Each step waits until clients have completed two transactions, the second of which began after the previous step.
+    """
 
     def __init__(self, cluster: BrokerProcess) -> None:
         self._cluster = cluster
         self._thread = Thread(target=self._run)
-        self._begun = Event()
+        self._transactions = Semaphore(0)
         self.done = 0
 
-    def begin(self) -> None:
-        """Start after the first transaction."""
-        self._begun.set()
+    def note_transaction(self) -> None:
+        """Note a committed transaction; the first one starts the restarts."""
+        self._transactions.release()
 
     def __enter__(self) -> "RollingRestarts":
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._begun.set()
+        self._transactions.release()
         self._thread.join(TIMEOUT_S)
 
     def _run(self) -> None:
-        self._begun.wait()
+        self._transactions.acquire()
         for node_id in range(1, NODES + 1):
             self._cluster.post(f"/api/v1/brokers/{node_id}/stop", {"controlled": node_id == 1})
-            sleep(1)
+            self._await_transactions()
             self._cluster.post(f"/api/v1/brokers/{node_id}/start")
-            sleep(1)
+            self._await_transactions()
             self.done += 1
+
+    def _await_transactions(self) -> None:
+        while self._transactions.acquire(blocking=False):
+            pass  # completed before this step
+        for _ in range(2):
+            self._transactions.acquire(timeout=LONGEST_STEP_S)
 
 
 def check_out(cluster: BrokerProcess) -> None:
@@ -145,7 +155,7 @@ def test_confluent_kafka_loses_and_repeats_nothing(cluster: BrokerProcess) -> No
                     producer.produce("out", message.value(), partition=message.partition() or 0)
                 retried(lambda: producer.commit_transaction(10))
                 taken.update(int(message.value() or b"-1") for message in messages)
-                restarts.begin()
+                restarts.note_transaction()
                 commit(consumer)
             except KafkaException as failed:
                 if not failed.args[0].txn_requires_abort():
@@ -221,7 +231,7 @@ async def _aiokafka(cluster: BrokerProcess) -> None:
                         offsets = {partition: messages[-1].offset + 1 for partition, messages in batches.items()}
                         await producer.send_offsets_to_transaction(offsets, "group")
                     taken += sum(map(len, batches.values()))
-                    restarts.begin()
+                    restarts.note_transaction()
                 except KafkaError:
                     for partition in batches:
                         await _rewind(consumer, partition)
