@@ -157,12 +157,26 @@ class Member:
         return code
 
 
-def settled_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Member]:
-    """Return the members of a stable group, the leader first. Advances the time."""
+def joining_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Member]:
+    """Return members whose first rebalance has ended, with their join responses unread. Advances the time."""
     members = [Member(broker, **fields) for _ in range(size)]
     for member in members:
         member.send_join()
     broker.advance(10_000)  # the initial delay, at its default, three times
+    return members
+
+
+def joined_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Member]:
+    """Return the members of a group that waits for the leader's sync, the leader first. Advances the time."""
+    members = joining_group(broker, size, **fields)
+    for member in members:
+        member.joined()
+    return members
+
+
+def settled_group(broker: VirtualBroker, size: int, **fields: Any) -> list[Member]:
+    """Return the members of a stable group, the leader first. Advances the time."""
+    members = joining_group(broker, size, **fields)
     settle_round(members)
     return members
 

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
-from tests.support.groups import Member, settled_group, stable_group
+from tests.support.groups import Member, joined_group, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
 VERSIONS = range(6)
@@ -51,12 +51,7 @@ def test_version_5_requires_the_groups_protocol_type_and_name(broker: VirtualBro
 
 
 def test_followers_wait_for_the_leaders_assignment(broker: VirtualBroker) -> None:
-    members = [Member(broker) for _ in range(3)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
-    for member in members:
-        member.joined()
+    members = joined_group(broker, 3)
     members[1].send_sync()
     broker.advance(1_000)
     assert members[1].client.answers == []
@@ -87,12 +82,7 @@ def test_sync_during_a_rebalance_returns_rebalance_in_progress(broker: VirtualBr
 
 
 def test_new_member_fails_a_pending_sync_with_rebalance_in_progress(broker: VirtualBroker) -> None:
-    members = [Member(broker) for _ in range(2)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
-    for member in members:
-        member.joined()
+    members = joined_group(broker, 2)
     members[1].send_sync()
     newcomer = Member(broker, version=3)
     newcomer.send_join()
@@ -100,12 +90,7 @@ def test_new_member_fails_a_pending_sync_with_rebalance_in_progress(broker: Virt
 
 
 def test_removal_of_a_member_fails_its_pending_sync(broker: VirtualBroker) -> None:
-    members = [Member(broker) for _ in range(2)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
-    for member in members:
-        member.joined()
+    members = joined_group(broker, 2)
     members[1].send_sync()
     leaving = [MemberIdentity(member_id=members[1].member_id)]
     broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
@@ -113,12 +98,7 @@ def test_removal_of_a_member_fails_its_pending_sync(broker: VirtualBroker) -> No
 
 
 def test_oversized_assignment_fails_every_sync_and_starts_a_rebalance(broker: VirtualBroker) -> None:
-    members = [Member(broker) for _ in range(2)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
-    for member in members:
-        member.joined()
+    members = joined_group(broker, 2)
     members[1].send_sync()
     members[0].send_sync({members[0].member_id: bytes(2**20)})
     for member in members:

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from sluice.broker.faults.actions.error_response import Error
 from sluice.client.consumer import (
     CommitFailedError,
     Consumer,
@@ -215,6 +216,20 @@ class TestCommits:
             assert len(stage.asked("OffsetCommit")) == commits + 1
             async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
                 assert await other.committed([P0]) == {P0: OffsetAndMetadata(3, "", 0)}
+
+    @pytest.mark.parametrize(("code", "repeated_after_ms"), [("REQUEST_TIMED_OUT", 100), ("INVALID_GROUP_ID", 5000)])
+    async def test_failed_auto_commit_is_logged_and_repeated_after_the_backoff_or_the_interval(
+        self, caplog: pytest.LogCaptureFixture, code: str, repeated_after_ms: int
+    ) -> None:
+        async with reading({"group.id": "g", "fetch.max.wait.ms": 10}) as stage:
+            await stage.produce(b"a")
+            stage.consumer.assign([P0])
+            await stage.read(1)
+            stage.broker.faults.add(Error(code), api="OffsetCommit", times=1)
+            await stage.consumer.poll(12_000)
+            first, second, *_ = stage.asked_at_ms("OffsetCommit")
+            assert second - first == pytest.approx(repeated_after_ms, rel=0.25)
+            assert "automatic commit failed" in caplog.text
 
     async def test_asynchronous_commits_do_not_block(self) -> None:
         async with reading({"group.id": "g"}) as stage:

@@ -12,6 +12,8 @@ from tests.support.groups import (
     SESSION_MS,
     Member,
     classic_group,
+    joined_group,
+    joining_group,
     protocol,
     settle_round,
     settled_group,
@@ -112,10 +114,7 @@ def test_rebalance_waits_for_a_pending_member_id(broker: VirtualBroker) -> None:
 
 
 def test_members_that_do_not_sync_in_time_are_removed_and_the_others_rejoin(broker: VirtualBroker) -> None:
-    members = [Member(broker) for _ in range(3)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
+    members = joining_group(broker, 3)
     started_ms = members[0].client.answers[0].at_ms
     for member in members:
         member.joined()
@@ -177,10 +176,7 @@ def test_rejoin_of_a_stable_group_starts_a_rebalance_for_the_leader_or_new_topic
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_repeated_join_request_returns_the_same_response(broker: VirtualBroker, index: int) -> None:
-    members = [Member(broker) for _ in range(2)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
+    members = joining_group(broker, 2)
     first = [member.joined() for member in members][index]
     members[index].client.send(members[index].join_request(), 9)
     assert members[index].joined() == first
@@ -188,12 +184,7 @@ def test_repeated_join_request_returns_the_same_response(broker: VirtualBroker, 
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_new_topics_before_the_sync_phase_ends_start_another_rebalance(broker: VirtualBroker, index: int) -> None:
-    members = [Member(broker) for _ in range(2)]
-    for member in members:
-        member.send_join()
-    broker.advance(10_000)
-    for member in members:
-        member.joined()
+    members = joined_group(broker, 2)
     members[index].client.send(members[index].join_request(*changed_protocols()), 9)
     assert members[index].client.answers == []
     assert members[1 - index].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
