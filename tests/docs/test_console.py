@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.console import BASH_IS_MISSING, Command, PageError, commands, matches, run_page
+from tests.support.console import IS_MISSING_A_TOOL, TOOLS_ARE_MISSING, Command, PageError, commands, matches, run_page
 
 ROOT = Path(__file__).parents[2]
-needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason=BASH_IS_MISSING)
+needs_tools = pytest.mark.skipif(IS_MISSING_A_TOOL, reason=TOOLS_ARE_MISSING)
 
 
 def page(*lines: str) -> str:
@@ -114,7 +114,7 @@ def test_session_waits_for_a_broker_and_stops_it_at_the_end(tmp_path: Path) -> N
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-@needs_bash
+@needs_tools
 def test_no_process_remains_if_the_runner_is_killed(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "alive")
     lines = [
@@ -136,7 +136,7 @@ def test_broker_that_does_not_start_shows_its_log(tmp_path: Path) -> None:
         run_page(page("$ sluice serve --override no.such.property=1 &"), tmp_path)
 
 
-@needs_bash
+@needs_tools
 def test_curl_is_provided_if_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bash = shutil.which("bash")
     assert bash is not None

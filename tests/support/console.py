@@ -41,9 +41,12 @@ _BLOCK = re.compile(r"^(?P<indent> *)```console\n(?P<body>.*?)^ *```$", re.MULTI
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _DOCUMENTED_PORTS = ("9092", "9093", "9094", "9644")
 _SERVE = re.compile(r"\bsluice serve\b")
+# The shell of the pages, and the commands of pages that a minimal image may lack.
+TOOLS = ("bash", "grep", "sed")
+IS_MISSING_A_TOOL = not all(map(shutil.which, TOOLS))
+TOOLS_ARE_MISSING = f"one of {', '.join(TOOLS)} is not installed; apt-get install {' '.join(TOOLS)}"
 # The shell reads to the end of its input and kills the group also if this process is killed. A trap of the shell is no
 # alternative: jobs that are killed before their exec would run it too.
-BASH_IS_MISSING = "bash is not installed; apt-get install bash"
 _SHELL = "bash --noprofile --norc; kill -KILL 0"
 _CURL = Path(__file__).with_name("curl.py")
 _READY = re.compile(r"^ready \{.*\n", re.MULTILINE)
@@ -170,8 +173,8 @@ class Session:
         self._transcripts = folder / ".console"  # output of the commands
         self._timeout_s = timeout_s
         self._number = 0
-        if shutil.which("bash") is None:
-            pytest.skip(BASH_IS_MISSING)
+        if IS_MISSING_A_TOOL:
+            pytest.skip(TOOLS_ARE_MISSING)
         self._transcripts.mkdir(parents=True)
         folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
         if shutil.which("curl") is None:
