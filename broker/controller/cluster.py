@@ -25,6 +25,7 @@ from sluice.broker.metadata.topic import (
 )
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.turn_queue import TurnQueue
+from sluice.broker.requests.worker import Worker
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.clock import Clock
@@ -71,6 +72,7 @@ class Cluster:
         self.metadata_log: DurableMetadata | None = None  # None without a data directory
         self.actions = ActionQueue()
         self.turns = TurnQueue(clock)
+        self.worker = Worker()
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)
@@ -102,6 +104,7 @@ class Cluster:
 
     def close(self) -> None:
         self.timer.close()
+        self.worker.close()
         self._quota_resolver.close()
         if self.metadata_log is not None:
             self.metadata_log.close()

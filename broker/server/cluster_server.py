@@ -10,6 +10,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
+from sluice.broker.requests.worker import ThreadWorker
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import SluiceError
@@ -33,6 +34,8 @@ class ClusterServer:
     def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.cluster = Cluster(config, clock, random)
+        if not hasattr(loop, "bind"):  # not in virtual time
+            self.cluster.worker = ThreadWorker(loop.call_soon_threadsafe)
         self.servers: dict[int, SocketServer] = {}
         self.brokers: dict[int, Broker] = {}
         self.is_stopping = False

@@ -5,8 +5,8 @@ An operation expires after its throttle time, or when its connection closes.
 
 from collections.abc import Callable
 
-from sluice.broker.requests.context import RequestContext
-from sluice.protocol.apis.fetch import FetchResponse
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.quotas.manager import ClientQuotaManager
 
@@ -64,7 +64,11 @@ class HeldFetch(ThrottledChannel):
     __slots__ = ("_read", "_throttle_ms")
 
     def __init__(
-        self, ctx: RequestContext, manager: ClientQuotaManager, throttle_ms: int, read: Callable[[], FetchResponse]
+        self,
+        ctx: RequestContext,
+        manager: ClientQuotaManager,
+        throttle_ms: int,
+        read: Callable[[int], Message | Outcome],
     ) -> None:
         super().__init__(ctx, manager, throttle_ms)
         self._read = read
@@ -73,7 +77,5 @@ class HeldFetch(ThrottledChannel):
     def resume(self) -> None:
         self._ctx.responder.complete(self._ctx, self._respond)
 
-    def _respond(self) -> FetchResponse:
-        response = self._read()
-        response.throttle_time_ms = self._throttle_ms
-        return response
+    def _respond(self) -> Message | Outcome:
+        return self._read(self._throttle_ms)

@@ -80,9 +80,9 @@ class Throttler:
         return self.profile.throttling_of(ApiKey.FETCH, version) is HOLD
 
     def charge_before_read(
-        self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
-    ) -> FetchResponse | Outcome:
-        """Charge a held fetch `size` bytes; call `read` after its throttle time."""
+        self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
+    ) -> Message | Outcome:
+        """Charge a held fetch `size` bytes; call `read` with its throttle time in ms, after it."""
         return self._hold.charge_before_read(ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:

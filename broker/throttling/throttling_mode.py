@@ -191,8 +191,8 @@ class Hold(ThrottlingMode):
         charges.delay(ctx, HeldResponse(ctx, by, other_ms, partial(ctx.responder.answer, ctx, response)))
 
     def charge_before_read(
-        self, ctx: RequestContext, size: int, read: Callable[[], FetchResponse]
-    ) -> FetchResponse | Outcome:
+        self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
+    ) -> Message | Outcome:
         charges, manager = self._charges, self._charges.quotas.fetch
         ctx.charged_bytes = size
         now_ms = charges.time.at(ctx.now_ms)
@@ -200,7 +200,7 @@ class Hold(ThrottlingMode):
         request_ms = charges.charge_time(ctx, now_ms)
         throttle_ms = max(byte_ms, request_ms)
         if throttle_ms <= 0:
-            return read()
+            return read(0)
         by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
         charges.delay(ctx, HeldFetch(ctx, by, throttle_ms, read))
         return PARKED

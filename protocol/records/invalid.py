@@ -33,6 +33,13 @@ class SectionTooLarge(InvalidRecords):
         super().__init__(ErrorCode.INVALID_RECORD, message)
 
 
+class TooManyRecords(InvalidRecords):
+    """A batch with more records than the caller's limit."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, f"the batch has more than {limit} records")
+
+
 class BrokenStream(InvalidRecords):
     """Corrupt compressed data.
 

@@ -21,6 +21,7 @@ from .record import Record
 LOG_OVERHEAD = 12
 MAGIC_AT, ATTRIBUTES_AT, TIMESTAMP_AT, KEY_AT_V0, KEY_AT_V1 = 4, 5, 6, 6, 14  # positions from the CRC
 SMALLEST_MESSAGE = 14  # magic 0, no key, no value
+SMALLEST_MESSAGE_BYTES = LOG_OVERHEAD + SMALLEST_MESSAGE
 _TIMESTAMP_TYPES = {NO_TIMESTAMP_TYPE: "NoTimestampType", CREATE_TIME: "CreateTime", LOG_APPEND_TIME: "LogAppendTime"}
 _OFFSET_AND_SIZE = struct.Struct(">qi")
 

@@ -34,14 +34,15 @@ from .batch import (
 )
 from .build import build_batch, ensure_appendable, stamp_checksum
 from .compression import MAX_SECTION_BYTES, NONE, decompress
-from .invalid import BrokenStream, InvalidRecords, RecordErrors, SectionTooLarge
-from .legacy import Message, iter_messages, read_message
+from .invalid import BrokenStream, InvalidRecords, RecordErrors, SectionTooLarge, TooManyRecords
+from .legacy import SMALLEST_MESSAGE_BYTES, Message, iter_messages, read_message
 from .record import Record, int64, iter_records, read_buffer, read_stream
 from .walk import SkimmedRecord, skim_stream
 
 Kind = TypeVar("Kind", Record, SkimmedRecord, Message)
 
 CLIENT, COORDINATOR = 0, 1  # the origin of an append (`AppendOrigin`): a producer, or the broker's coordinators
+INT32_MAX = 2**31 - 1
 _MAGIC = 2  # of stored batches
 _KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 
@@ -57,6 +58,8 @@ class AppendConfig(msgspec.Struct, frozen=True, gc=False):
     after_max_ms: int = 60 * 60 * 1000  # `message.timestamp.after.max.ms`
     compacted: bool = False  # `cleanup.policy` has "compact": records need keys
     deep_max_bytes: int | None = None  # check each record only in sections up to this size; None: always
+    max_section_bytes: int = MAX_SECTION_BYTES  # of decompressed records
+    max_records: int = INT32_MAX  # of a batch whose records are checked
     partition: str = ""  # for messages, as in "orders-0"
 
 
@@ -67,6 +70,22 @@ class Appendable(msgspec.Struct, gc=False):
     header: BatchHeader | None
     max_timestamp: int
     log_append_time_ms: int
+
+
+def move_to(appendable: Appendable, first_offset: int, leader_epoch: int) -> None:
+    """Stamp a batch that was validated for offset 0."""
+    header = appendable.header
+    if header is not None:
+        header.base_offset += first_offset
+        header.partition_leader_epoch = leader_epoch
+        if appendable.data.readonly:
+            appendable.data = memoryview(bytearray(appendable.data))
+        PLACE.pack_into(appendable.data, 0, header.base_offset, header.length, leader_epoch)
+
+
+def ensure_short(header: BatchHeader, config: AppendConfig) -> None:
+    if header.record_count > config.max_records:
+        raise TooManyRecords(config.max_records)
 
 
 class LogValidator:
@@ -147,7 +166,9 @@ class LogValidator:
                 raise InvalidRecords(ErrorCode.INVALID_RECORD, f"{message} in topic partition {self.config.partition}")
             outer = read_message(self.data[position : position + size])
             wrapper = outer if outer.compression != NONE else None
-            messages += self._validated(iter_messages(outer), outer.timestamp_type, wrapper)
+            limit_bytes = min(self.config.max_section_bytes, self.config.max_records * SMALLEST_MESSAGE_BYTES)
+            inner = iter_messages(outer, limit_bytes)
+            messages += self._validated(inner, outer.timestamp_type, wrapper)
             if self.codec == NONE and self.target_codec == NONE:  # here Kafka appends each before it reads the next
                 ensure_appendable(messages[-1].record(), None)
         return self._build([message.record() for message in messages], None)
@@ -165,7 +186,9 @@ class LogValidator:
     def _header(self, bounds: tuple[int, int, int]) -> BatchHeader:
         if bounds[1] < HEADER_BYTES:  # rejected by `analyze` before; Kafka does not check the size again
             raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {bounds[1]} bytes has no record count")
-        return read_header(self.data, bounds[0])
+        header = read_header(self.data, bounds[0])
+        ensure_short(header, self.config)
+        return header
 
     def _validate_batch(self, header: BatchHeader) -> None:
         if self.origin != CLIENT:
@@ -189,7 +212,7 @@ class LogValidator:
     def _read_section(self, header: BatchHeader) -> tuple[bytes, BrokenStream | None] | None:
         """Return the decompressed records of a batch that keeps its format; None if they need no check."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
-        limit_bytes = MAX_SECTION_BYTES
+        limit_bytes = self.config.max_section_bytes
         deep_max_bytes = self.config.deep_max_bytes
         may_trust = deep_max_bytes is not None and not self.config.compacted and self._is_in_time(header)
         if may_trust and deep_max_bytes is not None:
@@ -208,7 +231,7 @@ class LogValidator:
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         if self.codec == NONE:
             return read_buffer(bytes(view), header)
-        section, failure = decompress(self.codec, view, _MAGIC, MAX_SECTION_BYTES)
+        section, failure = decompress(self.codec, view, _MAGIC, self.config.max_section_bytes)
         return read_stream(bytes(section), failure, header)
 
     def _validated(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> list[Kind]:

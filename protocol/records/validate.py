@@ -29,11 +29,11 @@ from .batch import (
     BatchHeader,
     batch_bounds,
 )
-from .compression import MAX_SECTION_BYTES, NONE, ZSTD, check_codec, decompress
+from .compression import NONE, ZSTD, check_codec, decompress
 from .crc import Bytes
-from .invalid import InvalidRecords, SectionTooLarge
-from .legacy import read_message
-from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator
+from .invalid import InvalidRecords, SectionTooLarge, TooManyRecords
+from .legacy import SMALLEST_MESSAGE_BYTES, read_message
+from .log_validator import CLIENT, Appendable, AppendConfig, LogValidator, ensure_short
 from .lone_batch import PLAIN, SMALLEST_BATCH, lone_batches
 from .walk import walk
 
@@ -90,6 +90,7 @@ def validate(
         usual = stamp_usual(data, first_offset, now_ms, leader_epoch, config, _UNUSUAL_ATTRIBUTES)
         if usual is not None:
             return usual
+    _ensure_few(data, config)
     valid_bytes, codec = analyze(data, config, origin)
     view = memoryview(data)[:valid_bytes]
     if not valid_bytes:
@@ -170,9 +171,11 @@ def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfi
         return None
     last_delta = header.max_timestamp - header.base_timestamp
     deep_max_bytes = None if config.compacted else config.deep_max_bytes
+    if deep_max_bytes is None:
+        ensure_short(header, config)
     section: Bytes = view[HEADER_BYTES:]
     if codec != NONE:
-        limit_bytes = MAX_SECTION_BYTES if deep_max_bytes is None else deep_max_bytes
+        limit_bytes = config.max_section_bytes if deep_max_bytes is None else deep_max_bytes
         try:
             section, failure = decompress(codec, section, 2, limit_bytes)
         except SectionTooLarge:
@@ -184,6 +187,16 @@ def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfi
     elif deep_max_bytes is not None and len(section) > deep_max_bytes:
         return min(0, last_delta), last_delta
     return walk(bytes(section), count, null_keys=not config.compacted)
+
+
+def _ensure_few(data: Bytes, config: AppendConfig) -> None:
+    """Raise TooManyRecords if `data` may have more messages or batches than `config.max_records`."""
+    size = len(data)
+    if size > config.max_records * SMALLEST_MESSAGE_BYTES and _LENGTH_AND_MAGIC.unpack_from(data) != (
+        size - LOG_OVERHEAD,
+        2,
+    ):
+        raise TooManyRecords(config.max_records)
 
 
 def analyze(data: Bytes, config: AppendConfig, origin: int) -> tuple[int, int]:

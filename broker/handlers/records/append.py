@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.log.log_results import AppendResult
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
+from sluice.broker.requests.worker import respond_after
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -20,6 +21,7 @@ from sluice.protocol.apis.produce import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.log_validator import Appendable
 from sluice.protocol.records.validate import check_produced
 
 from .delayed_partitions import DelayedPartitions, PendingPartition
@@ -53,13 +55,41 @@ def append(
     request: ProduceRequest,
     errors: PartitionErrors,
     denied: Collection[str],
-) -> ProduceResponse | Outcome:
+) -> Message | Outcome:
     """Append, except to partitions in `errors` and topics in `denied`."""
     metadata, acks = broker.metadata, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[PendingPartition[PartitionProduceResponse]] = []
     moved: _Moved = {}
-    responses = []
+    responses: list[TopicProduceResponse] = []
+    long: list[_LongAppend] = []
+
+    def respond(validated: list[Appendable | InvalidRecords]) -> ProduceResponse | Outcome:
+        for item, valid in zip(long, validated, strict=True):
+            result: PartitionProduceResponse | None
+            if item.partition.deleted:
+                result = error_result(ctx, item.data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                result = _append(ctx, broker, acks, item.partition, item.data, valid)
+            assert result is not None
+            item.results[item.position] = result
+            note(item.partition, result)
+        response = ProduceResponse(responses)
+        if moved and ctx.version >= _NAMES_LEADER_SINCE:
+            _name_leaders(ctx, broker, response, moved)
+        if acks == 0:
+            return no_acks_outcome(ctx)
+        if pending:
+            operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
+            return ctx.park(operation, broker.replicas.produces, [item.partition for item in pending])
+        return response
+
+    def note(partition: Partition, result: PartitionProduceResponse) -> None:
+        if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            moved[partition] = result
+        if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not result.error_code:
+            pending.append(PendingPartition(partition, partition.log.log_end_offset, result))
+
     topic_data = request.topic_data
     if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
         topic_data = _each_once(topic_data)
@@ -82,21 +112,32 @@ def append(
                 results.append(error_result(ctx, index, *errors[partition]))
                 continue
             result = _append(ctx, broker, acks, partition, item)
+            if result is None:
+                long.append(_LongAppend(partition, item, ctx.now_ms, results))
+                result = PartitionProduceResponse()  # replaced after the validation
+            else:
+                note(partition, result)
             results.append(result)
-            if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                moved[partition] = result
-            if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not result.error_code:
-                pending.append(PendingPartition(partition, partition.log.log_end_offset, result))
         responses.append(TopicProduceResponse(data.name, data.topic_id, results))
-    response = ProduceResponse(responses)
-    if moved and ctx.version >= _NAMES_LEADER_SINCE:
-        _name_leaders(ctx, broker, response, moved)
-    if acks == 0:
-        return no_acks_outcome(ctx)
-    if pending:
-        operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
-        return ctx.park(operation, broker.replicas.produces, [item.partition for item in pending])
-    return response
+    if not long:
+        return respond([])
+    return respond_after(ctx, broker.cluster.worker, lambda: [item.validate() for item in long], respond)
+
+
+class _LongAppend:
+    """Records that are validated in the worker, and the position of their response."""
+
+    def __init__(
+        self, partition: Partition, data: PartitionProduceData, now_ms: int, results: list[PartitionProduceResponse]
+    ) -> None:
+        records: memoryview = data.records  # type: ignore[assignment]  # as below
+        self.partition = partition
+        # The request's memory is reused while the request is parked.
+        copied = memoryview(bytearray(records))
+        self.data = PartitionProduceData(index=data.index, records=copied)
+        self.validate = partition.log.validation(copied, now_ms)
+        self.results = results
+        self.position = len(results)
 
 
 def no_acks_outcome(ctx: RequestContext) -> Outcome:
@@ -120,8 +161,14 @@ def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
 
 
 def _append(
-    ctx: RequestContext, broker: "RecordServices", acks: int, partition: Partition, data: PartitionProduceData
-) -> PartitionProduceResponse:
+    ctx: RequestContext,
+    broker: "RecordServices",
+    acks: int,
+    partition: Partition,
+    data: PartitionProduceData,
+    validated: Appendable | InvalidRecords | None = None,
+) -> PartitionProduceResponse | None:
+    """Append to one partition; return None if the records must first be validated in the worker."""
     records: memoryview = data.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     try:
         check_produced(ctx.version, records)
@@ -136,7 +183,12 @@ def _append(
         return error_result(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if acks == ALL and len(partition.isr) < partition.min_isr:
         return error_result(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
-    result = log.append(records, ctx.now_ms, partition.leader_epoch)
+    if validated is None:
+        result = log.append_short(records, ctx.now_ms, partition.leader_epoch)
+    else:
+        result = log.append_validated(validated, ctx.now_ms, partition.leader_epoch)
+    if result is None:
+        return None
     return append_response(ctx, broker, partition, data.index, len(records), result)
 
 

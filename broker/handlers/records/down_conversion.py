@@ -6,32 +6,82 @@ message sets of magic 1, up to v1 of magic 0, if `message.downconversion.enable`
 4.0). Follows KafkaApis.handleFetchRequest of Kafka 3.9.
 """
 
+from collections.abc import Sequence
+from math import inf
+
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.fetch import PartitionData
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.worker import Worker, respond_after
+from sluice.protocol.apis.fetch import FetchResponse, PartitionData
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.records.batch import ATTRIBUTES_AT, CODEC_MASK, batch_bounds
 from sluice.protocol.records.convert import down_convert
 from sluice.protocol.records.invalid import InvalidRecords
 
 _MAGIC_1_SINCE = 2
 _RECORD_BATCHES_SINCE = 4
+# Uncompressed records up to this size are converted at once; 4,000 records of 8 bytes take about 20 ms.
+_SHORT_BYTES = 32 * 1024
 
 
-def convert_for_old_client(data: PartitionData, version: int, topic: Topic, fetch_offset: int) -> None:
-    """Convert to a format of `version`, or set an error."""
-    if topic.config.text("compression.type") == "zstd":
-        _fail(data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    elif version < _RECORD_BATCHES_SINCE:
-        if not topic.config.boolean("message.downconversion.enable"):
-            _fail(data, ErrorCode.UNSUPPORTED_VERSION)
-            return
-        parts = data.records
-        assert isinstance(parts, list)
+def respond_converted(
+    ctx: RequestContext, worker: Worker, read: Sequence[tuple[PartitionData, Topic, int]], response: FetchResponse
+) -> Message | Outcome:
+    """Respond with the `read` data, with its topics and fetch offsets, in formats of the request's version."""
+    conversions = []
+    for data, topic, fetch_offset in read:
+        if topic.config.text("compression.type") == "zstd":
+            _fail(ctx, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        elif ctx.version < _RECORD_BATCHES_SINCE:
+            if topic.config.boolean("message.downconversion.enable"):
+                conversions.append(_Conversion(data, ctx.version, fetch_offset))
+            else:
+                _fail(ctx, data, ErrorCode.UNSUPPORTED_VERSION)
+
+    def respond(converted: list[bytes | InvalidRecords]) -> FetchResponse:
+        for conversion, records in zip(conversions, converted, strict=True):
+            if isinstance(records, InvalidRecords):
+                _fail(ctx, conversion.data, records.code)
+            else:
+                conversion.data.records = records
+        return response
+
+    def work() -> list[bytes | InvalidRecords]:
+        return [conversion.convert() for conversion in conversions]
+
+    if sum(conversion.size for conversion in conversions) <= _SHORT_BYTES:
+        return respond(work())
+    return respond_after(ctx, worker, work, respond)
+
+
+class _Conversion:
+    def __init__(self, data: PartitionData, version: int, fetch_offset: int) -> None:
+        assert isinstance(data.records, list)
+        self.data = data
+        self._parts = data.records
+        self._magic = 1 if version >= _MAGIC_1_SINCE else 0
+        self._fetch_offset = fetch_offset
+
+    @property
+    def size(self) -> float:
+        """The size of the records, unknown if they are compressed."""
+        if any(
+            part[position + ATTRIBUTES_AT + 1] & CODEC_MASK
+            for part in self._parts
+            for position, _, _ in batch_bounds(part)
+        ):
+            return inf
+        return sum(map(len, self._parts))
+
+    def convert(self) -> bytes | InvalidRecords:
         try:
-            data.records = down_convert(b"".join(parts), 1 if version >= _MAGIC_1_SINCE else 0, fetch_offset)
+            return down_convert(b"".join(self._parts), self._magic, self._fetch_offset)
         except InvalidRecords as invalid:
-            _fail(data, invalid.code)
+            return invalid
 
 
-def _fail(data: PartitionData, code: int) -> None:
+def _fail(ctx: RequestContext, data: PartitionData, code: int) -> None:
+    ctx.error_code = ctx.error_code or code
     data.error_code, data.records, data.aborted_transactions = code, b"", []
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1

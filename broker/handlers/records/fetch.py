@@ -21,6 +21,7 @@ from sluice.broker.replica.fetch_session import RequestedPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
+from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 
 from .general_fetch import Fetch, begin_fetch
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 
-def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> FetchResponse | Outcome:
+def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> Message | Outcome:
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else start a long poll."""
     partition = eligible_partition(ctx, broker, request)
     if partition is not None:
@@ -46,7 +47,7 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices")
     return _handle_general(ctx, broker, request)
 
 
-def _handle_general(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> FetchResponse | Outcome:
+def _handle_general(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Message | Outcome:
     fetch = ctx.fetch = begin_fetch(ctx, broker, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
@@ -60,7 +61,7 @@ def _handle_general(ctx: RequestContext, broker: "RecordServices", request: Fetc
         # Reading is by reference and costs no more than `is_ready`.
         response = fetch.read()
         if request.max_wait_ms <= 0 or fetch.has_read_enough:
-            return response
+            return fetch.converted(response)
     return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.replicas.fetches, fetch.partitions())
 
 
@@ -109,7 +110,7 @@ class _DelayedSinglePartitionFetch(DelayedOperation):
     def on_complete(self) -> None:
         self._ctx.responder.complete(self._ctx, self._respond)
 
-    def _respond(self) -> FetchResponse | Outcome:
+    def _respond(self) -> Message | Outcome:
         found, self._found = self._found, None
         if found is not None:
             return build_response(self._request, self._partition, found)

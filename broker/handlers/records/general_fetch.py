@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.journal.about import partitions_subject
-from sluice.broker.metadata.topic import Partition, Traffic
+from sluice.broker.metadata.topic import Partition, Topic, Traffic
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -29,12 +29,15 @@ from sluice.protocol.apis.fetch import (
     PartitionData,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
+# Data in the format of the log, its topic, and the fetch offset.
+OldFormat = tuple[PartitionData, Topic, int]
 _TOPIC_IDS_SINCE = 13
 _RETURNS_LEADER_SINCE = 16
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
@@ -74,6 +77,7 @@ class Fetch:
         "_leaders",
         "_max_bytes",
         "_min_bytes",
+        "_old_formats",
         "_opens_session",
         "_reader",
         "_reported",
@@ -130,6 +134,7 @@ class Fetch:
         self.fetched: list[tuple[Traffic, int]] = []  # record bytes read from each partition
         self.has_read_enough = False
         self._leaders: dict[int, NodeEndpoint] = {}  # to return, by node id
+        self._old_formats: list[OldFormat] = []  # of the read data, for an old client
 
     @property
     def delays_read(self) -> bool:
@@ -160,12 +165,17 @@ class Fetch:
             available += size
         return available >= self._min_bytes or not self._known
 
-    def finish(self) -> FetchResponse | Outcome:
+    def finish(self) -> Message | Outcome:
         """Read and respond, after the throttle time if the quota delays reading."""
         if self.delays_read:
             ctx = self._ctx
-            return self._broker.throttler.charge_before_read(ctx, self.size(), self.read)
-        return self.read()
+            return self._broker.throttler.charge_before_read(ctx, self.size(), self._respond)
+        return self._respond(0)
+
+    def _respond(self, throttle_time_ms: int) -> Message | Outcome:
+        response = self.read()
+        response.throttle_time_ms = throttle_time_ms
+        return self.converted(response)
 
     def size(self) -> int:
         """Return the record bytes that `read` would return, from the logs' indexes."""
@@ -185,6 +195,7 @@ class Fetch:
         self.fetched = []
         self.has_read_enough = not self._known
         self._leaders = {}
+        self._old_formats = []
         self._reported = [] if self._opens_session or session is not None else None
         if session is not None and session.epoch != self._epoch:
             return self._overtaken()
@@ -216,8 +227,8 @@ class Fetch:
                 if session is not None and not (size or item.is_changed_by(data)):
                     continue
                 reported.append(ResponsePartition(item, data.high_watermark, data.log_start_offset, size > 0))
-            if for_old_client and not data.error_code:
-                self._convert_for_old_client(item, data)
+            if for_old_client and not data.error_code and item.partition is not None:
+                self._old_formats.append((data, item.partition.topic, item.request.fetch_offset))
             if item.topic != topic:
                 topic, topic_partitions = item.topic, []
                 responses.append(_topic_response(topic, topic_partitions))
@@ -225,6 +236,14 @@ class Fetch:
         if read_bytes >= self._min_bytes:
             self.has_read_enough = True
         return responses
+
+    def converted(self, response: FetchResponse) -> Message | Outcome:
+        """Return the response in the formats that the client reads; if this takes long, convert in the worker."""
+        if not self._old_formats:
+            return response
+        from .down_conversion import respond_converted  # deferred: only for old clients
+
+        return respond_converted(self._ctx, self._broker.cluster.worker, self._old_formats, response)
 
     def sent(self, response: FetchResponse) -> bool:
         """Record that the read data is sent; return whether `response` changed because it opens a session."""
@@ -264,13 +283,6 @@ class Fetch:
         code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
         self._ctx.error_code = code
         return FetchResponse(session_id=session.id, error_code=code)
-
-    def _convert_for_old_client(self, item: RequestedPartition, data: PartitionData) -> None:
-        from .down_conversion import convert_for_old_client  # deferred: only for old clients
-
-        assert item.partition is not None
-        convert_for_old_client(data, self._ctx.version, item.partition.topic, item.request.fetch_offset)
-        self._ctx.error_code = self._ctx.error_code or data.error_code
 
     def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
         """Record an error, which ends a long poll; report a new leader."""

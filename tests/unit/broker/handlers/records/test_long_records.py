@@ -1,0 +1,202 @@
+"""Produce and Fetch requests whose records are validated or converted in the worker."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from sluice.broker.handlers.records import down_conversion
+from sluice.broker.log import partition_log
+from sluice.broker.requests.worker import Worker
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.compression import GZIP, NAMES, NONE, ZSTD
+from sluice.protocol.records.record import Record
+from tests.support.records import batch, fetch, fetched_bytes, produce, records_for
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+
+T = TypeVar("T")
+KEYED = build_batch([Record(offset, WALL_START_MS, b"key", b"") for offset in range(60)], compression=GZIP)
+NOT_KEYED = build_batch([Record(offset, WALL_START_MS, None, b"") for offset in range(60)], compression=GZIP)
+
+
+@pytest.fixture(autouse=True)
+def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_log, "SHORT_RECORDS", 50)
+    monkeypatch.setattr(partition_log, "SHORT_SECTION_BYTES", 10_000)
+    monkeypatch.setattr(down_conversion, "_SHORT_BYTES", 300)
+
+
+class HeldWorker(Worker):
+    """A worker that works when the test runs it."""
+
+    def __init__(self) -> None:
+        self._jobs: list[Callable[[], None]] = []
+
+    def run(self, work: Callable[[], T], done: Callable[[Callable[[], T]], None]) -> None:
+        self._jobs.append(lambda: Worker.run(self, work, done))
+
+    def work(self) -> None:
+        jobs, self._jobs = self._jobs, []
+        for job in jobs:
+            job()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+
+def with_worker(**configs: Any) -> tuple[VirtualBroker, HeldWorker]:
+    broker = VirtualBroker()
+    broker.topic(**configs)
+    worker = broker.cluster.worker = HeldWorker()
+    return broker, worker
+
+
+def partition_response(response: Any) -> Any:
+    return response.responses[0].partition_responses[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "records", "configs"),
+    [
+        pytest.param(9, KEYED, {"cleanup_policy": "compact"}, id="many records in a compacted topic"),
+        pytest.param(
+            9,
+            build_batch([Record(0, WALL_START_MS, b"key", bytes(20_000))], compression=ZSTD),
+            {"cleanup_policy": "compact"},
+            id="a large section in a compacted topic",
+        ),
+        pytest.param(9, KEYED, {"compression_type": "lz4"}, id="another codec than the topic's"),
+        pytest.param(2, records_for(2, *[b""] * 60), {}, id="many messages"),
+        pytest.param(2, records_for(2, *[b""] * 60, compression=GZIP), {}, id="many compressed messages"),
+        pytest.param(2, batch(b"v") * 30, {}, id="many batches"),
+    ],
+)
+def test_long_records_are_validated_in_the_worker(version: int, records: bytes, configs: dict[str, Any]) -> None:
+    broker, worker = with_worker(**configs)
+    client, other = broker.client(), broker.client()
+    client.send(produce(version, records), version)
+    assert other.ask(ApiVersionsRequest(), 0)
+    assert (len(worker), client.answers) == (1, [])
+    worker.work()
+    assert client.answer().api == "Produce"
+    plain = VirtualBroker()
+    plain.topic(**configs)
+    response = plain.client().ask(produce(version, records), version)
+    assert plain.partition().log.log_end_offset == broker.partition().log.log_end_offset
+    if not partition_response(response).error_code:
+        stored = [fetched_bytes(each.client().ask(fetch(0), 11)) for each in (broker, plain)]
+        assert stored[0] == stored[1]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(batch(b"v", compression=GZIP), id="few records"),
+        pytest.param(batch(*[b"v"] * 50), id="records up to the limit"),
+    ],
+)
+def test_short_records_are_validated_at_once(records: bytes) -> None:
+    broker, worker = with_worker()
+    assert broker.client().ask(produce(9, records), 9)
+    assert not len(worker)
+
+
+def test_long_batch_follows_batches_that_were_appended_meanwhile() -> None:
+    broker, worker = with_worker(cleanup_policy="compact")
+    client, other = broker.client(), broker.client()
+    client.send_together((produce(9, KEYED), 9), (ApiVersionsRequest(), 0))
+    other.ask(produce(9, build_batch([Record(0, WALL_START_MS, b"key", b"")])), 9)
+    worker.work()
+    long, after = client.take_answers()
+    assert partition_response(long.message).base_offset == 1
+    assert after.api == "ApiVersions", "requests of one connection are answered in order"
+    assert broker.partition().log.log_end_offset == 61
+
+
+def test_invalid_long_batch_is_refused_after_its_validation() -> None:
+    broker, worker = with_worker(cleanup_policy="compact")
+    client = broker.client()
+    client.send(produce(9, NOT_KEYED), 9)
+    worker.work()
+    response = partition_response(client.answer().message)
+    assert response.error_code == ErrorCode.INVALID_RECORD
+    assert len(response.record_errors) == 60
+    assert broker.partition().log.log_end_offset == 0
+
+
+def test_long_batch_for_a_topic_deleted_meanwhile_is_refused() -> None:
+    broker, worker = with_worker(cleanup_policy="compact")
+    client = broker.client()
+    client.send(produce(9, KEYED), 9)
+    broker.broker.delete_topic(broker.cluster.topics["t"])
+    worker.work()
+    response = partition_response(client.answer().message)
+    assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_long_batch_of_a_disconnected_client_is_dropped() -> None:
+    broker, worker = with_worker(cleanup_policy="compact")
+    client = broker.client()
+    client.send(produce(9, KEYED), 9)
+    client.leave()
+    worker.work()
+    assert broker.partition().log.log_end_offset == 0
+
+
+def test_error_in_the_worker_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker, worker = with_worker(cleanup_policy="compact")
+    client = broker.client()
+    client.send(produce(9, KEYED), 9)
+    monkeypatch.setattr(partition_log, "validate", None)
+    worker.work()
+    assert not client.is_open
+    assert [record.getMessage() for record in caplog.records] == ["request failed"]
+
+
+# -- Fetch of old clients ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP], ids=NAMES.__getitem__)
+@pytest.mark.parametrize("version", [1, 3])
+def test_long_records_are_converted_for_old_clients_in_the_worker(version: int, codec: int) -> None:
+    broker, worker = with_worker()
+    client, other = broker.client(), broker.client()
+    client.ask(produce(9, batch(*[b"v"] * 60, compression=codec)), 9)
+    client.send(fetch(0), version)
+    assert other.ask(ApiVersionsRequest(), 0)
+    assert (len(worker), client.answers) == (1, [])
+    worker.work()
+    converted = fetched_bytes(client.answer().message)
+    broker.cluster.worker = Worker()
+    assert converted == fetched_bytes(client.ask(fetch(0), version))
+
+
+def test_long_poll_of_an_old_client_converts_in_the_worker() -> None:
+    broker, worker = with_worker()
+    client = broker.client()
+    client.send(fetch(0, max_wait_ms=1000), 1)
+    broker.client().ask(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
+    assert len(worker) == 1
+    worker.work()
+    assert len(fetched_bytes(client.answer().message)) > 0
+
+
+def test_throttled_fetch_of_an_old_client_converts_in_the_worker() -> None:
+    broker = VirtualBroker("quota.consumer.default=10", "quota.profile=kip-13")
+    broker.topic()
+    worker = broker.cluster.worker = HeldWorker()
+    client = broker.client()
+    client.ask(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
+    client.send(fetch(0), 1)
+    throttle_ms = 0
+    while not len(worker):
+        broker.advance(1)
+        throttle_ms += 1
+    worker.work()
+    answer = client.answer()
+    assert answer.throttle_time_ms == throttle_ms > 0
+    assert len(fetched_bytes(answer.message)) > 0
