@@ -4,8 +4,8 @@ There are three paths: an uncompressed magic 2 batch is checked and stamped in p
 its format; anything else is rebuilt as one magic 2 batch. Each checks in its own order, as in Kafka.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -44,6 +44,8 @@ Kind = TypeVar("Kind", Record, SkimmedRecord, Message)
 CLIENT, COORDINATOR = 0, 1  # the origin of an append (`AppendOrigin`): a producer, or the broker's coordinators
 INT32_MAX = 2**31 - 1
 _MAGIC = 2  # of stored batches
+# Record errors returned to the producer, 2 us each. Kafka returns all; clients fail the other records of the batch too.
+MOST_RECORD_ERRORS = 10_000
 _KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 
 
@@ -88,6 +90,12 @@ def ensure_short(header: BatchHeader, config: AppendConfig) -> None:
         raise TooManyRecords(config.max_records)
 
 
+class _Summary(NamedTuple):
+    records: int
+    max_timestamp: int
+    are_consecutive: bool
+
+
 class LogValidator:
     """The validation of one append; `codec` is that of the received records."""
 
@@ -124,8 +132,8 @@ class LogValidator:
         section = self._read_section(header)
         if section is None:
             return self._stamp(header, header.max_timestamp, header.record_count)
-        valid = self._validated(read_buffer(section[0], header), header.timestamp_type)
-        return self._stamp(header, _max_timestamp(valid), len(valid))
+        valid = self._summarized(read_buffer(section[0], header), header.timestamp_type)
+        return self._stamp(header, valid.max_timestamp, valid.records)
 
     def _assign_compressed(self) -> Appendable:
         first = self._first_batch()
@@ -135,18 +143,18 @@ class LogValidator:
         self._validate_batch(header)
         # Uncompressed control records stay uncompressed.
         if self.codec != self.target_codec and not (self.codec == NONE and header.is_control):
-            return self._build(self._validated(self._read_records(header), header.timestamp_type), header)
+            return self._build(list(self._valid(self._read_records(header), header.timestamp_type)), header)
         section = self._read_section(header)
         if section is None:
             return self._stamp(header, header.max_timestamp, header.record_count)
         if self.codec == NONE:
-            valid = self._validated(read_buffer(section[0], header), header.timestamp_type)
-            if _are_consecutive(valid):
-                return self._stamp(header, _max_timestamp(valid), len(valid))
-            return self._build(valid, header)
-        skimmed = self._validated(skim_stream(*section, header), header.timestamp_type)
-        if _are_consecutive(skimmed):
-            return self._stamp(header, _max_timestamp(skimmed), len(skimmed))
+            valid = self._summarized(read_buffer(section[0], header), header.timestamp_type)
+            if valid.are_consecutive:
+                return self._stamp(header, valid.max_timestamp, valid.records)
+            return self._build(list(read_buffer(section[0], header)), header)
+        skimmed = self._summarized(skim_stream(*section, header), header.timestamp_type)
+        if skimmed.are_consecutive:
+            return self._stamp(header, skimmed.max_timestamp, skimmed.records)
         # Kafka has skipped the keys and values that a rebuild needs, and fails with this error.
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, "key is skipped in PartialDefaultRecord")
 
@@ -168,7 +176,7 @@ class LogValidator:
             wrapper = outer if outer.compression != NONE else None
             limit_bytes = min(self.config.max_section_bytes, self.config.max_records * SMALLEST_MESSAGE_BYTES)
             inner = iter_messages(outer, limit_bytes)
-            messages += self._validated(inner, outer.timestamp_type, wrapper)
+            messages += self._valid(inner, outer.timestamp_type, wrapper)
             if self.codec == NONE and self.target_codec == NONE:  # here Kafka appends each before it reads the next
                 ensure_appendable(messages[-1].record(), None)
         return self._build([message.record() for message in messages], None)
@@ -234,10 +242,21 @@ class LogValidator:
         section, failure = decompress(self.codec, view, _MAGIC, self.config.max_section_bytes)
         return read_stream(bytes(section), failure, header)
 
-    def _validated(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> list[Kind]:
-        """Validate from `wrapper`, if given; raise InvalidRecords with all errors."""
-        valid = []
+    def _summarized(self, records: Iterable[Kind], timestamp_type: int) -> "_Summary":
+        """Validate without keeping the records, which may be ten million."""
+        count, max_timestamp, are_consecutive = 0, NO_TIMESTAMP, True
+        for record in self._valid(records, timestamp_type):
+            if record.offset != count:
+                are_consecutive = False
+            if record.timestamp > max_timestamp:
+                max_timestamp = record.timestamp
+            count += 1
+        return _Summary(count, max_timestamp, are_consecutive)
+
+    def _valid(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> Iterator[Kind]:
+        """Yield the records of `wrapper`, if given, until the first error; raise InvalidRecords with all errors."""
         errors: RecordErrors = []
+        failed = 0
         code = ErrorCode.INVALID_RECORD
         for index, record in enumerate(records):
             error = None
@@ -248,16 +267,18 @@ class LogValidator:
                 error = self._timestamp_error(record, timestamp_type)
                 if error is not None:
                     code = ErrorCode.INVALID_TIMESTAMP
-            if error is None:
-                valid.append(record)
-            else:
-                errors.append((index, error))
-        if not errors:
-            return valid
+            if error is not None:
+                failed += 1
+                if failed <= MOST_RECORD_ERRORS:
+                    errors.append((index, error))
+            elif not failed:
+                yield record
+        if not failed:
+            return
         if code == ErrorCode.INVALID_TIMESTAMP:
             raise InvalidRecords(code, "One or more records have been rejected due to invalid timestamp", errors)
         shown = ", ".join(f"RecordError(batchIndex={index}, message='{error}')" for index, error in errors[:3])
-        message = f"{len(errors)} record errors in total, and only showing the first three errors at most: [{shown}]"
+        message = f"{failed} record errors in total, and only showing the first three errors at most: [{shown}]"
         raise InvalidRecords(code, f"One or more records have been rejected due to {message}", errors)
 
     def _message_error(self, message: Message, wrapper: Message) -> str | None:
@@ -339,11 +360,3 @@ class LogValidator:
             )
         log_append_time = self.now_ms if self.config.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
         return Appendable(memoryview(data), stored, stored.max_timestamp, log_append_time)
-
-
-def _max_timestamp(records: Sequence[Record | SkimmedRecord]) -> int:
-    return max(NO_TIMESTAMP, *(record.timestamp for record in records)) if records else NO_TIMESTAMP
-
-
-def _are_consecutive(records: Sequence[Record | SkimmedRecord]) -> bool:
-    return all(record.offset == index for index, record in enumerate(records))

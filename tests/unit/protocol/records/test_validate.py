@@ -327,6 +327,15 @@ def test_unordered_offsets_in_a_compressed_batch_raise_kafkas_error() -> None:
     assert (error.code, error.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, "key is skipped in PartialDefaultRecord")
 
 
+@pytest.mark.parametrize("codec", CODECS, ids=NAMES)
+def test_number_of_returned_record_errors_is_bounded(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.protocol.records.log_validator.MOST_RECORD_ERRORS", 3)
+    batch = build_batch([Record(offset, NOW_MS, None, b"x") for offset in range(5)], compression=codec)
+    error = refusal(batch, AppendConfig(compacted=True))
+    assert [index for index, _ in error.record_errors] == [0, 1, 2]
+    assert "5 record errors in total" in error.message
+
+
 @pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])
 def test_decompression_bomb_is_rejected(codec: int) -> None:
     batch = build_batch([Record(0, NOW_MS, None, bytes(300_000))], compression=codec)
