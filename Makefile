@@ -12,6 +12,8 @@ QUOTA_ARGS ?=
 SPARK_ARGS ?=
 AUDIT_ARGS ?=
 PLAN_ARGS ?=
+MUTANTS ?= 200
+SEED ?= 0
 BIN := .venv/bin
 READY := .venv/.ready
 # PySpark (500 MB) requires Java, so it is installed only if Java is found, and only for the targets that use it. Set
@@ -32,7 +34,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -109,6 +111,11 @@ test-crash: setup ## kill the broker 50 times during writes, with and without fl
 # A thousand runs of ten minutes; a failure shows the command that repeats its seed.
 test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions
 	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py tests/property/test_week_of_transactions.py
+
+# Takes about an hour of processor time.
+test-mutants: setup ## check that the unit tests detect 90 % of MUTANTS=200 random changes of the code (other samples: SEED=1)
+	@$(PIP) install -r requirements/mutation.lock
+	$(BIN)/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED)
 
 # Synthetic clients behave correctly or wrongly on purpose. Takes about half an hour of processor time.
 test-audit: setup ## judge 76 synthetic clients with 20 seeds each, and sluice's own client with 100
