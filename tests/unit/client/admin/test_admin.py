@@ -204,6 +204,7 @@ async def test_acls() -> None:
         read, write = (Acl(2, "t", "User:alice", operation) for operation in (3, 4))
         (await admin.create_acls([read, write])).all()
         (resource,) = await admin.describe_acls(AclFilter(principal="User:alice"))
+        assert (resource.resource_name, resource.pattern_type) == ("t", 3), "the default pattern type is literal"
         assert [acl.operation for acl in resource.acls] == [3, 4]
         meant = AclFilter(operation=3)
         deleted = (await admin.delete_acls([meant]))[meant]

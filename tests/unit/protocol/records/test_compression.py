@@ -192,6 +192,13 @@ class TestGzip:
         )
         assert broken(GZIP, self.MEMBER[:-1])[0] == TEXT
 
+    def test_corrupt_deflate_data_loses_the_8_kib_that_are_being_inflated(self) -> None:
+        header = gzip.compress(b"")[:10]
+        stored_block = struct.pack("<BHH", 0, 30_000, 30_000 ^ 0xFFFF) + TEXT[:30_000]
+        invalid_block = b"\7"
+        section, _ = broken(GZIP, header + stored_block + invalid_block + bytes(100))
+        assert len(section) == 3 * 8 * 1024 - 5
+
     @pytest.mark.parametrize(
         ("data", "message"),
         [(b"", "end of stream"), (b"not gzip at all", "Not in GZIP"), (b"\x1f\x8b\x07" + bytes(20), "method")],
@@ -216,6 +223,11 @@ class TestSnappy:
 
     def test_snappy_streams_may_be_concatenated(self) -> None:
         assert decompressed(SNAPPY, compress(SNAPPY, TEXT, 2) + compress(SNAPPY, b"end", 2)) == TEXT + b"end"
+
+    def test_failed_read_of_a_snappy_stream_loses_up_to_2_kib(self) -> None:
+        _, failure = decompress(SNAPPY, compress(SNAPPY, b"ok", 2) + b"\0\0\0\5abc", 2, LIMIT)
+        assert failure is not None
+        assert failure.read_bytes == 2048
 
     def test_snappy_data_resembling_a_second_header_ends_the_stream(self) -> None:
         assert decompressed(SNAPPY, compress(SNAPPY, TEXT, 2) + XERIAL[:4] + bytes(12)) == TEXT

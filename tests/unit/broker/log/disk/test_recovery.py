@@ -198,6 +198,21 @@ def test_producer_state_is_restored(disk: Disk, crashes: bool, keeps_snapshots: 
     assert reopened.last_stable_offset == reopened.log_end_offset
 
 
+def test_recovery_removes_snapshots_other_than_the_newest_and_those_at_segment_starts(disk: Disk) -> None:
+    def snapshots() -> list[int]:
+        return sorted(int(path.stem) for path in disk.file("").glob(f"*{SNAPSHOT}"))
+
+    log = disk.log()
+    for number in range(20):
+        append(log, batch([bytes(100)] * 2, producer_id=7, sequence=2 * number))
+    disk.stop()
+    kept = snapshots()
+    assert kept == [*(segment.base_offset for segment in log.segments[1:]), 40]
+    shutil.copy(disk.file(file_name(40, SNAPSHOT)), disk.file(file_name(1, SNAPSHOT)))
+    disk.log()
+    assert snapshots() == kept
+
+
 @pytest.mark.parametrize("crashes", [False, True])
 def test_aborted_transactions_are_restored(disk: Disk, crashes: bool) -> None:
     log = disk.log()

@@ -34,6 +34,18 @@ async def test_old_brokers_are_queried_for_one_group() -> None:
         assert (await stage.coordinator.ensure()).host == "b"
 
 
+async def test_brokers_are_queried_for_a_list_of_groups_since_version_4() -> None:
+    async with group_stage() as stage:
+        for broker in (stage.one, stage.two):
+            broker.versions["FindCoordinator"] = (0, 4)
+            broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+                coordinators=[
+                    Coordinator(key=key, node_id=2, host="b", port=9092) for key in request.message.coordinator_keys
+                ]
+            )
+        assert (await stage.coordinator.ensure()).host == "b"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
