@@ -7,9 +7,10 @@ from typing import Any
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.message import Message
+from sluice.protocol.records.batch import batch_bounds
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.legacy import build_message_set
-from sluice.protocol.records.record import Record
+from sluice.protocol.records.record import Record, iter_records
 from sluice.protocol.types import ZERO_UUID
 from tests.support.virtual_broker import WALL_START_MS
 from tests.support.wire import frame
@@ -118,3 +119,13 @@ def records_of(data: PartitionData) -> bytes:
     """Return the record bytes of one partition; b"" for null."""
     assert data.records is None or isinstance(data.records, bytes | memoryview), "a decoder gives one piece"
     return bytes(data.records or b"")
+
+
+def values(data: bytes) -> list[bytes | None]:
+    """Return the values of the records in record batches."""
+    view = memoryview(data)
+    return [
+        record.value
+        for position, size, _ in batch_bounds(data)
+        for record in iter_records(view[position : position + size])
+    ]

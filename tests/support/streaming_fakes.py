@@ -21,6 +21,7 @@ from sluice.streams.record_collector import RecordCollector
 from sluice.streams.store import GlobalTable
 from sluice.streams.task import StreamTask, TaskSettings
 from sluice.streams.topology import Subtopology, Topology
+from tests.support.streaming import count
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class Described:
 
 
 IN0, IN1 = TopicPartition("in", 0), TopicPartition("in", 1)
+LOG0, LOG1 = TopicPartition("app-counts-changelog", 0), TopicPartition("app-counts-changelog", 1)
 
 
 def clock() -> LoopClock:
@@ -279,3 +281,17 @@ class FakeAdmin(Script):
 
 def reader_of(consumer: FakeConsumer, admin: FakeAdmin) -> ChangelogReader:
     return ChangelogReader(consumer, admin, clock(), 100, 100)
+
+
+async def restoring(index: int = 0, *, has_store: bool = True, timeout_ms: int = 5000) -> StreamTask:
+    """Return a task whose store is to be restored, unless it has none."""
+    topology = Topology()
+    if has_store:
+        topology.store("counts")
+    topology.source("in").process(count, stores=["counts"] * has_store)
+    partition = (IN0, IN1)[index]
+    task = task_with(
+        topology, FakeConsumer(partition), FakeProducer(), partitions=[partition], settings=settings_of(timeout_ms)
+    )
+    await task.initialize()
+    return task

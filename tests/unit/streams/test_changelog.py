@@ -8,35 +8,16 @@ from sluice.client.consumer.subscription_state import NoSubscriptionError
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException
-from sluice.streams.task import StreamTask
-from sluice.streams.topology import Topology
-from tests.support.streaming import count, now_ms
+from tests.support.streaming import now_ms
 from tests.support.streaming_fakes import (
-    IN0,
-    IN1,
+    LOG0,
+    LOG1,
     FakeAdmin,
     FakeConsumer,
-    FakeProducer,
     reader_of,
     record,
-    settings_of,
-    task_with,
+    restoring,
 )
-
-LOG0, LOG1 = TopicPartition("app-counts-changelog", 0), TopicPartition("app-counts-changelog", 1)
-
-
-async def restoring(index: int = 0, timeout_ms: int = 5000) -> StreamTask:
-    """Return a task whose store is restored."""
-    topology = Topology()
-    topology.store("counts")
-    topology.source("in").process(count, stores=["counts"])
-    partition = (IN0, IN1)[index]
-    task = task_with(
-        topology, FakeConsumer(partition), FakeProducer(), partitions=[partition], settings=settings_of(timeout_ms)
-    )
-    await task.initialize()
-    return task
 
 
 async def test_store_is_restored_to_the_end_of_its_changelog() -> None:

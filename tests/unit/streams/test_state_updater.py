@@ -6,38 +6,17 @@ import pytest
 
 from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
 from sluice.client.errors import TimeoutException
-from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException
 from sluice.streams.state_updater import StateUpdater
-from sluice.streams.task import StreamTask
-from sluice.streams.topology import Topology
-from tests.support.streaming import count
 from tests.support.streaming_fakes import (
-    IN0,
-    IN1,
+    LOG0,
+    LOG1,
     FakeAdmin,
     FakeConsumer,
-    FakeProducer,
     reader_of,
     record,
-    settings_of,
-    task_with,
+    restoring,
 )
-
-LOG0, LOG1 = TopicPartition("app-counts-changelog", 0), TopicPartition("app-counts-changelog", 1)
-
-
-async def restoring(index: int, *, has_store: bool = True, timeout_ms: int = 5000) -> StreamTask:
-    topology = Topology()
-    if has_store:
-        topology.store("counts")
-    topology.source("in").process(count, stores=["counts"] * has_store)
-    partition = (IN0, IN1)[index]
-    task = task_with(
-        topology, FakeConsumer(partition), FakeProducer(), partitions=[partition], settings=settings_of(timeout_ms)
-    )
-    await task.initialize()
-    return task
 
 
 async def test_restored_tasks_are_returned() -> None:

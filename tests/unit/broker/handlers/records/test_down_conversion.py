@@ -5,10 +5,9 @@ import pytest
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.fetch import FetchRequest
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import batch_bounds, read_header
+from sluice.protocol.records.batch import read_header
 from sluice.protocol.records.legacy import iter_messages, read_message
-from sluice.protocol.records.record import iter_records
-from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_of
+from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_of, values
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
@@ -21,16 +20,6 @@ def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
         converted += [(view[16], message.offset, message.value) for message in iter_messages(read_message(view[:size]))]
         view = view[size:]
     return converted
-
-
-def values(data: bytes) -> list[bytes | None]:
-    """Return the values of the records in record batches."""
-    view = memoryview(data)
-    return [
-        record.value
-        for position, size, _ in batch_bounds(data)
-        for record in iter_records(view[position : position + size])
-    ]
 
 
 @pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])

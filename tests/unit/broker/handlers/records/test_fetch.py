@@ -8,25 +8,13 @@ from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.batch import batch_bounds
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
-from sluice.protocol.records.record import iter_records
-from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of
+from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of, values
 from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
 from tests.support.wire import error_codes
 
 VERSIONS = range(19)
-
-
-def values(data: bytes) -> list[bytes | None]:
-    """Return the values of the records in record batches."""
-    view = memoryview(data)
-    return [
-        record.value
-        for position, size, _ in batch_bounds(data)
-        for record in iter_records(view[position : position + size])
-    ]
 
 
 # -- long polls --------------------------------------------------------------------------------------------------------
