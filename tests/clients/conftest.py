@@ -32,11 +32,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(import_module("tests.clients.fault_table").FaultTableWriter())
 
 
+# kafka-python's KafkaProducer leaves its socketpair (family 1) and a TCP or TLS socket (family 2) open if it cannot
+# bootstrap, and its KafkaConsumer a TCP or TLS socket. Anything else that a test leaves open fails it.
+_LEFT_OPEN = r"<(socket\.socket|ssl\.SSLSocket) fd=\d+, family=[12], type=1, "
+SOCKETS_LEFT_OPEN = f"ignore:Exception ignored .*{_LEFT_OPEN}:pytest.PytestUnraisableExceptionWarning"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # aiokafka and kafka-python sometimes leave a socket open when a broker fails.
     for item in items:
         if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+            item.add_marker(pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -207,8 +207,8 @@ REFUSED = {
 }
 
 
-# Clients that fail to start leave sockets and tasks to the garbage collector.
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+# aiokafka leaves the transport of a rejected connection to the garbage collector.
+@pytest.mark.filterwarnings(r"ignore:Exception ignored .*Transport\.__del__ :pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("client", "refusal"),
     [
