@@ -24,6 +24,7 @@ from sluice.broker.metadata.topic import (
     Topic,
 )
 from sluice.broker.requests.action_queue import ActionQueue
+from sluice.broker.requests.long_request import LongRequests
 from sluice.broker.requests.turn_queue import TurnQueue
 from sluice.broker.requests.worker import Worker
 from sluice.broker.throttling.profile import PROFILES
@@ -73,6 +74,7 @@ class Cluster:
         self.actions = ActionQueue()
         self.turns = TurnQueue(clock)
         self.worker = Worker()
+        self.long_requests = LongRequests(self.turns, self.actions)
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
+from sluice.broker.requests.long_request import LongRequests, RequestTimer
 from sluice.broker.requests.session import Session
 from sluice.broker.throttling.throttler import Throttler
 from sluice.clock import Clock
@@ -19,7 +20,8 @@ from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.header import RequestHeader
-from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.codec.compile import decode_in_slices, decode_prefix, decode_single
+from sluice.protocol.frame import SCRATCH_BYTES
 from sluice.protocol.message import Message
 
 from .registry import HANDLERS
@@ -47,6 +49,7 @@ class Dispatcher:
         clock: Clock,
         throttler: Throttler,
         actions: ActionQueue,
+        long_requests: LongRequests,
         journal: "Journal | None" = None,
     ) -> None:
         self.clock = clock
@@ -59,6 +62,7 @@ class Dispatcher:
         self._held_apis: Collection[int] = ()
         self._pending_forwards: list[Forwarded] = []
         self._actions = actions
+        self._long_requests = long_requests
         self._read_ms = _NO_READ  # start of the current read, monotonic
         self._responded_routes: list[Route] = []  # one entry per response in the current read
 
@@ -114,19 +118,73 @@ class Dispatcher:
                 body += 1
             else:
                 body = decode_prefix(RequestHeader, 2)(view, start, end)[1]
-        request, _ = route.decode(view, body, end)
         ctx.version = route.version
         ctx.error_code = 0
+        if end - start > route.inline_bytes:
+            self._dispatch_large(ctx, route, view, body, end)
+            return
+        request, _ = route.decode(view, body, end)
         if self.journal is not None:
             ctx.subject = route.about(request)
         outcome = route.handle(ctx, request, self._broker)
-        if outcome is not PARKED:
+        if outcome is PARKED:
+            self._parked(ctx)
+        else:
             route.finish(ctx, outcome)
+
+    def _dispatch_large(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
+        """Handle a request in slices, unless it has the usual single element."""
+        request_class = API_KEYS[route.api_key].request
+        decode = decode_single(request_class, route.version)
+        request = None if decode is None else decode(view, body, end)
+        if request is not None:
+            self._serve(ctx, route, request)
             return
+        if end - body <= SCRATCH_BYTES:  # the buffer may be overwritten between slices; a larger frame has its own
+            view, body, end = memoryview(bytes(view[body:end])), 0, end - body
+
+        def serve() -> None:
+            long = ctx.long
+            assert long is not None  # set by the queue
+            request, _ = decode_in_slices(request_class, route.version, view, body, end, long.pause)
+            self._serve(ctx, route, request)
+
+        self._long_requests.run(ctx, serve, self._timer)
+
+    def _serve(self, ctx: RequestContext, route: Route, request: Message) -> None:
+        if self.journal is not None:
+            ctx.subject = route.about(request)
+        outcome = route.handle(ctx, request, self._broker)
+        if outcome is PARKED:
+            self._parked(ctx)
+        else:
+            route.finish(ctx, outcome)
+
+    def _parked(self, ctx: RequestContext) -> None:
         if self._throttler.quotas.request is not None:
             self._throttler.request_timer.pause(ctx)
         if self.journal is not None and ctx.subject is not None:
             self.journal.parked(ctx)
+
+    @property
+    def _timer(self) -> RequestTimer | None:
+        return None if self._throttler.quotas.request is None else self._throttler.request_timer
+
+    def in_slices(self, ctx: RequestContext, work: Callable[[], Message | Outcome]) -> Message | Outcome:
+        """Return the result of `work`, or PARKED if it takes longer than a slice."""
+        if ctx.long is not None:
+            return work()
+        results: list[Message | Outcome] = []
+
+        def run() -> None:
+            result = work()
+            if ctx.long is not None and ctx.long.suspended:
+                self._finish_parked(ctx, result)
+            else:
+                results.append(result)
+
+        self._long_requests.run(ctx, run, self._timer)
+        return results[0] if results else PARKED
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
@@ -134,29 +192,47 @@ class Dispatcher:
         if connection.closed:
             return
         ctx.now_ms = self.clock.wall_ms()
-        if self._throttler.quotas.request is not None:
-            self._throttler.request_timer.resume()
+        timer = self._timer
+        if timer is not None:
+            timer.resume()
         connection.waiting = False
         try:
-            outcome = answer()
-            if ctx.fault is not None and outcome is not PARKED:
-                outcome = ctx.fault.after(outcome)
-            if outcome is not PARKED:
-                route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
-                route.finish(ctx, outcome)
+            if ctx.long is None or ctx.long.is_running:
+                self._finish_parked(ctx, answer())
+            else:  # the long request was parked by its handler
+                self._long_requests.run(ctx, lambda: self._finish_parked(ctx, answer()), timer)
         except Exception:
             connection.fail()
             return
-        if not connection.waiting:
+        if not connection.waiting and ctx.long is None:
             connection.resume()
         if self._read_ms == _NO_READ:  # in a read, `end_read` does it
             self._actions.complete()
 
+    def _finish_parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        if ctx.fault is not None and outcome is not PARKED:
+            outcome = ctx.fault.after(outcome)
+        if outcome is not PARKED:
+            route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
+            route.finish(ctx, outcome)
+
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         body: list[bytes | memoryview] = []
+        if ctx.long is not None:
+            self._answer_long(ctx, outcome)
+            return
         if outcome is not NO_RESPONSE:
             ctx.route.encode(outcome, body)
         self.send(ctx, body, len(body[0]) if len(body) == 1 else sum(map(len, body)))
+
+    def _answer_long(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        long = ctx.long
+        assert long is not None  # checked by the caller
+        if not long.is_running:  # its throttle time is over
+            self._long_requests.run(ctx, lambda: self._answer_long(ctx, outcome), self._timer)
+            return
+        body = [] if outcome is NO_RESPONSE else ctx.encode(outcome)
+        self.send(ctx, body, sum(map(len, body)))
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
         """Send an encoded response of `size` bytes, with record bytes by reference; an empty body is no response."""

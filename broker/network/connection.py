@@ -52,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         "_deferred",
         "_dispatcher",
         "_eof",
+        "_holds_frame",
         "_on_lost",
         "_on_made",
         "_out",
@@ -105,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self._output_full = False  # the transport is full, or parts are unsent
         self._eof = False
         self._deferred = False
+        self._holds_frame = False
         self._cancel_wait: Callable[[], object] | None = None
         self.waiting = False
         self.closed = False
@@ -204,6 +206,19 @@ class Connection(asyncio.BufferedProtocol):
         """Stop reading at once; the client's data stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
         self._pause_reading()
 
+    def hold_frame(self) -> None:
+        """Keep the bytes of the current frame, if it is too large to be copied; then do not read."""
+        if self._reader.end - self._reader.start > SCRATCH_BYTES:
+            self._holds_frame = True
+            self._pause_reading()
+
+    def release_frame(self) -> None:
+        if self._holds_frame:
+            self._holds_frame = False
+            # Without room for the next frame, `_continue` waits for it.
+            if not self.closed and self._reader.keep_rest() and self._transport is not None:
+                self._transport.resume_reading()
+
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
         """Queue one response; it leaves with the others of this iteration, or at once."""
         self._out.append(head)
@@ -301,10 +316,13 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._out:
             self._flush()
-        if not reader.keep_rest():
+        if self._holds_frame:
+            spent = False
+        elif not reader.keep_rest():
             self._pause_reading()
             reader.wait_for_room(self._retry_reservation)
-        elif spent:
+            spent = False
+        if spent:
             self._pause_reading()
             self._deferred = True
             self._turns.add(self._continue)

@@ -31,6 +31,11 @@ class Channel(Protocol):
     def mute(self) -> None:
         """Stop reading, so that TCP applies backpressure (KIP-219)."""
 
+    def hold_frame(self) -> None:
+        """Keep the bytes of the current request until `release_frame`, if it has over `SCRATCH_BYTES`."""
+
+    def release_frame(self) -> None: ...
+
     def resume(self) -> None: ...
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:

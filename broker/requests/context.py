@@ -1,11 +1,13 @@
 """The arguments of a handler, and its results other than a response."""
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from sluice.clock import Clock
+from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.fetch import FetchResponse
+from sluice.protocol.codec.compile import encode_in_slices
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
@@ -15,6 +17,8 @@ from .channel import Channel
 from .route import ApiRoute
 from .session import Session
 from .trace import RequestAnnotations, RequestSubject
+
+T = TypeVar("T")
 
 # API key and version as one number, for one lookup; correlation id.
 FIXED_HEADER = ">Ii"
@@ -36,6 +40,9 @@ class Responder(Protocol):
 
     def complete(self, ctx: "RequestContext", answer: "Callable[[], Message | Outcome]") -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
+
+    def in_slices(self, ctx: "RequestContext", work: "Callable[[], Message | Outcome]") -> "Message | Outcome":
+        """Return the result of `work`, or PARKED if it takes longer than a slice."""
 
 
 class RequestHandler(Protocol):
@@ -115,6 +122,24 @@ class FetchInProgress(Protocol):
         """Return an empty response; the client is above its quota."""
 
 
+class Slicing(Protocol):
+    """A long request, which is suspended when its slice is over (`long_request`)."""
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it was suspended before."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether one of its slices is running."""
+
+    def sliced(self, elements: Iterable[T]) -> Iterable[T]:
+        """Yield the elements, with pauses."""
+
+    def pause(self) -> None:
+        """Suspend the request if its slice is over."""
+
+
 class RequestContext:
     """The request in flight, reused for the next one of its connection."""
 
@@ -130,6 +155,7 @@ class RequestContext:
         "fetch",
         "header",
         "id_as_sent",
+        "long",
         "now_ms",
         "request_bytes",
         "responder",
@@ -161,9 +187,28 @@ class RequestContext:
         self.charged_bytes = 0  # of a held fetch, before it reads
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
+        self.long: Slicing | None = None  # until the response is sent, if the request may be suspended
         # For the journal, which ignores requests without a subject.
         self.subject: RequestSubject | None = None
         self.annotations: RequestAnnotations | None = None
+
+    def encode(self, response: "Message | Outcome") -> list[bytes | memoryview]:
+        """Return the encoded response, with record bytes by reference."""
+        if self.long is not None and self.long.suspended:
+            api = API_KEYS[self.route.api_key]
+            return encode_in_slices(api.response, self.route.version, response, self.long.pause)
+        body: list[bytes | memoryview] = []
+        self.route.encode(response, body)
+        return body
+
+    def sliced(self, elements: Iterable[T]) -> Iterable[T]:
+        """Return the elements for a loop between whose iterations other requests may be served."""
+        return elements if self.long is None else self.long.sliced(elements)
+
+    def pause(self) -> None:
+        """Serve other requests, if this is a long one and its slice is over."""
+        if self.long is not None:
+            self.long.pause()
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]

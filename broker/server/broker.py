@@ -84,7 +84,9 @@ class Broker:
         self.authorizer = self._new_authorizer()
         self.actions = cluster.actions
         self.journal = cluster.journal
-        self.dispatcher = Dispatcher(self, clock, self.throttler, cluster.actions, cluster.journal)
+        self.dispatcher = Dispatcher(
+            self, clock, self.throttler, cluster.actions, cluster.long_requests, cluster.journal
+        )
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)
         self.served = served_as(release)

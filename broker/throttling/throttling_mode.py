@@ -67,7 +67,7 @@ class ThrottlingMode:
         A fetch of a follower is exempt: its bytes belong to no client.
         """
         fetch, ctx.fetch = ctx.fetch, None
-        body = _encoded(ctx, response)
+        body = ctx.encode(response)
         now_ms = self._charges.time.at(ctx.now_ms)
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
@@ -85,7 +85,7 @@ class ThrottlingMode:
     ) -> None:
         """Send now, encoded again with the session id if it opens a session."""
         if fetch is not None and fetch.sent(response):
-            body = _encoded(ctx, response)
+            body = ctx.encode(response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
         if self._charges.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # else it was held before
             stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
@@ -265,12 +265,6 @@ class Withhold(Hold):
         if fetch is not None:
             fetch.sent(response)
         self.finish(ctx, response, byte_ms, quotas.fetch)
-
-
-def _encoded(ctx: RequestContext, response: FetchResponse) -> EncodedBody:
-    body: EncodedBody = []
-    ctx.route.encode(response, body)
-    return body
 
 
 def _charged_size(body: EncodedBody) -> int:

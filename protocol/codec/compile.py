@@ -12,8 +12,8 @@ from typing import TypeVar
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions
 
-from .decoder_source import decode_prefix_source, decode_source
-from .encoder_source import encode_source
+from .decoder_source import decode_prefix_source, decode_sliced_source, decode_source
+from .encoder_source import encode_sliced_source, encode_source
 from .source import Source
 from .wire import Parts
 
@@ -27,7 +27,11 @@ _GENERATORS: dict[str, Generator] = {
     "decode": decode_source,
     "decode_prefix": decode_prefix_source,
     "encode": encode_source,
+    "decode_sliced": decode_sliced_source,
+    "encode_sliced": encode_sliced_source,
 }
+# Pieces of a response from this size on are not joined with others.
+_LARGE_PART_BYTES = 64 * 1024
 
 
 def decoder(cls: type[M], version: int) -> Decoder[M]:
@@ -52,6 +56,52 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
     fit its type is an internal error.
     """
     return _function("encode", cls, version)  # type: ignore[return-value]  # generated
+
+
+def decode_in_slices(
+    cls: type[M], version: int, buf: memoryview, pos: int, end: int, pause: Callable[[], None]
+) -> tuple[M, int]:
+    """Decode as `decode_prefix` does, and call `pause` within long arrays."""
+    return general("decode_sliced", cls, version)(buf, pos, end, pause)  # type: ignore[return-value]  # generated
+
+
+def encode_in_slices(cls: type[Message], version: int, message: object, pause: Callable[[], None]) -> Parts:
+    """Return the encoded message in a few large parts; call `pause` within long arrays."""
+    done: Parts = []
+    parts: Parts = []
+
+    def drain() -> None:
+        _join(parts, done)
+        parts.clear()
+        pause()
+
+    general("encode_sliced", cls, version)(message, parts, drain)
+    _join(parts, done)
+    return done
+
+
+def _join(parts: Parts, done: Parts) -> None:
+    """Append the parts to `done`, small ones together."""
+    start = 0
+    for index, part in enumerate(parts):
+        if len(part) >= _LARGE_PART_BYTES:
+            if start < index:
+                done.append(b"".join(parts[start:index]))
+            done.append(part)
+            start = index + 1
+    if start < len(parts):
+        done.append(b"".join(parts[start:]))
+
+
+@cache
+def decode_single(cls: type[M], version: int) -> "Callable[[memoryview, int, int], M | None] | None":
+    """Return a decoder that returns None for messages of another shape than `SINGLE`; None without `SINGLE`."""
+    if cls.SINGLE is None:
+        return None
+    generated = _generate(_single_generator("decode_prefix"), cls, version)
+    generated.use("general", lambda *_: (None, 0))
+    decode = _load("decode_prefix_single", cls, version, generated)
+    return lambda buf, pos, end: decode(buf, pos, end)[0]  # type: ignore[index]  # generated
 
 
 def source(cls: type[Message], version: int) -> str:

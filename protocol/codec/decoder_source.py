@@ -39,27 +39,40 @@ def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
     """Generate `decode_prefix(buf, pos, end)`, which also returns the next position."""
-
-    def ending(source: Source) -> None:
-        source.line("if pos > end:")
-        source.line("    raise wrong_end(pos - end)")
-        source.line("return message, pos")
-
-    return _source("decode_prefix", cls, version, flexible, ending)
+    return _source("decode_prefix", cls, version, flexible, _prefix_ending)
 
 
-def _source(name: str, cls: type[Message], version: int, flexible: bool, ending: Callable[[Source], None]) -> Source:
+def decode_sliced_source(cls: type[Message], version: int, flexible: bool) -> Source:
+    """Generate `decode_sliced(buf, pos, end, pause)`: `decode_prefix` that calls `pause()` within long arrays."""
+    return _source("decode_sliced", cls, version, flexible, _prefix_ending, sliced=True)
+
+
+def _prefix_ending(source: Source) -> None:
+    source.line("if pos > end:")
+    source.line("    raise wrong_end(pos - end)")
+    source.line("return message, pos")
+
+
+def _source(
+    name: str,
+    cls: type[Message],
+    version: int,
+    flexible: bool,
+    ending: Callable[[Source], None],
+    *,
+    sliced: bool = False,
+) -> Source:
     source = Source()
     source.use("read_varint", wire.read_varint)
     source.use("UNREADABLE", wire.UNREADABLE)
     source.use("unreadable", wire.unreadable)
     source.use("wrong_end", wire.wrong_end)
     tagged: list[tuple[str, Field]] = []
-    source.begin_function(f"def {name}(buf, pos, end):")
+    source.begin_function(f"def {name}(buf, pos, end{', pause' * sliced}):")
     source.line("start = pos")
     source.line("try:")
     source.indent()
-    reader = _Reader(source, version, flexible, tagged)
+    reader = _Reader(source, version, flexible, tagged, sliced=sliced)
     reader.struct(cls, "message")
     ending(source)
     source.dedent()
@@ -90,11 +103,20 @@ def _tagged_readers(source: Source, version: int, flexible: bool, tagged: list[t
 class _Reader:
     """Emits the reads of one function. Pending fields are not read yet, and start at `pos`."""
 
-    def __init__(self, source: Source, version: int, flexible: bool, tagged: list[tuple[str, Field]]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        version: int,
+        flexible: bool,
+        tagged: list[tuple[str, Field]],
+        *,
+        sliced: bool = False,
+    ) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
         self._tagged = tagged  # (name of the table, field), of all functions of this source
+        self._sliced = sliced
         self._format = ""  # of the pending fixed fields
         self._targets: list[str] = []  # their variables
         self._string = ""  # the variable of a pending string before them
@@ -261,6 +283,9 @@ class _Reader:
         self._source.line(f"while {count} > {excess}:")
         self._source.indent()
         self._source.line(f"{count} -= 1")
+        if self._sliced:
+            self._source.line(f"if not {count} & {_ELEMENTS_PER_PAUSE - 1}:")
+            self._source.line("    pause()")
         if field.struct is not None:
             self.struct(field.struct, element)
         else:
@@ -270,6 +295,7 @@ class _Reader:
         self._source.dedent()
 
 
+_ELEMENTS_PER_PAUSE = 256  # structs of a few fields: 0.2 ms
 _REPEATABLE = frozenset("?bhHiqd")  # formats that may have a repeat count
 _NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
 _unpackers: dict[str, wire.Unpack] = {}

@@ -13,7 +13,22 @@ NULL = {"B": 0, "h": -1, "i": -1}  # the length or count of null, by its format
 EXCESS = {"B": 1, "h": 0, "i": 0}  # a length or count on the wire minus the actual number
 # Names that generated functions use; a field of such a name gets a number.
 RESERVED = frozenset(
-    {"append", "buf", "end", "error", "extend", "message", "parts", "pos", "start", "string", "value", "varints"}
+    {
+        "append",
+        "buf",
+        "drain",
+        "end",
+        "error",
+        "extend",
+        "message",
+        "parts",
+        "pause",
+        "pos",
+        "start",
+        "string",
+        "value",
+        "varints",
+    }
 )
 
 

@@ -41,10 +41,11 @@ def handle(
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _reassign(ctx, broker, topic.name, requested, may_change_factor) for requested in topic.partitions
+                    _reassign(ctx, broker, topic.name, requested, may_change_factor)
+                    for requested in ctx.sliced(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            for topic in ctx.sliced(request.topics)
         ],
     )
 
@@ -63,10 +64,10 @@ def _denied(
                     ReassignablePartitionResponse(
                         partition_index=partition.partition_index, error_code=code, error_message=denial
                     )
-                    for partition in topic.partitions
+                    for partition in ctx.sliced(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            for topic in ctx.sliced(request.topics)
         ],
     )
 

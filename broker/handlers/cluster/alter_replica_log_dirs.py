@@ -35,14 +35,14 @@ def handle(
     """Return an error code for each partition; the last directory for a repeated one counts."""
     requested = {
         (topic.name, index): directory.path
-        for directory in request.dirs
-        for topic in directory.topics
-        for index in topic.partitions
+        for directory in ctx.sliced(request.dirs)
+        for topic in ctx.sliced(directory.topics)
+        for index in ctx.sliced(topic.partitions)
     }
     authorized = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
     codes = {
         partition: _move(ctx, broker, *partition, path) if authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        for partition, path in requested.items()
+        for partition, path in ctx.sliced(requested.items())
     }
     ctx.error_code = next((code for code in codes.values() if code), ErrorCode.NONE)
     return AlterReplicaLogDirsResponse(
@@ -54,7 +54,7 @@ def handle(
                     for _, index in partitions
                 ],
             )
-            for name, partitions in groupby(sorted(codes), key=lambda partition: partition[0])
+            for name, partitions in groupby(ctx.sliced(sorted(codes)), key=lambda partition: partition[0])
         ]
     )
 

@@ -42,10 +42,12 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
     requested: dict[str, set[int]] = {}
     if request.topics is None:
         requested = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
-    for item in request.topics or ():
+    for item in ctx.sliced(request.topics or ()):
         requested.setdefault(item.topic, set()).update(item.partitions)
     described = [
-        _describe(broker.node_id, topics[name], indexes) for name, indexes in requested.items() if name in topics
+        _describe(broker.node_id, topics[name], indexes)
+        for name, indexes in ctx.sliced(requested.items())
+        if name in topics
     ]
     total_bytes, usable_bytes = _space(broker.cluster.logs)
     return DescribeLogDirsResponse(

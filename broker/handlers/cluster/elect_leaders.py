@@ -36,19 +36,19 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterSe
             ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
         )
     if request.topic_partitions is None:
-        topics = broker.metadata.topics.values()
+        topics = list(broker.metadata.topics.values())
         return ElectLeadersResponse(
-            replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in topics]
+            replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in ctx.sliced(topics)]
         )
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=requested.topic,
                 partition_result=[
-                    _elect(ctx, broker, requested.topic, index, election) for index in requested.partitions
+                    _elect(ctx, broker, requested.topic, index, election) for index in ctx.sliced(requested.partitions)
                 ],
             )
-            for requested in request.topic_partitions
+            for requested in ctx.sliced(request.topic_partitions)
         ]
     )
 
@@ -88,9 +88,9 @@ def _error_response(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=requested.topic,
-                partition_result=[_failed(ctx, index, code, message) for index in requested.partitions],
+                partition_result=[_failed(ctx, index, code, message) for index in ctx.sliced(requested.partitions)],
             )
-            for requested in request.topic_partitions or ()
+            for requested in ctx.sliced(request.topic_partitions or ())
         ],
     )
 

@@ -35,10 +35,10 @@ def handle(
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
     else:
         listed = []
-        for requested in request.topics:
+        for requested in ctx.sliced(request.topics):
             topic = topics.get(requested.name)
             if topic is not None:
-                found = [topic.partition(index) for index in requested.partition_indexes]
+                found = [topic.partition(index) for index in ctx.sliced(requested.partition_indexes)]
                 listed.append(_list(requested.name, filter(None, found)))
     ongoing = [topic for topic in listed if topic.partitions]
     return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
@@ -54,9 +54,11 @@ def _denied(
         topics=[
             OngoingTopicReassignment(
                 name=topic.name,
-                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
+                partitions=[
+                    OngoingPartitionReassignment(partition_index=index) for index in ctx.sliced(topic.partition_indexes)
+                ],
             )
-            for topic in request.topics or ()
+            for topic in ctx.sliced(request.topics or ())
         ],
     )
 

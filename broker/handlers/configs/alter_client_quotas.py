@@ -34,9 +34,9 @@ def handle(
     As in Kafka, the first alteration of a repeated entity applies, and the result is the error of the second.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
-        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
+        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in ctx.sliced(request.entries)])
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
-    for entry in request.entries:
+    for entry in ctx.sliced(request.entries):
         # The last entry for a type applies.
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         identity = frozenset(entity.items())

@@ -24,7 +24,7 @@ API = served("AlterConfigs", "0-2", forwarded=True)
 
 
 def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigServices") -> AlterConfigsResponse:
-    alterations = [_replacement(broker, resource) for resource in request.resources]
+    alterations = [_replacement(broker, resource) for resource in ctx.sliced(request.resources)]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )

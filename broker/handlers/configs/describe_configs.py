@@ -45,7 +45,7 @@ CONFIG_TYPES = {
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "ConfigServices") -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        results=[_describe(ctx, broker, request, resource) for resource in request.resources]
+        results=[_describe(ctx, broker, request, resource) for resource in ctx.sliced(request.resources)]
     )
 
 
@@ -65,7 +65,7 @@ def _describe(
         settings = configs.stores[kind].describe(name)
         if isinstance(settings, ApiError):
             return _error_result(ctx, resource, settings)
-        found = [_setting(request, kind, setting) for setting in settings]
+        found = [_setting(request, kind, setting) for setting in ctx.sliced(settings)]
     else:
         message = f"Unexpected resource type {kind} for resource {name}"
         return _error_result(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, message))
@@ -73,7 +73,7 @@ def _describe(
     return DescribeConfigsResult(
         resource_type=kind,
         resource_name=name,
-        configs=[one for one in found if not keys or one.name in keys],
+        configs=[one for one in ctx.sliced(found) if not keys or one.name in keys],
     )
 
 

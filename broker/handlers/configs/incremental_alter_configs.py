@@ -24,7 +24,7 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: "ConfigServices"
 ) -> IncrementalAlterConfigsResponse:
-    alterations = [_changes(broker, resource) for resource in request.resources]
+    alterations = [_changes(broker, resource) for resource in ctx.sliced(request.resources)]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )

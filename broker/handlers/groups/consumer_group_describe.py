@@ -35,14 +35,14 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 def handle(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
 ) -> ConsumerGroupDescribeResponse:
-    described = [_describe(ctx, broker, group_id) for group_id in request.group_ids]
+    described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
     if request.include_authorized_operations:
-        for group in described:
+        for group in ctx.sliced(described):
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     if broker.authorizer is not None:
         described = _without_hidden_topics(ctx, broker, described)
-    ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
+    ctx.error_code = next((group.error_code for group in ctx.sliced(described) if group.error_code), 0)
     return ConsumerGroupDescribeResponse(groups=described)
 
 
@@ -50,7 +50,7 @@ def _without_hidden_topics(
     ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
     """Return an error in place of groups with a topic that the client must not see."""
-    topics = [_topics(group) for group in described]
+    topics = [_topics(group) for group in ctx.sliced(described)]
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
     return [
         group
@@ -58,7 +58,7 @@ def _without_hidden_topics(
         else DescribedGroup(
             group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=_HIDDEN_TOPICS
         )
-        for group, names in zip(described, topics, strict=True)
+        for group, names in ctx.sliced(zip(described, topics, strict=True))
     ]
 
 

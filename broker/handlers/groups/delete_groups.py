@@ -21,21 +21,21 @@ API = served("DeleteGroups", "0-3")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:
-    groups, names = broker.groups, list(dict.fromkeys(request.groups_names))
+    groups, names = broker.groups, list(dict.fromkeys(ctx.sliced(request.groups_names)))
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     results = [
         DeletableGroupResult(
             group_id=group_id,
             error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED if group_id in denied else groups.delete_group(group_id),
         )
-        for group_id in names
+        for group_id in ctx.sliced(names)
     ]
 
     def respond(errors: ReplicationErrors) -> DeleteGroupsResponse:
         for result in results if errors else ():
             result.error_code = result.error_code or errors.get(result.group_id, 0)
-        ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
+        ctx.error_code = next((result.error_code for result in ctx.sliced(results) if result.error_code), 0)
         return DeleteGroupsResponse(results=results)
 
-    deleted = [result.group_id for result in results if not result.error_code]
+    deleted = [result.group_id for result in ctx.sliced(results) if not result.error_code]
     return respond_when_replicated(ctx, broker, deleted, respond)

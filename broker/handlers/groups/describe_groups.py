@@ -27,9 +27,9 @@ _NOT_FOUND_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupServices") -> DescribeGroupsResponse:
-    described = [_describe(ctx, broker, group_id) for group_id in request.groups]
+    described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.groups)]
     if request.include_authorized_operations:
-        for group in described:
+        for group in ctx.sliced(described):
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)

@@ -32,7 +32,7 @@ _BATCHED_SINCE = 4
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
     keys = request.coordinator_keys if ctx.version >= _BATCHED_SINCE else [request.key]
-    found = [_coordinator(ctx, broker, request.key_type, key) for key in keys]
+    found = [_coordinator(ctx, broker, request.key_type, key) for key in ctx.sliced(keys)]
     if ctx.version >= _BATCHED_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     one = found[0]

@@ -4,12 +4,13 @@ v3 accepts any number of members, and static ones by instance id (KIP-345); v5 a
 ignored. Follows Kafka's GroupCoordinatorService.leaveGroup.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 API = served("LeaveGroup", "0-5")
 
 _BATCHED_SINCE = 3
+# Members that leave together, before other requests are served: 2 ms. Kafka has no such limit.
+_AT_ONCE = 500
 
 
 def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServices") -> Message | Outcome:
@@ -32,7 +35,7 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServic
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     batched = ctx.version >= _BATCHED_SINCE
     leaving = request.members if batched else [MemberIdentity(member_id=request.member_id)]
-    members = broker.groups.leave(request.group_id, leaving)
+    members = _leave(ctx, broker, request.group_id, leaving)
     if isinstance(members, ErrorCode):
         ctx.error_code = members
         return LeaveGroupResponse(error_code=members)
@@ -47,3 +50,16 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServic
         return LeaveGroupResponse(error_code=members[0].error_code)
 
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
+
+
+def _leave(
+    ctx: RequestContext, broker: "GroupServices", group_id: str, leaving: Sequence[MemberIdentity]
+) -> list[MemberResponse] | ErrorCode:
+    members: list[MemberResponse] = []
+    for start in range(0, max(len(leaving), 1), _AT_ONCE):
+        left = broker.groups.leave(group_id, leaving[start : start + _AT_ONCE])
+        if isinstance(left, ErrorCode):
+            return left
+        members += left
+        ctx.pause()
+    return members

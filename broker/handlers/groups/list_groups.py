@@ -22,8 +22,8 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServic
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    states = {state.strip().lower() for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
+    states = {state.strip().lower() for state in ctx.sliced(request.states_filter)}
+    types = {kind.lower() for kind in ctx.sliced(request.types_filter)}
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
     return ListGroupsResponse(
         groups=[
@@ -33,7 +33,7 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServic
                 group_state=group.state_name,
                 group_type=group.type,
             )
-            for group in groups.groups.values()
+            for group in ctx.sliced(list(groups.groups.values()))
             if (not states or group.state_name.lower() in states)
             and (not types or group.type in types)
             and (

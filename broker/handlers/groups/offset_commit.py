@@ -36,9 +36,9 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
-    for requested, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
+    for requested, topic in ctx.sliced(zip(request.topics, _find(ctx, broker, request), strict=True)):
         results = []
-        for one in requested.partitions:
+        for one in ctx.sliced(requested.partitions):
             error = partition_error(topic, one.partition_index)
             result = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             results.append(result)
@@ -58,13 +58,16 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
             new,
         )
         codes = broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
-        for result, code in zip(pending, codes, strict=True):
+        for result, code in ctx.sliced(zip(pending, codes, strict=True)):
             result.error_code = code
 
     def respond(errors: ReplicationErrors) -> OffsetCommitResponse:
         for result in pending if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
-        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        ctx.error_code = next(
+            (one.error_code for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions) if one.error_code),
+            0,
+        )
         return OffsetCommitResponse(topics=topics)
 
     committed = any(not result.error_code for result in pending)
@@ -74,5 +77,5 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
 def _find(ctx: RequestContext, broker: "GroupServices", request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
-    requested = [(topic.name, topic.topic_id) for topic in request.topics]
+    requested = [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)]
     return authorized_topics(ctx, broker, requested, by_id=ctx.version >= _TOPIC_IDS_SINCE)

@@ -50,26 +50,33 @@ class _RequestedTopic(NamedTuple):
 
 
 def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServices") -> Message | Outcome:
-    requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(request)]
-    groups = [_fetch(ctx, broker, group, request.require_stable) for group in requested]
+    requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(ctx, request)]
+    groups = [_fetch(ctx, broker, group, request.require_stable) for group in ctx.sliced(requested)]
 
     def respond(errors: ReplicationErrors) -> OffsetFetchResponse:
         responses = [
             _not_coordinator(ctx, group) if group.group_id in errors else found
-            for group, found in zip(requested, groups, strict=True)
+            for group, found in ctx.sliced(zip(requested, groups, strict=True))
         ]
-        return OffsetFetchResponse(groups=responses) if ctx.version >= _BATCHED_SINCE else _of_one_group(responses[0])
+        return (
+            OffsetFetchResponse(groups=responses) if ctx.version >= _BATCHED_SINCE else _of_one_group(ctx, responses[0])
+        )
 
-    return respond_when_replicated(ctx, broker, [found.group_id for found in groups if not found.error_code], respond)
+    return respond_when_replicated(
+        ctx, broker, [found.group_id for found in ctx.sliced(groups) if not found.error_code], respond
+    )
 
 
-def _one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+def _one_group(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
     topics = request.topics
     return OffsetFetchRequestGroup(
         group_id=request.group_id,
         topics=None
         if topics is None
-        else [OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics],
+        else [
+            OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes)
+            for one in ctx.sliced(topics)
+        ],
     )
 
 
@@ -78,7 +85,7 @@ def _not_coordinator(ctx: RequestContext, requested: OffsetFetchRequestGroup) ->
     return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
-def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+def _of_one_group(ctx: RequestContext, group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -92,10 +99,10 @@ def _of_one_group(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
                         metadata=one.metadata,
                         error_code=one.error_code,
                     )
-                    for one in topic.partitions
+                    for one in ctx.sliced(topic.partitions)
                 ],
             )
-            for topic in group.topics
+            for topic in ctx.sliced(group.topics)
         ],
     )
 
@@ -116,13 +123,15 @@ def _fetch(
     offsets = groups.offsets.of_group(requested.group_id)
     unstable = groups.offsets.unstable(requested.group_id) if require_stable else ()
     found = list(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
-    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in found])
+    hidden = broker.auth.filter_denied(
+        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(found)]
+    )
     topics = []
-    for topic in found:
+    for topic in ctx.sliced(found):
         if topic.name in hidden and requested.topics is None:
             continue
         partitions = []
-        for index in topic.partition_indexes:
+        for index in ctx.sliced(topic.partition_indexes):
             partition = topic.name, index
             if ctx.version >= _TOPIC_IDS_SINCE and not topic.name:
                 partitions.append(_partition_error(ctx, index, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -143,9 +152,10 @@ def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
     topics = [
         OffsetFetchResponseTopics(
-            name=topic.name, partitions=[_partition_error(ctx, index, error) for index in topic.partition_indexes]
+            name=topic.name,
+            partitions=[_partition_error(ctx, index, error) for index in ctx.sliced(topic.partition_indexes)],
         )
-        for topic in requested.topics or ()
+        for topic in ctx.sliced(requested.topics or ())
     ]
     return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
@@ -153,7 +163,7 @@ def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error:
 def _named(
     ctx: RequestContext, broker: "GroupServices", topics: Iterable[OffsetFetchRequestTopics]
 ) -> Iterator[_RequestedTopic]:
-    for topic in topics:
+    for topic in ctx.sliced(topics):
         name = topic.name
         if ctx.version >= _TOPIC_IDS_SINCE:
             known = broker.metadata.topics_by_id.get(topic.topic_id)
@@ -162,7 +172,7 @@ def _named(
 
 
 def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPartition]) -> Iterator[_RequestedTopic]:
-    for name, partitions in groupby(sorted(offsets), key=lambda partition: partition[0]):
+    for name, partitions in groupby(ctx.sliced(sorted(offsets)), key=lambda partition: partition[0]):
         known = broker.metadata.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:
             continue  # a deleted topic has no id

@@ -35,7 +35,7 @@ def respond_when_replicated(
     groups = broker.groups
     required: dict[Partition, int] = {}
     by_partition: dict[Partition, list[str]] = {}
-    for group_id in group_ids:
+    for group_id in ctx.sliced(group_ids):
         partition = groups.log.partition_of(group_id)
         log = partition.log
         if log.high_watermark < log.log_end_offset:

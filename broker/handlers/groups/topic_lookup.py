@@ -18,12 +18,15 @@ def authorized_topics(
     ctx: RequestContext, broker: "GroupServices", requested: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
     """Look up each name or id; errors do not reveal whether a denied topic exists."""
-    found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in requested]
-    names = [name if isinstance(one, ErrorCode) else one.name for one, (name, _) in zip(found, requested, strict=True)]
+    found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in ctx.sliced(requested)]
+    names = [
+        name if isinstance(one, ErrorCode) else one.name
+        for one, (name, _) in ctx.sliced(zip(found, requested, strict=True))
+    ]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     return [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED if name in denied and one != ErrorCode.UNKNOWN_TOPIC_ID else one
-        for one, name in zip(found, names, strict=True)
+        for one, name in ctx.sliced(zip(found, names, strict=True))
     ]
 
 

@@ -92,12 +92,12 @@ def append(
 
     topic_data = request.topic_data
     if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
-        topic_data = _each_once(topic_data)
-    for data in topic_data:
+        topic_data = _each_once(ctx, topic_data)
+    for data in ctx.sliced(topic_data):
         topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
         name = data.name if topic is None else topic.name
         results = []
-        for item in data.partition_data:
+        for item in ctx.sliced(data.partition_data):
             index = item.index
             if name in denied:
                 results.append(error_result(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -147,16 +147,16 @@ def no_acks_outcome(ctx: RequestContext) -> Outcome:
     return NO_RESPONSE
 
 
-def _each_once(topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
+def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
     """Merge repeated topics; keep a repeated partition's last records, as Kafka does."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in topic_data:
+    for topic in ctx.sliced(topic_data):
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
-        for item in topic.partition_data:
+        for item in ctx.sliced(topic.partition_data):
             partitions[item.index] = item
     return [
         TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
-        for (name, topic_id), partitions in topics.items()
+        for (name, topic_id), partitions in ctx.sliced(topics.items())
     ]
 
 

@@ -21,7 +21,7 @@ _TOPIC_IDS_SINCE = 13  # in Produce
 def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
     by_id = broker.metadata.topics_by_id
     names = []
-    for data in request.topic_data:
+    for data in ctx.sliced(request.topic_data):
         if ctx.version < _TOPIC_IDS_SINCE:
             names += [data.name] * len(data.partition_data)
         elif (topic := by_id.get(data.topic_id)) is not None:

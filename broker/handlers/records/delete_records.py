@@ -35,11 +35,11 @@ def handle(
 ) -> DeleteRecordsResponse | Outcome:
     """Return low watermarks or errors; the last offset for a repeated partition applies."""
     requested: dict[str, dict[int, int]] = {}
-    for topic in request.topics:
-        for item in topic.partitions:
+    for topic in ctx.sliced(request.topics):
+        for item in ctx.sliced(topic.partitions):
             requested.setdefault(topic.name, {})[item.partition_index] = item.offset
     denied = broker.auth.filter_denied(
-        ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics]
+        ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(request.topics)]
     )
     pending: list[_Pending] = []
     response = DeleteRecordsResponse(
@@ -50,10 +50,10 @@ def handle(
                     _failed(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if name in denied
                     else _delete(ctx, broker, name, index, offset, pending)
-                    for index, offset in offsets.items()
+                    for index, offset in ctx.sliced(offsets.items())
                 ],
             )
-            for name, offsets in requested.items()
+            for name, offsets in ctx.sliced(requested.items())
         ]
     )
     if all(map(_is_deleted, pending)):

@@ -55,7 +55,7 @@ _READ_COMMITTED = 1
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServices") -> ListOffsetsResponse:
     hidden = broker.auth.filter_denied(
-        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
+        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(request.topics)]
     )
     if ctx.version == 0:
         return ListOffsetsResponse(
@@ -66,19 +66,21 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
                         _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                         if topic.name in hidden
                         else _list(ctx, broker, request, topic.name, requested)
-                        for requested in topic.partitions
+                        for requested in ctx.sliced(topic.partitions)
                     ],
                 )
-                for topic in request.topics
+                for topic in ctx.sliced(request.topics)
             ]
         )
     times = Counter(
-        (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
+        (topic.name, requested.partition_index)
+        for topic in ctx.sliced(request.topics)
+        for requested in ctx.sliced(topic.partitions)
     )
     responses: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
-    for topic in request.topics:
+    for topic in ctx.sliced(request.topics):
         partitions = responses.setdefault(topic.name, {})
-        for requested in topic.partitions:
+        for requested in ctx.sliced(topic.partitions):
             index = requested.partition_index
             if topic.name in hidden:
                 partitions[index] = _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -89,7 +91,7 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
-            for name, partitions in responses.items()
+            for name, partitions in ctx.sliced(responses.items())
         ]
     )
 

@@ -24,7 +24,7 @@ def handle(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: "RecordServices"
 ) -> OffsetForLeaderEpochResponse:
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # for brokers
-    names = [topic.topic for topic in request.topics]
+    names = [topic.topic for topic in ctx.sliced(request.topics)]
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -34,10 +34,10 @@ def handle(
                     _error_result(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if topic.topic in hidden
                     else _end_offset(ctx, broker, topic.topic, requested)
-                    for requested in topic.partitions
+                    for requested in ctx.sliced(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            for topic in ctx.sliced(request.topics)
         ]
     )
 

@@ -66,8 +66,8 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
 
 
 def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
-    for topic in request.topic_data:
-        for item in topic.partition_data:
+    for topic in ctx.sliced(request.topic_data):
+        for item in ctx.sliced(topic.partition_data):
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above
             if records and len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
                 from .transactional_produce import produce_when_verified  # deferred: most producers do not need it

@@ -48,7 +48,7 @@ _RETRIABLE = frozenset(
 
 
 def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
-    batches = [batch for batch in _first_batches(request) if batch.is_transactional]
+    batches = [batch for batch in _first_batches(ctx, request) if batch.is_transactional]
     if not batches:  # a message set with the same bit set
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
     if request.transactional_id is None or not broker.auth.authorize(
@@ -70,7 +70,7 @@ def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request
         verification = _Verification(ctx, broker, request.transactional_id, *producers.copy().pop(), sequences, done)
         verification.attempt()
         if not verification.is_done:
-            _keep_records(request)
+            _keep_records(ctx, request)
 
     return respond_when_done(
         ctx, verify_first, lambda errors: append(ctx, broker, request, _partition_errors(ctx.version, errors), denied)
@@ -114,9 +114,9 @@ class _Verification:
             self._done(errors)
 
 
-def _first_batches(request: ProduceRequest) -> Iterator[BatchHeader]:
-    for topic in request.topic_data:
-        for item in topic.partition_data:
+def _first_batches(ctx: RequestContext, request: ProduceRequest) -> Iterator[BatchHeader]:
+    for topic in ctx.sliced(request.topic_data):
+        for item in ctx.sliced(topic.partition_data):
             header = _header(item)
             if header is not None:
                 yield header
@@ -137,8 +137,8 @@ def _transactional_writes(
 ) -> dict[Partition, BatchHeader]:
     """Return valid and authorized transactional writes."""
     writes = {}
-    for topic in request.topic_data:
-        for item in topic.partition_data:
+    for topic in ctx.sliced(request.topic_data):
+        for item in ctx.sliced(topic.partition_data):
             partition, header = _partition(ctx, broker, topic, item.index), _header(item)
             if (
                 partition is None
@@ -164,10 +164,10 @@ def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduce
     return None if topic is None else topic.partition(index)
 
 
-def _keep_records(request: ProduceRequest) -> None:
+def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
     """Copy records out of the read buffer, as the request waits."""
-    for topic in request.topic_data:
-        for item in topic.partition_data:
+    for topic in ctx.sliced(request.topic_data):
+        for item in ctx.sliced(topic.partition_data):
             if isinstance(item.records, memoryview):
                 item.records = memoryview(bytearray(item.records))
 
@@ -195,8 +195,10 @@ def _error_response(
         TopicProduceResponse(
             name=data.name,
             topic_id=data.topic_id,
-            partition_responses=[error_result(ctx, item.index, code, message) for item in data.partition_data],
+            partition_responses=[
+                error_result(ctx, item.index, code, message) for item in ctx.sliced(data.partition_data)
+            ],
         )
-        for data in request.topic_data
+        for data in ctx.sliced(request.topic_data)
     ]
     return ProduceResponse(responses=responses) if request.acks else no_acks_outcome(ctx)

@@ -24,7 +24,7 @@ _TOO_MANY = "Unable to perform excessively large batch operation."
 
 def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecurityServices") -> CreateAclsResponse:
     creations = request.creations
-    for requested in creations:
+    for requested in ctx.sliced(creations):
         expect_known(
             requested.resource_type, requested.resource_pattern_type, requested.operation, requested.permission_type
         )
@@ -32,11 +32,11 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecuritySer
         return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
-    acls = [_acl(requested) for requested in creations]
-    if any(_is_filter(acl) for acl in acls):
+    acls = [_acl(requested) for requested in ctx.sliced(creations)]
+    if any(_is_filter(acl) for acl in ctx.sliced(acls)):
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    results = [_result(ctx, _problem(acl)) for acl in acls]
-    valid = [(acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code]
+    results = [_result(ctx, _problem(acl)) for acl in ctx.sliced(acls)]
+    valid = [(acl, result) for acl, result in ctx.sliced(zip(acls, results, strict=True)) if not result.error_code]
     failed = broker.cluster.acls.create(acl for acl, _ in valid)
     if failed:
         ctx.error_code = ctx.error_code or failed
@@ -100,4 +100,4 @@ def _error_response(
     ctx: RequestContext, request: CreateAclsRequest, code: ErrorCode, message: str | None
 ) -> CreateAclsResponse:
     ctx.error_code = code
-    return CreateAclsResponse(results=[AclCreationResult(code, message) for _ in request.creations])
+    return CreateAclsResponse(results=[AclCreationResult(code, message) for _ in ctx.sliced(request.creations)])

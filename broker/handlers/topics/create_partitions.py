@@ -37,21 +37,21 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 
 def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> CreatePartitionsResponse:
-    times = Counter(requested.name for requested in request.topics)
-    once = [requested for requested in request.topics if times[requested.name] == 1]
-    results = [_failed(ctx, name, _DUPLICATE) for name, n in times.items() if n > 1]
+    times = Counter(requested.name for requested in ctx.sliced(request.topics))
+    once = [requested for requested in ctx.sliced(request.topics) if times[requested.name] == 1]
+    results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]
     response = CreatePartitionsResponse(results=results)
     denied = broker.auth.filter_denied(
-        ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in once]
+        ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in ctx.sliced(once)]
     )
     if denied:
-        results += [_failed(ctx, requested.name, _DENIED) for requested in once if requested.name in denied]
-        once = [requested for requested in once if requested.name not in denied]
+        results += [_failed(ctx, requested.name, _DENIED) for requested in ctx.sliced(once) if requested.name in denied]
+        once = [requested for requested in ctx.sliced(once) if requested.name not in denied]
     if _additional(ctx, broker, once) > MAX_PARTITIONS:
-        results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in once]
+        results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in ctx.sliced(once)]
     else:
         quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
-        results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in once]
+        results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in ctx.sliced(once)]
         response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response
 
@@ -60,7 +60,7 @@ def _additional(ctx: RequestContext, broker: "TopicServices", once: Collection[C
     topics = broker.metadata.topics
     return sum(
         max(0, requested.count - len(topics[requested.name].partitions))
-        for requested in once
+        for requested in ctx.sliced(once)
         if requested.name in topics
     )
 

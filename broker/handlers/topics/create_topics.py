@@ -36,18 +36,21 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
     """Return results; repeated topics always fail, others independently."""
-    times = Counter(topic.name for topic in request.topics)
-    once = {topic.name: topic for topic in request.topics}.values()
-    requested = [(topic, _new_topic(topic)) for topic in once]
-    names = [name for name, n in times.items() if n == 1]
+    times = Counter(topic.name for topic in ctx.sliced(request.topics))
+    once = {topic.name: topic for topic in ctx.sliced(request.topics)}.values()
+    requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once)]
+    names = [name for name, n in ctx.sliced(times.items()) if n == 1]
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
-    authorized = [new for topic, new in requested if topic.name not in denied]
-    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
+    authorized = [new for topic, new in ctx.sliced(requested) if topic.name not in denied]
+    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in ctx.sliced(authorized)) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(
-            topics=[_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in requested]
+            topics=[
+                _failed(ctx, topic, _DENIED if topic.name in denied else excessive)
+                for topic, _ in ctx.sliced(requested)
+            ]
         )
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     return CreateTopicsResponse(
@@ -57,7 +60,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
             else _without_configs(
                 _create(ctx, broker, topic, new, times[topic.name], request.validate_only, quota), hidden
             )
-            for topic, new in requested
+            for topic, new in ctx.sliced(requested)
         ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
     )
@@ -72,13 +75,13 @@ def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> C
     )
 
 
-def _new_topic(requested: CreatableTopic) -> NewTopic:
+def _new_topic(ctx: RequestContext, requested: CreatableTopic) -> NewTopic:
     return NewTopic(
         requested.name,
         requested.num_partitions,
         requested.replication_factor,
-        {assignment.partition_index: assignment.broker_ids for assignment in requested.assignments},
-        {config.name: config.value for config in requested.configs},
+        {assignment.partition_index: assignment.broker_ids for assignment in ctx.sliced(requested.assignments)},
+        {config.name: config.value for config in ctx.sliced(requested.configs)},
     )
 
 
@@ -93,7 +96,9 @@ def _create(
 ) -> CreatableTopicResult:
     if times > 1:
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    repeated = [index for index, n in Counter(a.partition_index for a in requested.assignments).items() if n > 1]
+    repeated = [
+        index for index, n in Counter(a.partition_index for a in ctx.sliced(requested.assignments)).items() if n > 1
+    ]
     if repeated:
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))

@@ -35,14 +35,14 @@ def handle(
     """Return the page at the cursor; without requested topics, of all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
-    requested = {topic.name for topic in request.topics}
+    requested = {topic.name for topic in ctx.sliced(request.topics)}
     if first < 0 or (cursor is not None and requested and begin not in requested):
         return _error_response(ctx, request)
     remaining = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
     names = sorted(name for name in requested or topics if name >= begin)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    for name in [name for name in names if name not in hidden]:
+    for name in ctx.sliced([name for name in names if name not in hidden]):
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name)
             break
@@ -110,5 +110,8 @@ def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest
     """Return the error with each requested topic; as in Kafka, without topics there is none."""
     code = ctx.error_code = ErrorCode.INVALID_REQUEST
     return DescribeTopicPartitionsResponse(
-        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name)
+            for topic in ctx.sliced(request.topics)
+        ]
     )

@@ -36,31 +36,35 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
     """Return the requested topics, or all; create missing ones if allowed."""
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
+        known = list(metadata.topics.values())
         hidden = broker.auth.filter_denied(
-            ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, metadata.topics, log_denied=False
+            ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in known], log_denied=False
         )
-        topics = [_describe(ctx, broker, topic) for topic in metadata.topics.values() if topic.name not in hidden]
+        topics = [_describe(ctx, broker, topic) for topic in ctx.sliced(known) if topic.name not in hidden]
     elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
-        item.topic_id != ZERO_UUID or item.name is None for item in request.topics
+        item.topic_id != ZERO_UUID or item.name is None for item in ctx.sliced(request.topics)
     ):
         return MetadataResponse(
-            topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
+            topics=[
+                _failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id)
+                for item in ctx.sliced(request.topics)
+            ]
         )
     elif len(request.topics) == 1 and broker.authorizer is None:  # the usual case
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
         once = {
             (requested.name, requested.topic_id): (_name(ctx, broker, requested), requested)
-            for requested in request.topics
+            for requested in ctx.sliced(request.topics)
         }
-        names = [name for name, _ in once.values() if name is not None]
+        names = [name for name, _ in ctx.sliced(once.values()) if name is not None]
         hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         topics = [
             _hidden(ctx, requested) if name in hidden else _topic_response(ctx, broker, request, requested)
-            for name, requested in once.values()
+            for name, requested in ctx.sliced(once.values())
         ]
     if request.include_topic_authorized_operations:
-        for topic in topics:
+        for topic in ctx.sliced(topics):
             if not topic.error_code:
                 topic.topic_authorized_operations = broker.auth.authorized_operations(
                     ctx, ResourceType.TOPIC, topic.name or ""

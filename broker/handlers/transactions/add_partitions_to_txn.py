@@ -53,7 +53,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "Tra
 
             _add(ctx, broker, transactions[place], added)
 
-        for place in range(len(transactions)):
+        for place in ctx.sliced(range(len(transactions))):
             add(place)
         if not transactions:
             done(None)
@@ -63,7 +63,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "Tra
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id, topic_results=_topic_results(ctx, codes[place])
             )
-            for place, transaction in enumerate(transactions)
+            for place, transaction in ctx.sliced(enumerate(transactions))
         ]
         if ctx.version >= _FROM_BROKERS_SINCE:
             return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -87,7 +87,11 @@ def _add(
     transaction: AddPartitionsToTxnTransaction,
     done: Callable[[_Codes], None],
 ) -> None:
-    names = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
+    names = [
+        TopicPartition(topic.name, index)
+        for topic in ctx.sliced(transaction.topics)
+        for index in ctx.sliced(topic.partitions)
+    ]
     of_client = ctx.version < _FROM_BROKERS_SINCE  # brokers authorize before they forward
     transactional_id = transaction.transactional_id
     if of_client and not broker.auth.authorize(
@@ -139,5 +143,5 @@ def _topic_results(ctx: RequestContext, codes: _Codes) -> list[AddPartitionsToTx
                 for name in names
             ],
         )
-        for topic, names in groupby(sorted(codes), attrgetter("topic"))
+        for topic, names in groupby(ctx.sliced(sorted(codes)), attrgetter("topic"))
     ]

@@ -24,7 +24,7 @@ def handle(
     ctx: RequestContext, request: DescribeTransactionsRequest, broker: "TransactionServices"
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(ctx, broker, name) for name in request.transactional_ids]
+        transaction_states=[_describe(ctx, broker, name) for name in ctx.sliced(request.transactional_ids)]
     )
 
 

@@ -44,12 +44,12 @@ def handle(
             producer_id=metadata.producer_id,
             transaction_state=metadata.state.label,
         )
-        for metadata in broker.transactions
+        for metadata in ctx.sliced(list(broker.transactions))
         if _matches(request, metadata, ctx.now_ms)
         and (not pattern.pattern or pattern.fullmatch(metadata.transactional_id))
         and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
-    unknown = [name for name in request.state_filters if name not in _STATES]
+    unknown = [name for name in ctx.sliced(request.state_filters) if name not in _STATES]
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
 
 

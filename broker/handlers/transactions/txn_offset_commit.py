@@ -41,9 +41,9 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
     new: list[NewOffset] = []
     pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
-    for requested, topic in zip(request.topics, _find(ctx, broker, request), strict=True):
+    for requested, topic in ctx.sliced(zip(request.topics, _find(ctx, broker, request), strict=True)):
         results = []
-        for one in requested.partitions:
+        for one in ctx.sliced(requested.partitions):
             error = partition_error(topic, one.partition_index)
             result = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             results.append(result)
@@ -58,7 +58,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
 
     def respond(error: ErrorCode) -> Message | Outcome:
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
-        for result, code in zip(pending, codes, strict=True):
+        for result, code in ctx.sliced(zip(pending, codes, strict=True)):
             result.error_code = code
         committed = any(not code for code in codes)
         return (
@@ -70,7 +70,10 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
     def build_response(errors: ReplicationErrors) -> TxnOffsetCommitResponse:
         for result in pending if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
-        ctx.error_code = next((one.error_code for topic in topics for one in topic.partitions if one.error_code), 0)
+        ctx.error_code = next(
+            (one.error_code for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions) if one.error_code),
+            0,
+        )
         return TxnOffsetCommitResponse(topics=topics)
 
     def on_verified(code: ErrorCode) -> Message | Outcome:
@@ -109,7 +112,7 @@ def _find(
         return [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(request.topics)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
-    requested = [(topic.name, topic.topic_id) for topic in request.topics]
+    requested = [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)]
     return authorized_topics(ctx, broker, requested, by_id=ctx.version >= _TOPIC_IDS_SINCE)
 
 

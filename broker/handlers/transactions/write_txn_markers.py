@@ -42,8 +42,8 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
     authorized = broker.auth.authorize_cluster(
         ctx, AclOperation.ALTER, log_denied=False
     ) or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
-    for marker in request.markers:
-        for name in _names(marker):
+    for marker in ctx.sliced(request.markers):
+        for name in ctx.sliced(_names(ctx, marker)):
             of_producer = codes.setdefault(marker.producer_id, {})
             if not authorized:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -70,7 +70,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
         return WriteTxnMarkersResponse(
             markers=[
                 WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
-                for producer_id, of_producer in codes.items()
+                for producer_id, of_producer in ctx.sliced(codes.items())
             ]
         )
 
@@ -81,8 +81,12 @@ def _replication_error(ctx: RequestContext, broker: "TransactionServices", parti
     return ErrorCode.REQUEST_TIMED_OUT if broker.replicas.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _names(marker: WritableTxnMarker) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+def _names(ctx: RequestContext, marker: WritableTxnMarker) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, index)
+        for topic in ctx.sliced(marker.topics)
+        for index in ctx.sliced(topic.partition_indexes)
+    ]
 
 
 def _marker(marker: WritableTxnMarker) -> Marker:
@@ -96,7 +100,7 @@ def _marker(marker: WritableTxnMarker) -> Marker:
 
 
 def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[WritableTxnMarkerTopicResult]:
-    codes = {name: code or not_replicated.get(name, code) for name, code in codes.items()}
+    codes = {name: code or not_replicated.get(name, code) for name, code in ctx.sliced(codes.items())}
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
     return [
         WritableTxnMarkerTopicResult(
@@ -106,5 +110,5 @@ def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[
                 for name in names
             ],
         )
-        for topic, names in groupby(sorted(codes), lambda name: name.topic)
+        for topic, names in groupby(ctx.sliced(sorted(codes)), lambda name: name.topic)
     ]

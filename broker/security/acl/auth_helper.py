@@ -91,7 +91,7 @@ class AuthHelper:
             return ()
         return {
             name
-            for name, times in Counter(names).items()
+            for name, times in ctx.sliced(Counter(ctx.sliced(names)).items())
             if not authorizer.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied)
         }
 

@@ -1,0 +1,210 @@
+"""Long requests, processed in slices, so that no request holds the event loop for long.
+
+Theory of operation
+-------------------
+A request with more than a few elements runs on a call stack of its own: a greenlet, in the same thread. Handlers stay
+plain functions. They iterate over `ctx.sliced(elements)`, which checks the time after every few elements, and suspends
+the request when its slice of TURN_MS is over. The rest of the request waits in the `TurnQueue`. The connection is not
+read until the response is sent, as Kafka mutes a channel.
+
+Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
+several partitions either. Loops that must not be divided, such as the write of one batch, do not use `sliced`.
+
+A request that is processed within one slice, as nearly all are, costs two switches of the stack: 1 us.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from sluice.errors import RemoteProtocolError
+
+from .action_queue import ActionQueue
+from .context import RequestContext
+from .turn_queue import TURN_MS, TurnQueue
+
+if TYPE_CHECKING:
+    from greenlet import greenlet
+
+T = TypeVar("T")
+
+# Elements between two looks at the clock, whose reading costs a tenth of the cheapest element. The most expensive one,
+# the creation of a topic, takes 0.1 ms.
+_ELEMENTS_PER_CHECK = 16
+
+
+class RequestTimer(Protocol):
+    """The timer of a request quota (KIP-124), which must not count the time between slices."""
+
+    def pause(self, ctx: RequestContext) -> None: ...
+    def resume(self) -> None: ...
+
+
+class LongRequest:
+    """A request that is suspended when its slice is over; `ctx.long` until its response is sent."""
+
+    __slots__ = (
+        "_caller",
+        "_error",
+        "_finished",
+        "_requests",
+        "_work",
+        "_worker",
+        "ctx",
+        "suspended",
+        "timer",
+    )
+
+    def __init__(
+        self, requests: "LongRequests", ctx: RequestContext, work: Callable[[], None], timer: RequestTimer | None
+    ) -> None:
+        self.ctx = ctx
+        self.timer = timer
+        self.suspended = False  # whether it ever was
+        self._requests = requests
+        self._work = work
+        self._worker: greenlet | None = None
+        self._caller: greenlet | None = None  # set while a slice runs
+        self._error: Exception | None = None
+        self._finished = False
+
+    @property
+    def is_running(self) -> bool:
+        return self._caller is not None
+
+    def sliced(self, elements: Iterable[T]) -> Iterator[T]:
+        """Yield the elements; suspend the request between two of them when its slice is over."""
+        left = _ELEMENTS_PER_CHECK
+        for element in elements:
+            yield element
+            left -= 1
+            if not left:
+                left = _ELEMENTS_PER_CHECK
+                self.pause()
+
+    def pause(self) -> None:
+        """Suspend the request if its slice is over."""
+        if self._caller is not None and self._requests.slice_is_over():
+            self._caller.switch()
+
+    def run_slice(self) -> bool:
+        """Run until the slice is over; return whether the request is finished. Raises the error of the request."""
+        from greenlet import getcurrent
+
+        if self._worker is None:
+            self._worker = self._requests.take_worker()
+        self._caller = getcurrent()
+        self._worker.switch(self)
+        self._caller = None
+        if not self._finished:
+            return False
+        self._requests.give_worker(self._worker)
+        self._worker = None
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def execute(self) -> "greenlet":
+        """Do the work, on the worker's stack; return where to switch to."""
+        try:
+            self._work()
+        except Exception as error:
+            self._error = error
+        self._finished = True
+        caller = self._caller
+        assert caller is not None  # a slice is running
+        return caller
+
+    def kill(self) -> None:
+        """Unwind the stack of a suspended request."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            from greenlet import getcurrent
+
+            worker.parent = getcurrent()
+            worker.throw()
+
+
+class LongRequests:
+    """The long requests of all brokers of the process, which share one event loop."""
+
+    def __init__(self, turns: TurnQueue, actions: ActionQueue) -> None:
+        self.slice_ms = TURN_MS
+        self._turns = turns
+        self._actions = actions
+        self._end_ms = 0.0  # of the current slice
+        self._idle: greenlet | None = None  # a worker for the next request: creating one costs 10 us
+
+    def run(self, ctx: RequestContext, work: Callable[[], None], timer: RequestTimer | None) -> None:
+        """Do the work of a request, as far as it fits into a slice; `work` sends the response.
+
+        Raises the error of `work` if it ends within this call.
+        """
+        request = ctx.long = LongRequest(self, ctx, work, timer)
+        self._run_slice(request)
+
+    def slice_is_over(self) -> bool:
+        return self._turns.clock.monotonic_ms() >= self._end_ms
+
+    def take_worker(self) -> "greenlet":
+        worker, self._idle = self._idle, None
+        if worker is None:
+            from greenlet import greenlet
+
+            worker = greenlet(_serve_requests)
+        return worker
+
+    def give_worker(self, worker: "greenlet") -> None:
+        self._idle = worker
+
+    def _run_slice(self, request: LongRequest) -> None:
+        self._end_ms = self._turns.clock.monotonic_ms() + self.slice_ms
+        if request.run_slice():
+            _finish(request)
+            return
+        ctx = request.ctx
+        request.suspended = True
+        ctx.connection.park(_nothing)
+        ctx.connection.hold_frame()
+        if request.timer is not None:
+            request.timer.pause(ctx)
+        self._turns.add(lambda: self._resume(request))
+
+    def _resume(self, request: LongRequest) -> None:
+        connection = request.ctx.connection
+        if connection.closed:
+            request.kill()
+            return
+        if request.timer is not None:
+            request.timer.resume()
+        connection.waiting = False
+        try:
+            self._run_slice(request)
+        except RemoteProtocolError as error:
+            connection.close(str(error))
+        except Exception:
+            connection.fail()
+        self._actions.complete()
+
+
+def _finish(request: LongRequest) -> None:
+    ctx = request.ctx
+    connection = ctx.connection
+    if connection.waiting:  # parked by its handler, or throttled
+        connection.release_frame()
+        return
+    ctx.long = None
+    if request.suspended:
+        connection.release_frame()
+        connection.resume()
+
+
+def _serve_requests(request: LongRequest) -> None:
+    """Serve one request after another, on the stack of a worker, which keeps no reference to any of them."""
+    while True:
+        caller = request.execute()
+        del request
+        request = caller.switch()
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,221 @@
+"""Long requests: the same responses as in one piece, with other clients served in between."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.message import Message
+from tests.support.records import batch, produce
+from tests.support.virtual_broker import Client, VirtualBroker
+
+NAMES = [f"name-{number}" for number in range(300)]
+LARGE = ["x" * 300] * 1000  # a frame that has a buffer of its own
+
+
+def sliced_broker() -> VirtualBroker:
+    """Return a broker that suspends each long request as often as it may."""
+    broker = VirtualBroker("group.initial.rebalance.delay.ms=0")
+    broker.topic(partitions=4)
+    broker.cluster.long_requests.slice_ms = 0.0
+    return broker
+
+
+def count_slices(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Return a list that gets an entry for each wait in the queue of turns."""
+    waits: list[None] = []
+    add = broker.cluster.turns.add
+
+    def counted(work: Callable[[], None]) -> None:
+        waits.append(None)
+        add(work)
+
+    monkeypatch.setattr(broker.cluster.turns, "add", counted)
+    return waits
+
+
+REQUESTS: dict[str, tuple[Message, int]] = {
+    "DescribeGroups": (DescribeGroupsRequest(groups=NAMES), 6),
+    "FindCoordinator": (FindCoordinatorRequest(coordinator_keys=NAMES), 6),
+    "LeaveGroup": (LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=name) for name in NAMES * 9]), 5),
+    "Metadata with automatic creation": (
+        MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in [*NAMES, *NAMES]]),
+        9,
+    ),
+    "CreateTopics with repeated names": (
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in [*NAMES, *NAMES[:9]]]
+        ),
+        6,  # without the ids, which are random
+    ),
+    "DeleteTopics": (DeleteTopicsRequest(topic_names=["t", *NAMES]), 5),
+    "DescribeConfigs": (
+        DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="t")] * 120),
+        4,
+    ),
+    "ListOffsets": (
+        ListOffsetsRequest(
+            topics=[
+                ListOffsetsTopic(
+                    name="t", partitions=[ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(300)]
+                )
+            ]
+        ),
+        9,
+    ),
+    "OffsetCommit": (
+        OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                OffsetCommitRequestTopic(
+                    name="t",
+                    partitions=[
+                        OffsetCommitRequestPartition(partition_index=n, committed_offset=1) for n in range(300)
+                    ],
+                )
+            ],
+        ),
+        8,
+    ),
+    "OffsetDelete": (
+        OffsetDeleteRequest(
+            group_id="g",
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name=name, partitions=[OffsetDeleteRequestPartition(partition_index=n) for n in range(9)]
+                )
+                for name in ["t", *NAMES]
+            ],
+        ),
+        0,
+    ),
+    "Produce": (
+        ProduceRequest(
+            acks=1,
+            topic_data=[
+                TopicProduceData(
+                    name="t",
+                    partition_data=[PartitionProduceData(index=n, records=batch(bytes(80))) for n in range(300)],
+                )
+            ],
+        ),
+        9,
+    ),
+}
+
+
+@pytest.mark.parametrize(("request_", "version"), REQUESTS.values(), ids=REQUESTS)
+def test_response_in_slices_is_the_response_in_one_piece(
+    request_: Message, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, sliced = VirtualBroker("group.initial.rebalance.delay.ms=0"), sliced_broker()
+    whole.topic(partitions=4)
+    expected = whole.client().ask(request_, version)
+    slices = count_slices(sliced, monkeypatch)
+    assert sliced.client().ask(request_, version) == expected
+    assert len(slices) > 2
+
+
+def arrivals(*clients: Client) -> list[Client]:
+    """Return a list of the clients in the order in which they receive responses."""
+    order: list[Client] = []
+    for client in clients:
+
+        def received(data: bytes, client: Client = client) -> None:
+            order.append(client)
+            client.take(data)
+
+        client.on_bytes = received
+    return order
+
+
+def test_another_client_is_served_before_a_long_request_ends() -> None:
+    broker = sliced_broker()
+    slow, quick = broker.client(), broker.client()
+    order = arrivals(slow, quick)
+    quick._sent += quick.frame(produce(9), 9)
+    broker.loop.call_soon(slow.deliver)
+    broker.loop.call_soon(quick.deliver)
+    slow.send(DescribeGroupsRequest(groups=NAMES), 6)
+    assert order == [quick, slow]
+    assert len(slow.answer().message.groups) == len(NAMES)
+
+
+@pytest.mark.parametrize("groups", [NAMES, LARGE], ids=["a small frame", "a large frame"])
+def test_requests_after_a_long_one_are_answered_in_order(groups: list[str]) -> None:
+    client = sliced_broker().client()
+    client.send_together((DescribeGroupsRequest(groups=groups), 6), (DescribeGroupsRequest(groups=["g"]), 6))
+    first, second = (answer.message for answer in client.take_answers())
+    assert [group.group_id for group in first.groups] == groups
+    assert [group.group_id for group in second.groups] == ["g"]
+    assert len(client.ask(DescribeGroupsRequest(groups=groups), 6).groups) == len(groups)
+
+
+def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
+    client = sliced_broker().client()
+    frame = client.frame(DescribeGroupsRequest(groups=LARGE), 6)
+    client.send_bytes(frame[:-3] + b"\xff\xff\xff")
+    assert not client.is_open
+    assert "string is not UTF-8" in client.connection.close_reason
+
+
+def test_rest_of_a_long_request_is_dropped_after_a_disconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = sliced_broker()
+    client = broker.client()
+    topics = [MetadataRequestTopic(name=name) for name in NAMES]
+    add = broker.cluster.turns.add
+
+    def disconnect(work: Callable[[], None]) -> None:
+        if len(broker.cluster.topics) > 20:
+            client.transport.fail(ConnectionResetError())
+        add(work)
+
+    monkeypatch.setattr(broker.cluster.turns, "add", disconnect)
+    client.send(MetadataRequest(topics=topics), 9)
+    assert 0 < len(broker.cluster.topics) - 1 < len(NAMES)
+    assert len(broker.client().ask(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+
+
+def test_error_in_a_later_slice_closes_the_connection(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = sliced_broker()
+    monkeypatch.setattr(broker.broker.groups, "error", lambda group_id: 1 // 0 if group_id == NAMES[-1] else 0)
+    client = broker.client()
+    client.send(DescribeGroupsRequest(groups=NAMES), 6)
+    assert not client.is_open
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_time_between_slices_is_not_charged_to_the_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = sliced_broker()
+    broker.cluster.client_quotas.alter({"client-id": None}, {"request_percentage": 100.0})
+    add = broker.cluster.turns.add
+
+    def slow(work: Callable[[], None]) -> None:
+        add(work)
+        broker.clock._now_ms += 10_000
+
+    monkeypatch.setattr(broker.cluster.turns, "add", slow)
+    client = broker.client()
+    client.send(DescribeGroupsRequest(groups=NAMES), 6)
+    broker.advance(3_600_000)
+    assert client.answer().throttle_time_ms == 0
