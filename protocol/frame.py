@@ -70,6 +70,10 @@ class FramePool:
         self.reserved_bytes += size
         return True
 
+    def charge(self, size: int) -> None:
+        """Reserve `size` bytes that are already in memory, also above the budget."""
+        self.reserved_bytes += size
+
     def release(self, size: int) -> None:
         """Release a reservation; call the waiting callbacks in order."""
         self.reserved_bytes -= size
@@ -91,17 +95,17 @@ class FrameReader:
         "_large_bytes",
         "_limit_name",
         "_max_frame_bytes",
-        "_pool",
         "_position",
         "_reserved",
         "_size",
         "end",
+        "pool",
         "start",
         "view",
     )
 
     def __init__(self, pool: FramePool, max_frame_bytes: int) -> None:
-        self._pool = pool
+        self.pool = pool
         self.limit(max_frame_bytes, "socket.request.max.bytes")
         self._buffer: bytearray | None = None  # None: the data is in the shared scratch buffer
         self.view = pool.scratch
@@ -127,8 +131,8 @@ class FrameReader:
         """Return the buffer for the next bytes, never empty. `limit` bounds a read into the scratch buffer."""
         if self._buffer is None:
             if not self._large_bytes:
-                return self._pool.scratch[:limit]
-            self._adopt(self._pool.take(self._large_bytes))
+                return self.pool.scratch[:limit]
+            self._adopt(self.pool.take(self._large_bytes))
         elif self._filled == len(self._buffer):
             self._grow(self._filled + 1)
         return self.view[self._filled :]
@@ -174,7 +178,7 @@ class FrameReader:
             return True
         if self._buffer is None:
             scratch = self.view
-            self._adopt(self._pool.take(max(rest, min(self._size, 2 * rest))))
+            self._adopt(self.pool.take(max(rest, min(self._size, 2 * rest))))
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
             # Source and target may overlap; copying the rest to bytes first is a memmove.
@@ -186,13 +190,13 @@ class FrameReader:
         """Reserve room for an incomplete large frame, if any; return False if there is none."""
         large = self._size if self._size > SCRATCH_BYTES else 0
         if large > self._reserved:
-            if not self._pool.reserve(large - self._reserved):
+            if not self.pool.reserve(large - self._reserved):
                 return False
             self._reserved = large
         return True
 
     def wait_for_room(self, callback: Callable[[], None]) -> None:
-        self._pool.wait(callback)
+        self.pool.wait(callback)
 
     def drop_rest(self) -> None:
         self._position = self._filled
@@ -207,13 +211,13 @@ class FrameReader:
         if self._buffer is not None:
             self._large_bytes = self.end - self.start + SIZE_BYTES if self.end - self.start > SCRATCH_BYTES // 4 else 0
             self.view.release()
-            self._pool.give(self._buffer)
+            self.pool.give(self._buffer)
             self._buffer = None
-            self.view = self._pool.scratch
+            self.view = self.pool.scratch
         self._position = self._filled = self._size = 0
         if self._reserved:
             reserved, self._reserved = self._reserved, 0
-            self._pool.release(reserved)
+            self.pool.release(reserved)
 
     def _adopt(self, buffer: bytearray) -> None:
         self._buffer = buffer
@@ -223,8 +227,8 @@ class FrameReader:
         # Grow to twice the received bytes, or to the rest of the frame if less, but at least to the connection's last
         # frame.
         old, old_buffer, filled = self.view, self._buffer, self._filled
-        self._adopt(self._pool.take(max(at_least, min(max(self._size, at_least), max(2 * filled, self._large_bytes)))))
+        self._adopt(self.pool.take(max(at_least, min(max(self._size, at_least), max(2 * filled, self._large_bytes)))))
         self.view[:filled] = old[:filled]
         old.release()
         if old_buffer is not None:
-            self._pool.give(old_buffer)
+            self.pool.give(old_buffer)

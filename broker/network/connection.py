@@ -76,6 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         "peer",
         "read_ms",
         "read_times",
+        "request_memory",
         "waiting",
     )
 
@@ -92,6 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         """Create the state; `advertised` is the address in metadata."""
         self._dispatcher: RequestHandler = dispatcher
         self._reader = reader
+        self.request_memory = reader.pool
         self._turns = turns
         self._unsent_responses = unsent_responses
         self.advertised = advertised

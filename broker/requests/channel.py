@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sluice.config.broker_config import Endpoint
+from sluice.protocol.frame import FramePool
 
 from .trace import ReadTimes
 
@@ -19,6 +20,7 @@ class Channel(Protocol):
     opened_ms: float  # monotonic, like `read_ms`
     read_ms: float  # time of the last read
     read_times: ReadTimes | None  # shared by the journal entries of one read, until their responses are sent
+    request_memory: FramePool
     close_reason: str
     ended_by_client: bool
 

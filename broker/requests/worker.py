@@ -103,11 +103,25 @@ def _outcome_of(work: Callable[[], T]) -> Callable[[], T]:
 
 
 def respond_after(
-    ctx: RequestContext, worker: Worker, work: Callable[[], T], respond: Callable[[T], Message | Outcome]
+    ctx: RequestContext,
+    worker: Worker,
+    work: Callable[[], T],
+    respond: Callable[[T], Message | Outcome],
+    request_bytes: int = 0,
 ) -> Message | Outcome:
-    """Do `work` in the worker, and respond with `respond(value)`; an error of `work` closes the connection."""
+    """Do `work` in the worker, and respond with `respond(value)`; an error of `work` closes the connection.
+
+    Until then, `request_bytes`, the size of the records that `work` has copied, count as a request in flight.
+    """
 
     def start(done: Callable[[Callable[[], T]], None]) -> None:
-        worker.run(work, done)
+        memory = ctx.connection.request_memory
+        memory.charge(request_bytes)
+
+        def finish(outcome: Callable[[], T]) -> None:
+            memory.release(request_bytes)
+            done(outcome)
+
+        worker.run(work, finish)
 
     return respond_when_done(ctx, start, lambda outcome: respond(outcome()))

@@ -121,7 +121,8 @@ def append(
         responses.append(TopicProduceResponse(data.name, data.topic_id, results))
     if not long:
         return respond([])
-    return respond_after(ctx, broker.cluster.worker, lambda: [item.validate() for item in long], respond)
+    copied_bytes = sum(len(item.records) for item in long)
+    return respond_after(ctx, broker.cluster.worker, lambda: [item.validate() for item in long], respond, copied_bytes)
 
 
 class _LongAppend:
@@ -133,7 +134,7 @@ class _LongAppend:
         records: memoryview = data.records  # type: ignore[assignment]  # as below
         self.partition = partition
         # The request's memory is reused while the request is parked.
-        copied = memoryview(bytearray(records))
+        self.records = copied = memoryview(bytearray(records))
         self.data = PartitionProduceData(index=data.index, records=copied)
         self.validate = partition.log.validation(copied, now_ms)
         self.results = results

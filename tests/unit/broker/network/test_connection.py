@@ -172,9 +172,9 @@ def test_memory_of_a_large_request_grows_with_the_received_bytes() -> None:
 
 def test_closed_connection_releases_its_request_memory(client: Client) -> None:
     client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))
-    assert client.connection._reader._pool.reserved_bytes > 100 * MIB
+    assert client.connection._reader.pool.reserved_bytes > 100 * MIB
     client.leave()
-    assert client.connection._reader._pool.reserved_bytes == 0
+    assert client.connection._reader.pool.reserved_bytes == 0
 
 
 # -- protocol errors ---------------------------------------------------------------------------------------------------

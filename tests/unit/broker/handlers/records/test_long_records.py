@@ -145,6 +145,19 @@ def test_long_batch_of_a_disconnected_client_is_dropped() -> None:
     assert broker.partition().log.log_end_offset == 0
 
 
+@pytest.mark.parametrize("leaves", [False, True], ids=["", "of a disconnected client"])
+def test_long_batch_counts_as_a_request_in_flight_until_its_validation(leaves: bool) -> None:
+    broker, worker = with_worker(cleanup_policy="compact")
+    client = broker.client()
+    client.send(produce(9, KEYED), 9)
+    memory = client.connection.request_memory
+    assert memory.reserved_bytes == len(KEYED)
+    if leaves:
+        client.leave()
+    worker.work()
+    assert memory.reserved_bytes == 0
+
+
 def test_error_in_the_worker_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
