@@ -164,7 +164,6 @@ class Connection(asyncio.BufferedProtocol):
         self.is_closed = True
         if self.attempt is not None:
             self.attempt.cancel()
-            self.attempt = None
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()

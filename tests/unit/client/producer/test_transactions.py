@@ -14,7 +14,7 @@ from sluice import Broker, testing
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
-from sluice.client.errors import ApiException, KafkaException, TimeoutException
+from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import Producer
 from sluice.client.producer.transaction_requests import GroupMetadata
@@ -282,3 +282,11 @@ async def test_timed_out_operation_continues_when_repeated() -> None:
         await producer.init_transactions()
         await transaction(producer, b"v")
         await producer.commit_transaction()
+
+
+async def test_broker_without_transactions_causes_a_fatal_error() -> None:
+    async with Broker(config={"sluice.kafka.release": "kafka-0.10.2"}) as broker, producer_for(broker) as producer:
+        with pytest.raises(UnsupportedVersionException):
+            await producer.init_transactions()
+        with pytest.raises(UnsupportedVersionException):
+            producer.begin_transaction()

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from sluice.broker.faults.actions.error_response import Error
+from sluice.client.config import consumer_config
 from sluice.client.consumer import (
     CommitFailedError,
     Consumer,
@@ -18,6 +19,7 @@ from sluice.client.consumer import (
     TopicPartition,
 )
 from sluice.client.consumer.group.assignors import Assignor, GroupMember, assign_range
+from sluice.client.consumer.group.consumer_coordinator import assignors_of
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.errors import ConfigError
 from tests.support.consuming import P0, TOPIC, Reading, Settings, reading, values_of
@@ -265,6 +267,13 @@ async def test_subscribing_and_assigning_exclude_each_other() -> None:
 def test_unsupported_setting_is_rejected(config: Settings, problem: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(problem)):
         Consumer({"bootstrap.servers": "a:1", "group.id": "g", **config})
+
+
+def test_assignors_can_be_named_by_javas_classes() -> None:
+    classes = ("RangeAssignor", "RoundRobinAssignor", "CooperativeStickyAssignor")
+    names = ",".join(f"org.apache.kafka.clients.consumer.{name}" for name in classes)
+    config = consumer_config({"bootstrap.servers": "a:1", "partition.assignment.strategy": names})
+    assert [assignor.name for assignor in assignors_of(config)] == ["range", "roundrobin", "cooperative-sticky"]
 
 
 async def test_listener_can_commit_revoked_partitions_on_close() -> None:
