@@ -11,6 +11,7 @@ PAGE_ARGS ?=
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
 AUDIT_ARGS ?=
+FUZZ_SECONDS ?= 60
 PLAN_ARGS ?=
 MUTANTS ?= 200
 SEED ?= 0
@@ -34,7 +35,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash test-week test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz test-week test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -107,6 +108,12 @@ test-quick-starts: setup ## run the quick starts of the documentation in Java, G
 # -s shows the number of records of each run.
 test-crash: setup ## kill the broker 50 times during writes, with and without flush.messages=1, and flip 1,000 bits of its files
 	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
+
+# The inputs that find a defect are kept in build/fuzz. Change the time of each target by FUZZ_SECONDS=600.
+fuzz: setup ## fuzz frames, records, the admin port and files, guided by coverage, one minute each
+	$(PIP) install -r requirements/fuzz.lock
+	@for target in $$($(BIN)/python -m tests.fuzz list); do \
+		$(BIN)/python -m tests.fuzz $$target $(FUZZ_SECONDS) || exit 1; done
 
 # A thousand runs of ten minutes; a failure shows the command that repeats its seed.
 test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions

@@ -27,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--api-examples", type=int, help="number of requests of each kind in tests/property/test_admin_api.py"
     )
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
+    parser.addoption("--fuzz-factor", type=int, help="multiply the number of random inputs of tests/fuzz")
     parser.addoption("--kills", type=int, help="number of kills per run in tests/crash")
     parser.addoption(
         "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"

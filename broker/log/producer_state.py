@@ -42,6 +42,7 @@ import msgspec
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_ID, BatchHeader
 from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.record import iter_records
 
 _MARKER_KEY, _MARKER_VALUE = Struct(">hh"), Struct(">hi")
@@ -80,13 +81,17 @@ class Marker(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_marker(batch: memoryview) -> Marker:
-    """Decode a control batch: the key has version and type, the value has version and coordinator epoch."""
-    record = next(iter(iter_records(batch)))
-    assert record.key is not None
-    assert record.value is not None
-    _, kind = _MARKER_KEY.unpack_from(record.key)
-    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value)
-    assert kind in (ABORT, COMMIT)
+    """Decode a control batch: the key has version and type, the value has version and coordinator epoch.
+
+    Raises InvalidRecords.
+    """
+    record = next(iter(iter_records(batch)), None)
+    if record is None or len(record.key or b"") < _MARKER_KEY.size or len(record.value or b"") < _MARKER_VALUE.size:
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, "control batch without a transaction marker")
+    _, kind = _MARKER_KEY.unpack_from(record.key or b"")
+    _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    if kind not in (ABORT, COMMIT):
+        raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, f"unknown transaction marker; expected 0 or 1, got {kind}")
     return Marker(kind == ABORT, coordinator_epoch, record.timestamp)
 
 

@@ -24,7 +24,7 @@ import msgspec
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.errors import SluiceError
-from sluice.protocol.uuids import printed_uuid
+from sluice.protocol.uuids import printed_uuid, uuid_from_printed
 
 from .directory_storage import DirectoryStorage
 from .file_names import (
@@ -261,10 +261,14 @@ class LogDirectory:
                 lines = dict(line.split(": ", 1) for line in file.read().splitlines() if ": " in line)
         except FileNotFoundError:
             return ""
-        except UnicodeDecodeError as error:
-            log.warning("rewriting an unreadable topic id", extra={"file": path, "reason": str(error)})
+        except UnicodeDecodeError:
+            lines = {}
+        topic_id = lines.get("topic_id", "")
+        raw = uuid_from_printed(topic_id)
+        if raw is None or printed_uuid(raw) != topic_id:  # also guards the name of a stray directory
+            log.warning("rewriting an invalid topic id", extra={"file": path})
             return ""
-        return lines.get("topic_id", "")
+        return topic_id
 
     def _delete_leftovers(self) -> None:
         for name in os.listdir(self.path):

@@ -23,6 +23,7 @@ from sluice.broker.log.leader_epochs import LeaderEpochs
 from sluice.broker.log.log_storage import RestoredLog
 from sluice.broker.log.producer_state import AbortedTransaction, ProducerEntry, ProducerState
 from sluice.protocol.records.batch import BatchHeader
+from sluice.protocol.records.invalid import InvalidRecords
 
 from .file_names import (
     CLEANED,
@@ -154,6 +155,15 @@ def _remove(path: str) -> None:
         return  # already removed
 
 
+def _replay(producers: ProducerState, segment: FileSegment, header: BatchHeader, batch: memoryview) -> None:
+    """Replay a flushed batch, whose checksum was not verified."""
+    try:
+        producers.replay(header, batch)
+    except InvalidRecords as error:
+        extra = {"file": segment.path(LOG), "offset": header.base_offset, "reason": error.message}
+        log.warning("skipping a damaged transaction marker", extra=extra)
+
+
 class _Recovery:
     def __init__(
         self,
@@ -251,14 +261,14 @@ class _Recovery:
         state = ProducerState("")
         segment = next(one for one in self._segments if one.base_offset == base_offset)
         for header, batch in segment.batches_at(0):
-            state.replay(header, batch)
+            _replay(state, segment, header, batch)
         return state.aborted_between(0, 2**63 - 1)
 
     def _replay(self, segments: Sequence[FileSegment]) -> None:
         for segment in segments:
             if segment.next_offset > self._replay_from:
                 for header, batch in segment.batches(self._replay_from):
-                    self.producers.replay(header, batch)
+                    _replay(self.producers, segment, header, batch)
 
     def _recover(self, segment: FileSegment, trusted: int) -> bool:
         """Scan the untrusted part; return whether it is valid."""

@@ -60,14 +60,15 @@ def test_directory_of_another_broker_is_rejected_with_a_one_line_error(tmp_path:
     assert "\n" not in str(raised.value)
 
 
-def test_unreadable_topic_id_is_written_again(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("content", [b"\xff", b"", b"version: 0\ntopic_id: a/b", b"version: 0\ntopic_id: a\0b"])
+def test_invalid_topic_id_is_written_again(disk: Disk, content: bytes, caplog: pytest.LogCaptureFixture) -> None:
     append(disk.log(), batch())
     path = disk.file("partition.metadata")
     before = path.read_bytes()
-    path.write_bytes(b"\xff" + before)
+    path.write_bytes(content)
     disk.stop()
     assert batches_in(disk.log()) == [(0, 0)]
-    assert "rewriting an unreadable topic id" in caplog.messages
+    assert "rewriting an invalid topic id" in caplog.messages
     assert path.read_bytes() == before
 
 
