@@ -94,7 +94,7 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
     changes: dict[str, float | None] = {}
     for item in quotas:
         key, equals, value = item.partition("=")
-        if not equals:
+        if not (key and equals):
             accepted = f"KEY=VALUE with a key of {', '.join(QUOTA_KEYS)}"
             raise click.UsageError(f"quota: {expected(accepted, item)}")
         if key in changes:

@@ -404,7 +404,7 @@ def format_value(value: str | float) -> str:
 
 def _split_override(item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
-    if not equals:
+    if not (key.strip() and equals):
         from sluice.text.error_text import expected
 
         raise ConfigError(f"--override: {expected('KEY=VALUE', item)}")

@@ -127,6 +127,10 @@ WRONG = {
         ["quota", "set", "--client", "a", "producer_rate=1"],
         ", connection_creation_rate. Did you mean producer_byte_rate?\n",
     ),
+    "a quota without a key": (
+        ["quota", "set", "--client", "a", "=1"],
+        "connection_creation_rate, got =1\n",
+    ),
     "a quota to delete": (
         ["quota", "delete", "--client", "a", "producer_byte_rat"],
         ", connection_creation_rate. Did you mean producer_byte_rate?\n",
