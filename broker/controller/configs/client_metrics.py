@@ -1,12 +1,12 @@
 """Client metrics subscriptions (KIP-714, ClientMetricsConfigs)."""
 
-import re
 from collections.abc import Mapping
 
 from sluice.config.property_table import Property
 from sluice.config.setting import DYNAMIC_CLIENT_METRICS_CONFIG
 from sluice.config.value_types import integer, listing, split_list
 from sluice.protocol.errors import ErrorCode
+from sluice.text.regex import InvalidRegexError, Regex, compile_regex
 
 from .resource import ApiError
 from .stored_configs import StoredConfigs
@@ -65,12 +65,12 @@ class ClientMetricsConfigs(StoredConfigs):
         return None
 
 
-def parse_pattern(pattern: str) -> tuple[str, re.Pattern[str]] | None:
-    """Return selector and compiled expression, or None if invalid; the syntax is Python's, where Kafka's is Java's."""
+def parse_pattern(pattern: str) -> tuple[str, Regex] | None:
+    """Return selector and compiled expression, or None if invalid; the syntax is RE2's, where Kafka's is Java's."""
     selector, _, expression = pattern.partition("=")
     if selector.strip() not in SELECTORS or not expression or "=" in expression:
         return None
     try:
-        return selector.strip(), re.compile(expression.strip())
-    except re.error:
+        return selector.strip(), compile_regex(expression.strip())
+    except InvalidRegexError:
         return None

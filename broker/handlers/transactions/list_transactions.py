@@ -3,7 +3,6 @@
 v1 filters by duration (KIP-994), v2 by a regular expression (KIP-1152): RE2 in Kafka, here Python's superset of it.
 """
 
-import re
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction import metadata as states
@@ -17,6 +16,7 @@ from sluice.protocol.apis.list_transactions import (
     TransactionState,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.text.regex import InvalidRegexError, compile_regex
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
@@ -30,9 +30,10 @@ def handle(
     ctx: RequestContext, request: ListTransactionsRequest, broker: "TransactionServices"
 ) -> ListTransactionsResponse:
     """Return transactions that match all filters, and unknown state names in filters."""
+    expression = request.transactional_id_pattern or ""
     try:
-        pattern = re.compile(request.transactional_id_pattern or "")
-    except re.error:
+        pattern = compile_regex(expression) if expression else None
+    except InvalidRegexError:
         ctx.error_code = ErrorCode.INVALID_REGULAR_EXPRESSION
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     if broker.transactions.shards.is_loading:
@@ -46,7 +47,7 @@ def handle(
         )
         for metadata in ctx.sliced(list(broker.transactions))
         if _matches(request, metadata, ctx.now_ms)
-        and (not pattern.pattern or pattern.fullmatch(metadata.transactional_id))
+        and (pattern is None or pattern.fullmatch(metadata.transactional_id))
         and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
     unknown = [name for name in ctx.sliced(request.state_filters) if name not in _STATES]

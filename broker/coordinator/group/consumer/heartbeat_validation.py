@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
+from sluice.text.regex import InvalidRegexError, compile_regex
 
 from .current_assignment import Owned
 from .group import ConsumerGroup
 from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
 from .rebalance import MemberSlot
-from .topic_regex import InvalidRegexError, compile_regex
 
 _CLIENT_MEMBER_IDS_SINCE = 1
 

@@ -225,6 +225,11 @@ REJECTED: dict[str, tuple[AlterConfigsResource, ErrorCode, str]] = {
         INVALID_CONFIG,
         "Illegal client matching pattern: client_id=[",
     ),
+    "client metrics: pattern with a huge repeat count": (
+        resource(CLIENT_METRICS, "m", ("match", SET, "client_id=(a{4294967296}")),
+        INVALID_CONFIG,
+        "Illegal client matching pattern: client_id=(a{4294967296}",
+    ),
     "client metrics: empty metric name": (
         resource(CLIENT_METRICS, "m", ("metrics", SET, "a,")),
         INVALID_CONFIG,

@@ -105,8 +105,9 @@ def test_unknown_state_filters_are_returned(broker: VirtualBroker) -> None:
     assert (answer.error_code, answer.unknown_state_filters, answer.transaction_states) == (0, ["Open", "empty"], [])
 
 
-def test_invalid_regular_expression_is_rejected(broker: VirtualBroker) -> None:
-    answer = broker.client().ask(ListTransactionsRequest(transactional_id_pattern="("), 2)
+@pytest.mark.parametrize("pattern", ["(", "(" * 1500, "a{4294967296}(", r"(a)\1"])
+def test_invalid_regular_expression_is_rejected(broker: VirtualBroker, pattern: str) -> None:
+    answer = broker.client().ask(ListTransactionsRequest(transactional_id_pattern=pattern), 2)
     assert (answer.error_code, answer.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])
 
 

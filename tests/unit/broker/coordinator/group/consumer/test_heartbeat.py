@@ -95,10 +95,12 @@ def test_assignor_that_is_not_configured_is_rejected() -> None:
     assert response.error_code == ErrorCode.UNSUPPORTED_ASSIGNOR
 
 
-def test_invalid_regular_expression_is_rejected_without_creating_the_group(broker: VirtualBroker) -> None:
-    response = ConsumerMember(broker, regex="(").join()
+@pytest.mark.parametrize("regex", ["(", "(" * 1500, f"(a{{{'9' * 4301}}}"], ids=["open", "many open", "4301 digits"])
+def test_invalid_regular_expression_is_rejected_without_creating_the_group(broker: VirtualBroker, regex: str) -> None:
+    response = ConsumerMember(broker, regex=regex).join()
     assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
-    assert response.error_message.startswith("SubscribedTopicRegex `(` is not a valid regular expression: ")
+    problem = "is not a valid regular expression: missing closing )."
+    assert response.error_message == f"SubscribedTopicRegex `{regex}` {problem}"
     assert "group" not in broker.broker.groups.groups
 
 

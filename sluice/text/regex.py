@@ -1,0 +1,52 @@
+r"""Regular expressions from clients, matched in linear time by RE2.
+
+Kafka uses RE2J for subscriptions (KIP-848) and `java.util.regex` elsewhere, whose matching time can be exponential; RE2
+is used for all. Errors have RE2J's text. Different from RE2J: RE2 accepts `\C`, a repeated group name and, as literal
+text, a repeat count of many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
+"""
+
+from functools import lru_cache
+from typing import Protocol
+
+# RE2's error -> RE2J's; other texts are equal.
+_RE2J_ERRORS = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "trailing \\": "trailing backslash at end of expression",
+    "unexpected )": "regexp/syntax: internal error",
+}
+_LOOK_BEHIND = "(?<"  # RE2J reads a group name
+
+
+class InvalidRegexError(Exception):
+    """An expression that is invalid in RE2."""
+
+
+class Regex(Protocol):
+    def fullmatch(self, text: str) -> object | None:
+        """Return None if the whole text does not match."""
+
+
+@lru_cache(32)  # each may use 8 MB while it matches
+def compile_regex(text: str) -> Regex:
+    """Return the compiled expression; raise InvalidRegexError with RE2J's description of the problem."""
+    import re2  # few brokers see an expression
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled: Regex = re2.compile(text, options)
+    except UnicodeEncodeError:
+        raise InvalidRegexError("invalid UTF-8") from None
+    except re2.error as error:
+        message = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        problem, _, where = message.partition(": ")
+        if where.startswith(_LOOK_BEHIND):
+            problem = "invalid named capture group"
+        raise InvalidRegexError(_RE2J_ERRORS.get(problem, problem)) from None
+    return compiled
