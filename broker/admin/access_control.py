@@ -41,7 +41,7 @@ class AccessControl:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._token and not _is_here(host):
             return problem(403, f"host {host}: not a loopback name; use localhost, or set sluice.admin.token")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _netloc(origin) != host.lower():
             return problem(403, f"origin {origin}: another site's page; expected the port's own origin, {host}")
         is_open = path in OPEN or path.startswith(_PAGE)
         if self._token and not is_open and not self._is_known(headers.get("authorization", "")):
@@ -51,6 +51,14 @@ class AccessControl:
 
     def _is_known(self, given: str) -> bool:
         return compare_digest(given.encode(), f"Bearer {self._token}".encode())
+
+
+def _netloc(origin: str) -> str | None:
+    """Return host and port of an origin, or None if it is malformed."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _is_here(host: str) -> bool:

@@ -26,6 +26,7 @@ from sluice.protocol.apis.write_txn_markers import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from sluice.protocol.records.invalid import InvalidRecords
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TransactionServices
@@ -55,7 +56,10 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
             if not broker.replicas.leads(partition):
                 of_producer[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
                 continue
-            of_producer[name] = write_marker(broker, partition, _marker(marker), ctx.now_ms)
+            try:
+                of_producer[name] = write_marker(broker, partition, _marker(marker), ctx.now_ms)
+            except InvalidRecords as invalid:  # producer id or epoch -1: as in Kafka, the whole request fails
+                return _failed(ctx, request, invalid.code)
             if not of_producer[name]:
                 written[partition] = partition.log.log_end_offset
 
@@ -75,6 +79,16 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
         )
 
     return respond_when_done(ctx, start, respond)
+
+
+def _failed(ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
+    codes = {marker.producer_id: dict.fromkeys(_names(ctx, marker), code) for marker in ctx.sliced(request.markers)}
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, {}))
+            for producer_id, of_producer in ctx.sliced(codes.items())
+        ]
+    )
 
 
 def _replication_error(ctx: RequestContext, broker: "TransactionServices", partition: Partition) -> ErrorCode:

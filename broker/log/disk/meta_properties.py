@@ -52,10 +52,15 @@ def identify(directory: str, owner: Owner, random_bytes: Callable[[int], bytes])
     version = values.get("version", "0")
     if version not in _FORMATS:
         raise SluiceError(f"{path}: unsupported version; expected {' or '.join(_FORMATS)}, got {version}")
+    if _FORMATS[version] not in values:
+        raise UnreadableFileError(
+            f"{path}: no identity; expected {_FORMATS[version]} and others as Kafka writes them. Restore the file, or "
+            "delete it if the directory is this broker's"
+        )
     cluster_id = values.get("cluster.id", owner.cluster_id)
     if cluster_id != owner.cluster_id and not owner.adopts_cluster_id:
         raise _wrong_owner(path, "cluster.id", cluster_id, f"sluice.cluster.id={owner.cluster_id}")
-    node_id = values.get(_FORMATS[version], "")
+    node_id = values[_FORMATS[version]]
     if node_id != str(owner.node_id):
         raise _wrong_owner(path, _FORMATS[version], node_id, f"node.id={owner.node_id}")
     return Identity(cluster_id, uuid_from_printed(values.get("directory.id", "")) or random_uuid(random_bytes))
@@ -71,7 +76,11 @@ def read_meta_properties(path: str) -> dict[str, str] | None:
             return {key: value for _, key, value in read_properties(file.read())}
     except FileNotFoundError:
         return None
-    except (ConfigError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError(
+            f"{path}: binary content; expected text, got byte {error.start} that is not UTF-8"
+        ) from None
+    except ConfigError as error:
         raise UnreadableFileError(f"{path}: {error}") from None
 
 

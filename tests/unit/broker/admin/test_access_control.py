@@ -47,7 +47,7 @@ def test_any_host_name_is_accepted_with_the_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://localhost:8000", "http://localhost:9644@evil"]
+    "origin", ["http://evil.example", "null", "http://localhost:8000", "http://localhost:9644@evil", "http://["]
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_page_of_another_site_is_rejected(origin: str, method: str) -> None:

@@ -69,6 +69,17 @@ def test_marker_ends_the_transaction_of_its_partition(broker: VirtualBroker, ver
 
 
 @pytest.mark.parametrize(
+    "invalid", [marker(-1, 0), marker(8, -1)], ids=["producer id without a value", "epoch without a value"]
+)
+def test_marker_without_a_producer_fails_the_whole_request(broker: VirtualBroker, invalid: WritableTxnMarker) -> None:
+    broker.topic()
+    unknown = ErrorCode.UNKNOWN_SERVER_ERROR
+    found = codes(broker, 1, marker(7, 0), invalid, marker(9, 0, topic="nowhere"))
+    assert found == {7: {("t", 0): unknown}, invalid.producer_id: {("t", 0): unknown}, 9: {("nowhere", 0): unknown}}
+    assert [header.producer_id for header, _ in stored(broker)] == [7]  # written before
+
+
+@pytest.mark.parametrize(
     ("sent", "code"),
     [
         pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),

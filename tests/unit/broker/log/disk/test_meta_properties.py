@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from sluice.broker.log.disk.meta_properties import Owner, identify, read_meta_properties, write_meta_properties
+from sluice.broker.log.disk.text_files import UnreadableFileError
 
 OWNER = Owner("ours", 1, adopts_cluster_id=False)
 
@@ -29,3 +32,19 @@ def test_meta_properties_use_the_java_properties_format(tmp_path: Path) -> None:
     assert path.read_text() == "#\nversion=1\nnode.id=7\n"
     path.write_text("#\n#Sat Nov 21\nversion = 1\nnode.id:7\n")
     assert read_meta_properties(str(path)) == {"version": "1", "node.id": "7"}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        pytest.param(b"garbage", "no identity; expected broker.id", id="text"),
+        pytest.param(b"version=1\ncluster.id=ours\n", "no identity; expected node.id", id="no node id"),
+        pytest.param(b"\xff\xfe\0", "binary content; expected text, got byte 0 that is not UTF-8", id="binary"),
+        pytest.param(b"version=1\nnode.id=\\u12", "line 2: expected", id="incomplete escape"),
+    ],
+)
+def test_damaged_file_is_reported_with_the_problem(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "meta.properties").write_bytes(content)
+    with pytest.raises(UnreadableFileError, match=problem) as raised:
+        identify(str(tmp_path), OWNER, lambda size: b"\x11" * size)
+    assert str(raised.value).startswith(f"{tmp_path}/meta.properties: ")
