@@ -289,7 +289,7 @@ class ProducerBatch:
 
     def waited_ms(self, now_ms: float) -> float:
         """Return the time since its creation or its last failed attempt."""
-        return max(0, now_ms - self.last_attempt_ms)
+        return now_ms - self.last_attempt_ms
 
     def reenqueued(self, now_ms: float) -> None:
         self.attempts += 1

@@ -135,11 +135,17 @@ def test_offset_reset_rejects_an_invalid_duration(value: str) -> None:
         config("consumer", auto_offset_reset=value)
 
 
-def test_setting_without_effect_is_accepted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [("producer", "key.serializer"), ("consumer", "key.deserializer"), ("admin", "bootstrap.controllers")],
+)
+def test_setting_without_effect_is_accepted_and_logged(
+    client: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, "sluice.client"):
-        config("producer", key_serializer="org.apache.kafka.common.serialization.ByteArraySerializer")
+        config(client, **{name: "any"})
     (record,) = caplog.records
-    assert vars(record)["names"] == "key.serializer"
+    assert vars(record)["names"] == name
 
 
 def test_consumer_without_a_group_has_auto_commit_disabled() -> None:

@@ -17,6 +17,7 @@ from sluice.client.producer.record_accumulator import AccumulatorSettings, Recor
 from sluice.client.producer.sender import Sender, SenderSettings
 from sluice.client.producer.sequences import ProducerIdAndEpoch
 from sluice.client.producer.transaction_manager import TransactionManager
+from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
 from sluice.protocol.apis.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -64,6 +65,7 @@ class Sending:
         keeps_order: bool = False,
         acks: int = -1,
         transactions: TransactionManager | None = None,
+        reconnect_backoff_ms: int = 0,
     ) -> None:
         self.network = VirtualNetwork()
         self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
@@ -73,7 +75,7 @@ class Sending:
         given: dict[str, str | int] = {
             "bootstrap.servers": "a:9092",
             "request.timeout.ms": REQUEST_MS,
-            "reconnect.backoff.ms": 0,
+            "reconnect.backoff.ms": reconnect_backoff_ms,
         }
         self.metadata = ProducerMetadata(StaticBackoff(BACKOFF_MS), 300_000, 300_000, equivalent_backoff=None)
         self.client = self.network.client(producer_config(given), self.metadata, max_in_flight=1 if keeps_order else 5)
@@ -325,6 +327,19 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
     assert isinstance(refused.error, ApiException)
     assert refused.error.code == ErrorCode.INVALID_RECORD
     assert next_one.result is not None
+
+
+def test_producer_id_is_requested_when_a_node_is_reachable_again() -> None:
+    sending = Sending(transactions=TransactionManager(StaticBackoff(BACKOFF_MS)), reconnect_backoff_ms=1000)
+    for broker in (sending.one, sending.two):
+        broker.answers["InitProducerId"] = lambda _: InitProducerIdResponse(producer_id=1, producer_epoch=0)
+        broker.refuses = True
+        broker.drop()
+    (end,) = sending.put(b"a")
+    sending.run(500)
+    sending.one.refuses = sending.two.refuses = False
+    sending.run(1500)
+    assert end.result is not None
 
 
 class TestTime:

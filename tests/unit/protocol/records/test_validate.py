@@ -53,6 +53,11 @@ def refusal(data: bytes, config: AppendConfig = DEFAULTS) -> InvalidRecords:
     return error.value
 
 
+def test_defaults_are_kafkas() -> None:
+    limits = DEFAULTS.max_message_bytes, DEFAULTS.before_max_ms, DEFAULTS.after_max_ms
+    assert limits == (1_048_588, 9_223_372_036_854_775_807, 3_600_000)
+
+
 def the_long_way(data: bytes, config: AppendConfig) -> Appendable:
     valid_bytes, codec = analyze(data, config, CLIENT)
     view = memoryview(bytearray(data))[:valid_bytes]

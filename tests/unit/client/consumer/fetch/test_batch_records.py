@@ -141,7 +141,7 @@ def test_records_before_the_position_are_skipped_and_not_counted() -> None:
 
 def test_log_append_time_applies_to_all_records() -> None:
     batch = build_batch(of(*range(9)), timestamp_type=LOG_APPEND_TIME, log_append_time=5000)
-    assert [(one.timestamp, one.timestamp_type) for one in taken(batch)] == [(5000, LOG_APPEND_TIME)] * 9
+    assert [(one.timestamp, one.timestamp_type) for one in taken(batch)] == [(5000, 1)] * 9, "1 is Kafka's id"
 
 
 @pytest.mark.parametrize(("kind", "is_abort"), [(0, True), (1, False)], ids=["an abort", "a commit"])

@@ -114,6 +114,18 @@ class TestMembers:
                 kinds = [(kind, len(partitions)) for kind, partitions in listener.calls[:3]]
                 assert kinds == [(kind, len(partitions)) for kind, partitions in expected]
 
+    async def test_failed_commit_before_a_rebalance_is_repeated(self) -> None:
+        settings: Settings = {"group.id": "g", "auto.commit.interval.ms": 600_000}
+        async with reading(settings, broker_config=FOUR) as stage:
+            stage.consumer.subscribe([TOPIC])
+            await until_assigned(stage.consumer, 4)
+            await stage.produce(b"a")
+            await stage.read(1)
+            stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api="OffsetCommit", times=1)
+            async with polling(stage):
+                await until_assigned(stage.consumer, 2)
+                assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(1, "", 0)}
+
     async def test_static_member_keeps_its_assignment_after_a_restart(self) -> None:
         async with reading(broker_config=FOUR) as stage:
             config = {"bootstrap.servers": stage.broker.bootstrap, "group.id": "g", "group.instance.id": "i"}
