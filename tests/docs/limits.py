@@ -1,0 +1,143 @@
+"""Write docs/explanation/limits.md from the properties and constants in force: `python -m tests.docs.limits`."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from sluice.broker.controller.configs.client_metrics_manager import _MOST_INSTANCES
+from sluice.broker.metadata.new_topic import MAX_PARTITIONS
+from sluice.broker.requests.turn_queue import TURN_MS
+from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
+from sluice.config.property_table import PROPERTIES
+from sluice.protocol.codec.wire import MAX_ELEMENTS, MAX_TAGGED_FIELDS
+from sluice.protocol.records.log_validator import MOST_RECORD_ERRORS
+from tests.docs.tables import table
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/explanation/limits.md"
+_UNLIMITED = {"", "-1", str(2**31 - 1), str(2**63 - 1)}
+_HEAD = """\
+# Limits
+
+This page lists what a broker bounds, and what happens at each bound. Use it to see what a misbehaving client can do to
+a broker that other clients share. Each row is enforced by a property, whose default is shown, or by a constant.
+
+A broker has one event loop for all clients. A connection has one request in flight; the others wait in its socket, as
+in Kafka. Requests with many elements are processed in slices, and large record batches in a thread, so that other
+clients are served in between.
+"""
+_TAIL = """\
+## Without a limit
+
+The numbers of topics, groups, committed offsets and ACLs have no limit, as in Kafka: use ACLs or quotas
+(`controller_mutation_rate`) against clients that create too many. Fault rules and scenarios come from the admin port,
+which only its owner can reach.
+"""
+
+
+class Limit(NamedTuple):
+    """A bound: a property, or the text of a constant."""
+
+    subject: str
+    bound: str
+    effect: str
+    kafka: str
+    test: str  # file and function below tests/unit
+
+
+_SAME = "the same"
+
+SECTIONS: dict[str, list[Limit]] = {
+    "Connections": [
+        Limit("open connections", "max.connections", "further ones wait in the accept queue", _SAME,
+              "broker/network/test_acceptor.py::test_connection_above_the_limit_waits_until_another_closes"),
+        Limit("connections of one address", "max.connections.per.ip", "further ones are closed", _SAME,
+              "broker/network/test_acceptor.py::test_connection_above_the_limit_of_its_address_is_closed"),
+        Limit("new connections per second", "max.connection.creation.rate", "further ones wait", _SAME,
+              "broker/network/test_acceptor.py::"
+              "test_connections_above_the_creation_rate_are_admitted_one_after_the_other"),
+    ],
+    "Requests and responses": [
+        Limit("request size", "socket.request.max.bytes", "the connection is closed before anything is allocated",
+              _SAME, "broker/network/test_connection.py::test_announced_frame_size_allocates_no_memory"),
+        Limit("requests being received or processed", "queued.max.request.bytes", "no connection is read", _SAME,
+              "broker/network/test_connection.py::test_large_request_is_not_read_until_memory_is_available"),
+        Limit("elements of one array", f"{MAX_ELEMENTS:,}", "the connection is closed", "the same since 4.4",
+              "protocol/codec/test_compile.py::test_1_000_000_elements_and_10_000_tagged_fields_are_accepted"),
+        Limit("tagged fields of one struct", f"{MAX_TAGGED_FIELDS:,}", "the connection is closed",
+              "the same since 4.4",
+              "protocol/codec/test_compile.py::test_1_000_000_elements_and_10_000_tagged_fields_are_accepted"),
+        Limit("responses that clients do not read", "sluice.queued.max.response.bytes",
+              "the connections that have not read for longest are closed", "unlimited: one for each connection",
+              "broker/network/test_unsent_responses.py::test_unread_responses_of_all_clients_are_bounded"),
+        Limit("time of one turn on the event loop", f"{TURN_MS:g} ms", "other connections are served first",
+              "one thread per request",
+              "broker/requests/test_long_request.py::test_response_in_slices_is_the_response_in_one_piece"),
+        Limit("partitions of one CreateTopics or CreatePartitions", f"{MAX_PARTITIONS:,}", "POLICY_VIOLATION", _SAME,
+              "broker/handlers/topics/test_create_topics.py::"
+              "test_total_partitions_above_the_request_limit_create_nothing"),
+        Limit("ACLs of one request", f"{MAX_PER_REQUEST:,}", "INVALID_REQUEST", _SAME,
+              "broker/handlers/security/test_create_acls.py::test_excessively_large_request_creates_no_bindings"),
+    ],
+    "Records": [
+        Limit("record batch, compressed", "message.max.bytes", "MESSAGE_TOO_LARGE", _SAME,
+              "broker/log/test_partition_log.py::test_updated_config_applies_to_the_next_append"),
+        Limit("record batch, decompressed", "socket.request.max.bytes", "MESSAGE_TOO_LARGE",
+              "limits each record only", "protocol/records/test_record.py::"
+              "test_section_larger_than_the_limit_is_rejected"),
+        Limit("errors of single records in a response", f"{MOST_RECORD_ERRORS:,}", "further ones are left out",
+              "unlimited", "protocol/records/test_validate.py::test_number_of_returned_record_errors_is_bounded"),
+        Limit("records in memory", "sluice.log.memory.bytes", "the oldest segments are deleted",
+              "keeps records on disk; retention only",
+              "broker/log/test_partition_log.py::test_batch_larger_than_the_memory_limit_evicts_all_other_batches"),
+    ],
+    "State": [
+        Limit("incremental fetch sessions", "max.incremental.fetch.session.cache.slots",
+              "idle ones are evicted, else the client gets full responses", _SAME,
+              "broker/replica/test_fetch_session.py::"
+              "test_client_without_a_slot_gets_full_responses_and_an_evicted_one_gets_an_error"),
+        Limit("members of a classic group", "group.max.size", "GROUP_MAX_SIZE_REACHED", _SAME,
+              "broker/handlers/groups/test_join_group.py::test_group_size_is_limited"),
+        Limit("members of a consumer group", "group.consumer.max.size", "GROUP_MAX_SIZE_REACHED", _SAME,
+              "broker/coordinator/group/consumer/test_heartbeat.py::test_full_group_rejects_new_members_only"),
+        Limit("committed offsets of empty groups", "offsets.retention.minutes", "they expire", _SAME,
+              "broker/coordinator/group/test_coordinator.py::"
+              "test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_group"),
+        Limit("idle producer ids", "producer.id.expiration.ms", "they expire", _SAME,
+              "broker/log/test_producer_state.py::test_idle_producers_expire"),
+        Limit("idle transactional ids", "transactional.id.expiration.ms", "they expire", _SAME,
+              "broker/coordinator/transaction/test_coordinator.py::"
+              "test_unused_transactional_id_expires_and_gets_a_new_producer_id"),
+        Limit("quota sensors of a client", "an hour without requests", "they expire", _SAME,
+              "quotas/test_manager.py::test_bucket_expires_after_more_than_an_hour_without_requests"),
+        Limit("telemetry instances", f"{_MOST_INSTANCES:,}", "the least recently active is evicted", _SAME,
+              "broker/controller/configs/test_client_metrics_manager.py::"
+              "test_least_recently_active_client_is_evicted_above_the_limit"),
+        Limit("events of the journal", "sluice.journal.events", "the oldest are overwritten; readers get a gap event",
+              "no journal", "broker/journal/test_reader.py::test_gap_has_the_number_of_lost_events"),
+        Limit("client ids with metrics of their own", "sluice.metrics.client.ids.max",
+              "further ones share the series `__other__`", "unlimited",
+              "broker/server/test_metrics.py::test_client_ids_above_the_limit_share_one_series"),
+    ],
+}  # fmt: skip
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [_HEAD]
+    for title, limits in SECTIONS.items():
+        rows = [[limit.subject, _bound(limit.bound), limit.effect, limit.kafka] for limit in limits]
+        parts += [f"## {title}\n", table(("what", "bound", "at the bound", "Kafka"), rows)]
+    return "\n".join([*parts, _TAIL])
+
+
+def _bound(bound: str) -> str:
+    row = PROPERTIES.get(bound)
+    if row is None:
+        return bound
+    default = row.default or ""
+    shown = "no limit" if default in _UNLIMITED else "disabled" if default == "0" else f"{int(default):,}"
+    return f"`{bound}` ({shown})"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
