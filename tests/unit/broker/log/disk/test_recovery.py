@@ -99,6 +99,21 @@ def test_modified_byte_after_the_recovery_point_truncates_the_log_at_its_batch(
     assert cut[0].file == str(path)  # type: ignore[attr-defined]
 
 
+def test_batch_longer_than_its_file_is_truncated(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
+    log = disk.log()
+    write_batches(log)
+    start = log.segments[-1].span(10, 0, 15, False)[0]
+    path = disk.file(LAST_SEGMENT)
+    data = bytearray(path.read_bytes())
+    data[start + 8 : start + 12] = (2**31 - 1).to_bytes(4)
+    path.write_bytes(data)
+    disk.crash()
+    disk.log()
+    (cut,) = (record for record in caplog.records if record.message == "truncating the log")
+    reason = f"incomplete batch; expected {2**31 - 1 + 12} bytes, got {len(data) - start}"
+    assert cut.reason == reason  # type: ignore[attr-defined]
+
+
 BASE_OFFSETS = [
     pytest.param(1, 4, id="too high, so that it overlaps the next batch"),
     pytest.param(2, 1, id="too low, so that it overlaps the previous batch"),
@@ -196,6 +211,13 @@ def test_producer_state_is_restored(disk: Disk, crashes: bool, keeps_snapshots: 
     assert append(reopened, batch(producer_id=7, sequence=40)) == 41
     end_transaction(reopened, COMMIT, 8)
     assert reopened.last_stable_offset == reopened.log_end_offset
+
+
+def test_producer_state_is_restored_from_the_first_record_without_a_snapshot(disk: Disk) -> None:
+    append(disk.log(), batch(producer_id=7, sequence=0))
+    disk.crash()
+    repeated = disk.log().append(batch(producer_id=7, sequence=0), NOW_MS, 0)
+    assert (repeated.duplicate, repeated.base_offset) == (True, 0)
 
 
 def test_recovery_removes_snapshots_other_than_the_newest_and_those_at_segment_starts(disk: Disk) -> None:
