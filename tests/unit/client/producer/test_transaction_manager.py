@@ -1,8 +1,9 @@
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from sluice.client.backoff import StaticBackoff
+from sluice.client.backoff import ExponentialBackoff, StaticBackoff
 from sluice.client.errors import ApiException, KafkaException, UnsupportedVersionException, exception_of
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer.batch import Codec, ProducerBatch, RecordMetadata
@@ -74,6 +75,14 @@ class TestTheId:
         manager = TransactionManager(StaticBackoff(100))
         assert manager.handle_init_producer_id(response, failure, 500) is None
         assert manager.next_request_ms() == 600
+
+    def test_backoff_of_the_producer_id_doubles_with_each_failure(self) -> None:
+        manager = TransactionManager(ExponentialBackoff(100, 2, 1000, 0, Random(0).uniform))
+        due_ms = []
+        for _ in range(3):
+            manager.handle_init_producer_id(None, exception_of(ErrorCode.NETWORK_EXCEPTION), 500)
+            due_ms.append(manager.next_request_ms())
+        assert due_ms == [600, 700, 900]
 
     def test_rejected_producer_id_fails_queued_batches_and_can_be_requested_later(self) -> None:
         manager = TransactionManager(StaticBackoff(100))

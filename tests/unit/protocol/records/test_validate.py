@@ -135,6 +135,11 @@ def test_fast_path_equals_the_general_path(
     assert outcomes[0] == outcomes[1]
 
 
+def test_first_batch_of_a_producer_is_accepted() -> None:
+    batch = build_batch(PLAIN, producer_id=5, producer_epoch=1, base_sequence=0)
+    assert [header_of(validated(batch, DEFAULTS)).base_sequence for validated in (append, the_long_way)] == [0, 0]
+
+
 @pytest.mark.parametrize("source", CODECS, ids=NAMES)
 @pytest.mark.parametrize("target", CODECS, ids=NAMES)
 def test_topic_compression_is_applied(source: int, target: int) -> None:
