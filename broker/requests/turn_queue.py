@@ -7,12 +7,9 @@ rest of any long queue of requests.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 from sluice.clock import Clock
-from sluice.protocol.message import Message
-
-from .context import Outcome, RequestContext
 
 # Half of what a throttle may be late; usual requests take 10 us to 0.2 ms.
 TURN_MS = 2.0
@@ -47,29 +44,3 @@ class TurnQueue:
             self._is_scheduled = False
             if self._waiting:
                 self._schedule()
-
-
-def respond_in_turns(
-    ctx: RequestContext, turns: TurnQueue, steps: Generator[None, None, Message | Outcome]
-) -> Message | Outcome:
-    """Run a long request in turns of TURN_MS; between them, other requests are handled.
-
-    `steps` yields where it may be interrupted, at least every 0.1 ms of work, and returns the response. It is dropped
-    if the client disconnects. The state of the broker may change at each yield.
-    """
-    clock = turns.clock
-
-    def run_turn() -> Message | Outcome:
-        end_ms = clock.monotonic_ms() + TURN_MS
-        try:
-            while True:
-                next(steps)
-                if clock.monotonic_ms() >= end_ms:
-                    break
-        except StopIteration as stop:
-            response: Message | Outcome = stop.value
-            return response
-        turns.add(lambda: ctx.responder.complete(ctx, run_turn))
-        return ctx.park_until_completed()
-
-    return run_turn()

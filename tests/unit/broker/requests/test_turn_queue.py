@@ -1,15 +1,9 @@
-"""Work in turns, and long requests that are handled in turns."""
-
-from collections.abc import Generator
+"""Work in turns."""
 
 import pytest
 
-from sluice.broker.requests.context import Outcome, RequestContext
-from sluice.broker.requests.turn_queue import TURN_MS, TurnQueue, respond_in_turns
+from sluice.broker.requests.turn_queue import TURN_MS, TurnQueue
 from sluice.clock import ManualClock
-from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from sluice.protocol.message import Message
-from tests.support.virtual_broker import Client, VirtualBroker
 
 
 class Work:
@@ -67,69 +61,3 @@ def test_work_after_failed_work_runs() -> None:
         clock.advance(0)
     clock.advance(0)
     assert done == [1]
-
-
-# -- long requests -----------------------------------------------------------------------------------------------------
-
-
-def long_api_versions(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, steps_ms: list[float]) -> None:
-    """Make ApiVersions v0 take the time of all `steps_ms`, in steps."""
-    route = broker.broker.dispatcher.route(18 << 16)
-    assert route is not None
-
-    def steps() -> Generator[None, None, Message]:
-        for ms in steps_ms:
-            broker.clock._now_ms += ms
-            yield
-        return ApiVersionsResponse()
-
-    def handle(ctx: RequestContext, request: Message, services: object) -> Message | Outcome:
-        return respond_in_turns(ctx, broker.cluster.turns, steps())
-
-    monkeypatch.setattr(route, "handle", handle)
-
-
-def api_versions(client: Client) -> None:
-    client.send(ApiVersionsRequest(), 0)
-
-
-def test_other_requests_are_answered_during_a_long_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
-    long_api_versions(broker, monkeypatch, [0.5] * 100)
-    long, other = broker.client(), broker.client()
-    broker.loop.call_soon(other.send_bytes, other.frame(ApiVersionsRequest(), 1))
-    api_versions(long)
-    broker.advance(50)
-    assert other.answer().at_ms == TURN_MS
-    assert long.answer().at_ms == 50
-
-
-def test_request_shorter_than_a_turn_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
-    long_api_versions(broker, monkeypatch, [0.5, 0.5])
-    client = broker.client()
-    client.send_together((ApiVersionsRequest(), 0), (ApiVersionsRequest(), 1))
-    assert [(answer.version, answer.at_ms) for answer in client.take_answers()] == [(0, 1), (1, 1)]
-    assert len(client.transport.writes) == 1
-
-
-def test_long_request_of_a_disconnected_client_ends(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    long_api_versions(broker, monkeypatch, [TURN_MS] * 100)
-    client = broker.client()
-    client._gone = True
-    client.broker.loop.call_soon(client.deliver)
-    api_versions(client)
-    broker.advance(10 * TURN_MS)
-    assert client.closed_at_ms is not None
-    assert broker.now_ms == 10 * TURN_MS, "the remaining steps take no time"
-
-
-def test_error_in_a_later_turn_closes_the_connection(
-    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    long_api_versions(broker, monkeypatch, [TURN_MS, "x"])  # type: ignore[list-item]  # adding it raises TypeError
-    client = broker.client()
-    api_versions(client)
-    broker.advance(TURN_MS)
-    assert not client.is_open
-    assert [record.getMessage() for record in caplog.records] == ["request failed"]
