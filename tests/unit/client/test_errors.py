@@ -64,6 +64,7 @@ def test_metadata_is_refreshed_after_these_errors_only() -> None:
 
 def test_each_code_has_one_class_with_kafkas_name() -> None:
     assert errors.TopicExistsException is type(exception_of(ErrorCode.TOPIC_ALREADY_EXISTS))
+    assert errors.TopicExistsException.__doc__ == ErrorCode.TOPIC_ALREADY_EXISTS.message
     assert errors.TimeoutException is TimeoutException
     with pytest.raises(AttributeError, match="no attribute 'NoSuchException'"):
         _ = errors.NoSuchException
