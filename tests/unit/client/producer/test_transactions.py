@@ -290,3 +290,12 @@ async def test_broker_without_transactions_causes_a_fatal_error() -> None:
             await producer.init_transactions()
         with pytest.raises(UnsupportedVersionException):
             producer.begin_transaction()
+
+
+async def test_first_partition_of_a_transaction_waits_20_ms_for_the_previous_one_to_end() -> None:
+    async with initialized(RELEASES["clients add partitions"]) as (broker, producer):
+        broker.faults.add(Error("CONCURRENT_TRANSACTIONS"), api="AddPartitionsToTxn", times=1)
+        await transaction(producer, b"a")
+        await producer.commit_transaction()
+        first, second = (request.received_ns / 1e6 for request in broker.journal.requests(api="AddPartitionsToTxn"))
+        assert second - first == pytest.approx(20, abs=2)
