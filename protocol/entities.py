@@ -4,11 +4,12 @@ One function per API is generated from the declarations (`V.entity`, `V.selects_
 own fields.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol, cast
 
-from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis import API_KEYS, Api
 from sluice.protocol.codec.compile import load
 from sluice.protocol.codec.source import Source
 
@@ -26,7 +27,10 @@ class NamedTopic(Protocol):
 Topics = Mapping[bytes, NamedTopic]
 # Returns (topic name, partition index or WHOLE_TOPIC), group ids, transactional ids.
 Read = Callable[[Message, Topics], tuple[Sequence[tuple[str, int]], Sequence[str], Sequence[str]]]
+Sliced = Callable[[Iterable[object]], Iterable[object]]
+SlicedRead = Callable[[Message, Topics, Sliced], tuple[Sequence[tuple[str, int]], Sequence[str], Sequence[str]]]
 SelectsAll = Callable[[Message, int], bool]
+_LOOP = re.compile(r"^( *)for (\w+) in (.*):$")  # in generated source
 _VARIABLES = {
     TOPIC_NAME: "partitions",
     TOPIC_ID: "partitions",
@@ -54,16 +58,28 @@ def reader_of(api_key: int) -> Read:
     """Return `read(request, topics_by_id)`."""
     api = API_KEYS[api_key]
     used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
-    if not used:
-        return _read_nothing
+    return cast("Read", _reader(api, used, sliced=False)) if used else _read_nothing
+
+
+@cache
+def sliced_reader_of(api_key: int) -> SlicedRead:
+    """Return `read(request, topics_by_id, sliced)`, which loops over `sliced(elements)`."""
+    api = API_KEYS[api_key]
+    used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
+    return cast("SlicedRead", _reader(api, used, sliced=True)) if used else _read_nothing
+
+
+def _reader(api: Api, used: Collection[str], *, sliced: bool) -> Callable[..., object]:
     source = Source()
     source.use("name_of", name_of)
-    source.begin_function("def read(request, topics_by_id):")
+    source.begin_function(f"def read(request, topics_by_id{', sliced' * sliced}):")
     for variable in sorted(used):
         source.line(f"{variable} = []")
     _read_struct(source, api.request, "request")
     source.line("return " + ", ".join(each if each in used else "()" for each in dict.fromkeys(_VARIABLES.values())))
-    return cast("Read", load(source, "read", f"<sluice entities of {api.name}Request>"))
+    if sliced:
+        source.lines = [_LOOP.sub(r"\1for \2 in sliced(\3):", line) for line in source.lines]
+    return load(source, "read", f"<sluice entities of {api.name}Request{', sliced' * sliced}>")
 
 
 @cache
@@ -90,7 +106,9 @@ def entities_of(api_key: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def _read_nothing(request: Message, topics_by_id: Topics) -> tuple[tuple[()], tuple[()], tuple[()]]:
+def _read_nothing(
+    request: Message, topics_by_id: Topics, sliced: object = None
+) -> tuple[tuple[()], tuple[()], tuple[()]]:
     return (), (), ()
 
 

@@ -22,7 +22,7 @@ from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import decode_in_slices, decode_prefix, decode_single
 from sluice.protocol.frame import SCRATCH_BYTES
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, free_arrays
 
 from .registry import HANDLERS
 from .route import Route
@@ -152,13 +152,22 @@ class Dispatcher:
         self._long_requests.run(ctx, serve, self._timer)
 
     def _serve(self, ctx: RequestContext, route: Route, request: Message) -> None:
+        long = ctx.long
         if self.journal is not None:
-            ctx.subject = route.about(request)
+            ctx.subject = (
+                route.about(request)
+                if long is None
+                else self.journal.subject_of_long(route.api_key, request, long.sliced)
+            )
         outcome = route.handle(ctx, request, self._broker)
         if outcome is PARKED:
             self._parked(ctx)
-        else:
-            route.finish(ctx, outcome)
+            return
+        route.finish(ctx, outcome)
+        if long is not None and long.suspended and not ctx.connection.waiting:
+            free_arrays(request, long.pause)
+            if isinstance(outcome, Message):
+                free_arrays(outcome, long.pause)
 
     def _parked(self, ctx: RequestContext) -> None:
         if self._throttler.quotas.request is not None:

@@ -71,12 +71,24 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
     return (*_bounded(named), "", "")
 
 
+def subject_of_long(api_key: int, request: Message, topics_by_id: Topics, sliced: entities.Sliced) -> AnySubject | None:
+    """Return the subject of a request with many elements; only those of Produce and Fetch are read in one piece."""
+    if api_key in (ApiKey.PRODUCE, ApiKey.FETCH):
+        return cast("AnySubject | None", reader_of(api_key, topics_by_id)(request))
+    return _subject(*entities.sliced_reader_of(api_key)(request, topics_by_id, sliced))
+
+
 def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
-    partitions, groups, transactional_ids = read(request, topics_by_id)
-    named = [(name, index, *NO_PRODUCER) for name, index in partitions]
-    if named and all(name == JOURNAL_TOPIC for name, *_ in named):
+    return _subject(*read(request, topics_by_id))
+
+
+def _subject(
+    partitions: Sequence[tuple[str, int]], groups: Sequence[str], transactional_ids: Sequence[str]
+) -> AnySubject | None:
+    if partitions and all(name == JOURNAL_TOPIC for name, _ in partitions):
         return None
-    return (*_bounded(named), _only(groups), _only(transactional_ids))
+    named = tuple((name, index, *NO_PRODUCER) for name, index in partitions[:MOST_PARTITIONS])
+    return named, max(0, len(partitions) - MOST_PARTITIONS), _only(groups), _only(transactional_ids)
 
 
 def _only(ids: Sequence[str]) -> str:

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.trace import NOT_YET, RequestAnnotations
+from sluice.broker.requests.trace import NOT_YET, AnySubject, RequestAnnotations
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
+from sluice.protocol.entities import Sliced
+from sluice.protocol.message import Message
 
-from .about import EMPTY_SUBJECT, Reader, reader_of
+from .about import EMPTY_SUBJECT, Reader, reader_of, subject_of_long
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
@@ -45,6 +47,9 @@ class Journal:
 
     def reader_of(self, api_key: int) -> Reader:
         return reader_of(api_key, self.topics_by_id)
+
+    def subject_of_long(self, api_key: int, request: Message, sliced: Sliced) -> AnySubject | None:
+        return subject_of_long(api_key, request, self.topics_by_id, sliced)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sluice.broker.journal.reader import JournalReader
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -25,15 +26,15 @@ from sluice.protocol.apis.offset_delete import (
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.message import Message
 from tests.support.records import batch, produce
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 
 NAMES = [f"name-{number}" for number in range(300)]
 LARGE = ["x" * 300] * 1000  # a frame that has a buffer of its own
 
 
-def sliced_broker() -> VirtualBroker:
+def sliced_broker(*overrides: str) -> VirtualBroker:
     """Return a broker that suspends each long request as often as it may."""
-    broker = VirtualBroker("group.initial.rebalance.delay.ms=0")
+    broker = VirtualBroker("group.initial.rebalance.delay.ms=0", *overrides)
     broker.topic(partitions=4)
     broker.cluster.long_requests.slice_ms = 0.0
     return broker
@@ -132,6 +133,18 @@ def test_response_in_slices_is_the_response_in_one_piece(
     slices = count_slices(sliced, monkeypatch)
     assert sliced.client().ask(request_, version) == expected
     assert len(slices) > 2
+
+
+def test_journal_names_the_partitions_of_a_long_request() -> None:
+    whole, sliced = VirtualBroker(JOURNAL), sliced_broker(JOURNAL)
+    events = []
+    for broker in (whole, sliced):
+        broker.client().send(*REQUESTS["ListOffsets"])
+        journal = broker.cluster.journal
+        assert journal is not None
+        (event,) = JournalReader(journal, broker.clock).requests()
+        events.append((event.api, event.partitions, event.partitions_left_off))
+    assert events[0] == events[1]
 
 
 def arrivals(*clients: Client) -> list[Client]:
