@@ -35,7 +35,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz test-week test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -118,6 +118,10 @@ fuzz: setup ## fuzz frames, records, the admin port and files, guided by coverag
 # A thousand runs of ten minutes; a failure shows the command that repeats its seed.
 test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions
 	$(BIN)/pytest -n auto --maxprocesses 4 --week-seeds 1000 tests/property/test_week_of_failures.py tests/property/test_week_of_transactions.py
+
+# A hundred histories of 30 s. A failure shows its seed, an excerpt of the history, and the command that repeats it.
+test-jepsen: setup ## check random histories of clients for lost, duplicate, reordered and dirty records: 100 seeds
+	PYTHONHASHSEED=0 $(BIN)/pytest -n auto --maxprocesses 4 --history-seeds 100 tests/histories
 
 # Takes about an hour of processor time.
 test-mutants: setup ## check that the unit tests detect 90 % of MUTANTS=200 random changes of the code (other samples: SEED=1)

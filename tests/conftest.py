@@ -28,6 +28,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
     parser.addoption("--fuzz-factor", type=int, help="multiply the number of random inputs of tests/fuzz")
+    parser.addoption("--history-seed", type=int, help="run only this seed of tests/histories")
+    parser.addoption("--history-seeds", type=int, help="number of seeds of tests/histories to run")
     parser.addoption("--kills", type=int, help="number of kills per run in tests/crash")
     parser.addoption(
         "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"

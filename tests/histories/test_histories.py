@@ -1,0 +1,100 @@
+"""Histories of random operations under random failures have no anomaly.
+
+A seed is 30 s of virtual time. Every second seed has a data directory, and kills of all brokers. `make test-jepsen`
+runs a hundred; `PYTHONHASHSEED=0 pytest tests/histories --history-seed N` repeats one: aiokafka iterates over sets of
+strings.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from sluice.broker.log.log_results import AppendResult
+from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.producer_state import ProducerState
+from sluice.protocol.records.log_validator import Appendable
+
+from .checks import Anomaly, anomalies
+from .history import History
+from .run import play
+
+_DEFAULT_SEEDS = 2  # with and without a data directory
+# Long enough for some hundred batches.
+_DEFECT_S = 10
+_SHOWN = 3  # anomalies; the first is mostly the cause of the others
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        one, many = metafunc.config.getoption("--history-seed"), metafunc.config.getoption("--history-seeds")
+        metafunc.parametrize("seed", range(many or _DEFAULT_SEEDS) if one is None else [one])
+
+
+def report(seed: int, history: History, found: list[Anomaly]) -> str:
+    """Return the anomalies with an excerpt of the history, and the command that repeats them."""
+    lines = [f"seed {seed}: {len(found)} anomalies"]
+    for anomaly in found[:_SHOWN]:
+        lines += [f"{anomaly.rule}: {anomaly.text}", history.excerpt(anomaly.operations)]
+    return "\n".join([*lines, f"repeat with: PYTHONHASHSEED=0 pytest {__file__} --history-seed {seed}"])
+
+
+def test_history_has_no_anomaly(seed: int, tmp_path: Path) -> None:
+    folder = tmp_path if seed % 2 else None
+    history = play(seed, folder)
+    found = anomalies(history)
+    assert not found, report(seed, history, found)
+
+
+def _acknowledge_without_storing(patch: pytest.MonkeyPatch) -> None:
+    """Acknowledge every 40th batch without storing it."""
+    store, numbers = PartitionLog._store, count(1)
+
+    def forgetful(self: PartitionLog, *arguments: Any) -> AppendResult:
+        if next(numbers) % 40 == 0:
+            return AppendResult(base_offset=self.log_end_offset, last_offset=self.log_end_offset)
+        return store(self, *arguments)
+
+    patch.setattr(PartitionLog, "_store", forgetful)
+
+
+def _store_twice(patch: pytest.MonkeyPatch) -> None:
+    """Store every 10th batch of an idempotent producer twice."""
+    store, numbers = PartitionLog._store, count(1)
+
+    def repeating(self: PartitionLog, appendable: Appendable, *arguments: Any) -> AppendResult:
+        header = appendable.header
+        if header is not None and header.producer_id >= 0 and not header.is_control and next(numbers) % 10 == 0:
+            store(self, appendable, *arguments)
+            again = self.log_end_offset.to_bytes(8, "big") + bytes(
+                appendable.data[8:]
+            )  # a batch begins with its offset
+            appendable = replace(appendable, data=memoryview(again))
+        return store(self, appendable, *arguments)
+
+    patch.setattr(PartitionLog, "_store", repeating)
+    patch.setattr(ProducerState, "check_batch", lambda *arguments: None)
+
+
+def _report_no_aborted_transaction(patch: pytest.MonkeyPatch) -> None:
+    """Omit the aborted transactions in responses to read_committed consumers."""
+    patch.setattr(PartitionLog, "aborted_transactions", lambda *arguments: [])
+
+
+@pytest.mark.parametrize(
+    ("damage", "rules"),
+    [
+        (_acknowledge_without_storing, {"lost write", "reused offset"}),
+        (_store_twice, {"duplicate"}),
+        (_report_no_aborted_transaction, {"dirty read"}),
+    ],
+)
+def test_defect_of_the_broker_is_found(
+    damage: Callable[[pytest.MonkeyPatch], None], rules: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(monkeypatch)
+    history = play(0, duration_s=_DEFECT_S)
+    assert rules & {anomaly.rule for anomaly in anomalies(history)}
