@@ -39,6 +39,9 @@ _MINUTE_MS = 60_000
 _GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
 _TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # TxnOffsetCommit; also the first version with STALE_MEMBER_EPOCH (KIP-1319)
 
+# The minimum size of a record with a committed offset: its framing, an empty group and topic, and the values.
+_LEAST_OFFSET_BYTES = 32
+
 
 class Producer(NamedTuple):
     """The producer of a transactional commit."""
@@ -105,7 +108,11 @@ class GroupCoordinator(GroupRuntime):
 
     def commit_offsets(self, commit: Commit, now_ms: int, retention_time_ms: int) -> list[ErrorCode]:
         """Commit offsets; this restarts a classic member's session."""
-        error = self.error(commit.group_id) or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
+        error = (
+            self.error(commit.group_id)
+            or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
+            or self._size_error(commit)
+        )
         if error:
             return [error] * len(commit.offsets)
         group = self.groups.get(commit.group_id)
@@ -124,7 +131,11 @@ class GroupCoordinator(GroupRuntime):
 
     def commit_in_transaction(self, commit: Commit, now_ms: int, producer: Producer) -> list[ErrorCode]:
         """Store offsets until the producer's transaction ends."""
-        error = self.error(commit.group_id) or self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
+        error = (
+            self.error(commit.group_id)
+            or self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
+            or self._size_error(commit)
+        )
         if error is ErrorCode.STALE_MEMBER_EPOCH and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE:
             error = ErrorCode.ILLEGAL_GENERATION
         if error:
@@ -157,6 +168,12 @@ class GroupCoordinator(GroupRuntime):
         """Create an empty classic group without writing a record."""
         group = self.groups[group_id] = ClassicGroup(group_id, self.now_ms())
         return group
+
+    def _size_error(self, commit: Commit) -> ErrorCode:
+        """Return the error of a batch that will be too large, before millions of records are built for it."""
+        log = self.log.partition_of(commit.group_id).log
+        too_large = len(commit.offsets) * _LEAST_OFFSET_BYTES > log.config.append.max_message_bytes
+        return ErrorCode.UNKNOWN_SERVER_ERROR if too_large else ErrorCode.NONE
 
     def _check_offsets(
         self, commit: Commit, now_ms: int, expires_ms: int | None

@@ -132,3 +132,13 @@ def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:
     response = client.ask(request, 9)
     assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (7, 0)}
+
+
+def test_commit_of_too_many_offsets_is_rejected_before_their_records_are_built(
+    topic: Topic, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.broker.coordinator.group.coordinator.offset_commit", None)
+    request = commit_request()
+    request.topics[0].partitions = [OffsetCommitRequestPartition(partition_index=0)] * 40_000
+    response = client.ask(request, 9)
+    assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
