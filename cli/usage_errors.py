@@ -44,7 +44,7 @@ def _name(param: click.Parameter) -> str:
     return max(param.opts, key=len) if isinstance(param, click.Option) else param.human_readable_name
 
 
-def _problem(message: str, type_: click.ParamType[object, object]) -> str:
+def _problem(message: str, type_: "click.ParamType[object, object]") -> str:
     if of_file := _OF_FILE.fullmatch(message):
         return of_file[1]
     value, is_not, _ = message.rpartition(" is not ")
@@ -56,7 +56,7 @@ def _problem(message: str, type_: click.ParamType[object, object]) -> str:
     return one_of(map(str, type_.choices), value) if isinstance(type_, click.Choice) else expected(accepted, value)
 
 
-def _accepted(type_: click.ParamType[object, object]) -> str:
+def _accepted(type_: "click.ParamType[object, object]") -> str:
     """Describe the values of a type of click, or return nothing for a type whose errors have this form."""
     match type_:
         case click.Choice():

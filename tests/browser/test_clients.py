@@ -63,8 +63,10 @@ def test_a_click_on_a_name_explains_the_throttle_time_with_its_arithmetic(
     page.keyboard.press("Enter")
     sheet = page.get_by_role("dialog", name="shop")
     expect(sheet).to_contain_text("Throttled by its Produce quota")
-    expect(sheet.locator(".sum").first).to_contain_text(re.compile(r"100,\d+ / 10\.\d+ s = "))
-    expect(sheet.locator(".sum").last).to_contain_text(re.compile(r"\(10,000 - 1,000\) / 1,000 \* 10000 ms = 90000 ms"))
+    expect(sheet.locator(".sum").first).to_contain_text(re.compile(r"100,\d+ bytes / 10\.\d+ s = "))
+    expect(sheet.locator(".sum").last).to_contain_text(
+        "(10,000 bytes/s - 1,000 bytes/s) / 1,000 bytes/s * 10,000 ms = 90,000 ms"
+    )
     expect(sheet.locator(".applies")).to_contain_text("client id shop")
     page.keyboard.press("Escape")
     expect(sheet).to_be_hidden()

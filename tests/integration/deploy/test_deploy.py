@@ -113,6 +113,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         pytest.param("requirements/dev.lock", {"demo", "dev"}, id="for development"),
         pytest.param("requirements/dist.lock", {"dist"}, id="for a release"),
         pytest.param("requirements/docs.lock", {"docs"}, id="for the documentation"),
+        pytest.param("requirements/fuzz.lock", {"fuzz"}, id="for fuzzing"),
         pytest.param("requirements/mutation.lock", {"mutation"}, id="for the mutation check"),
         pytest.param("requirements/spark.lock", {"spark"}, id="for Spark"),
     ],
