@@ -29,6 +29,9 @@ _CLOSE_S = 5.0
 _GROUP_REQUEST_TIMEOUT_MS = 120_000
 _API_TIMEOUT_MS = 5000
 _POLL_MS = 300
+# The clients' default ids contain the number of clients of this process, and member ids begin with them: assignments
+# would depend on earlier runs.
+_CLIENT_ID = "app"
 
 Records = dict[int, list[tuple[int, int]]]  # offsets and values by partition
 
@@ -89,6 +92,7 @@ class SluiceProducer:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
+                "client.id": _CLIENT_ID,
                 "request.timeout.ms": REQUEST_TIMEOUT_MS,
                 "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
                 "max.block.ms": DELIVERY_TIMEOUT_MS,
@@ -119,7 +123,7 @@ class SluiceProducer:
 class AiokafkaProducer:
     def __init__(self, bootstrap: str, random: Random, **config: Any) -> None:
         self._producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, request_timeout_ms=REQUEST_TIMEOUT_MS, **config
+            bootstrap_servers=bootstrap, client_id=_CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS, **config
         )
 
     async def start(self) -> None:
@@ -171,6 +175,7 @@ class SluiceConsumer:
     ) -> None:
         given: dict[str, str | int] = {
             "bootstrap.servers": bootstrap,
+            "client.id": _CLIENT_ID,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed_only else "read_uncommitted",
             "default.api.timeout.ms": _API_TIMEOUT_MS,
@@ -251,6 +256,7 @@ class AiokafkaConsumer:
     ) -> None:
         self._consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
+            client_id=_CLIENT_ID,
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

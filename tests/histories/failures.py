@@ -40,6 +40,7 @@ RULES: Mapping[str, tuple[tuple[tuple[str, ...] | None, Mapping[str, object]], .
     "garbage": ((("Fetch",), {}),),  # random bytes in other responses can be valid, and claim something false
     "oversize": ((APIS, {}),),
     "corrupt-records": ((("Fetch",), {}),),
+    # Not what="records": the Fetch response has records twice, and a client may return both.
     "duplicate": ((("Produce", "OffsetCommit"), {"what": "request"}), (APIS, {"what": "response"})),
     "throttle": ((("Produce", "Fetch"), {"throttle_time_ms": 500}),),
     "slow-disk": ((("Produce", "Fetch"), {"latency": 200}),),
@@ -67,9 +68,7 @@ EXCLUDED_KINDS = {
     "stall-tls": "the memory network has no TLS",
     "stall-sasl": "a run has no SASL, which would delay each connection only",
 }
-EXCLUDED_SCENARIOS = {
-    "unclean-election": "loses acknowledged records",
-}
+EXCLUDED_SCENARIOS = {"unclean-election": "loses acknowledged records"}
 # Rules of one broker at a time, so that a majority remains.
 _OF_ONE_BROKER = ("broker-down", "isolate", "disk-full", "silent-connections", "refuse-connections", "bandwidth")
 _MEAN_PAUSE_S = 1.5

@@ -77,6 +77,9 @@ class Cluster:
         network.reset("*")
         for place in places:
             network.refuse(place)
+        directory = self.broker._running.cluster.logs.directory
+        assert directory is not None
+        directory.flusher.finish()  # its thread replaces files, which cannot be copied meanwhile
         before, self._number = self._folder / str(self._number), self._number + 1
         shutil.copytree(before, self._folder / str(self._number))
         await self.stop()
@@ -91,12 +94,14 @@ class Cluster:
 def play(seed: int, folder: Path | None = None, *, duration_s: float = DURATION_S) -> History:
     """Return the history of a seed; with a folder, the brokers have a data directory in it."""
     logging.disable()  # clients log thousands of failures
+    gc.disable()  # connections that aiokafka forgets are closed when they are collected
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # aiokafka clients that could not be stopped
             history = testing.run(_play(seed, folder, duration_s), seed=seed, max_turns=_MAX_TURNS)
-            gc.collect()  # their finalizers warn
+            gc.collect()
     finally:
+        gc.enable()
         logging.disable(logging.NOTSET)
     return history
 

@@ -25,6 +25,8 @@ from .run import play
 _DEFAULT_SEEDS = 2  # with and without a data directory
 # Long enough for some hundred batches.
 _DEFECT_S = 10
+# Long enough for rebalances and some failures.
+_REPEATED_S = 5
 _SHOWN = 3  # anomalies; the first is mostly the cause of the others
 
 
@@ -47,6 +49,11 @@ def test_history_has_no_anomaly(seed: int, tmp_path: Path) -> None:
     history = play(seed, folder)
     found = anomalies(history)
     assert not found, report(seed, history, found)
+
+
+def test_same_seed_gives_the_same_history() -> None:
+    """The command in a report repeats the anomaly, whatever ran before in the process."""
+    assert play(3, duration_s=_REPEATED_S) == play(3, duration_s=_REPEATED_S)
 
 
 def _acknowledge_without_storing(patch: pytest.MonkeyPatch) -> None:

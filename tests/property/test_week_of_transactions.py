@@ -84,7 +84,7 @@ async def until_ended(operation: Callable[[], Awaitable[None]]) -> None:
         try:
             await operation()
         except TimeoutException as error:
-            if "it may be repeated" not in str(error):
+            if "call it again" not in str(error):
                 raise
         else:
             return
