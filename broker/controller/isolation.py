@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from sluice.broker.log.log_results import LogRead, TimestampOffset
 from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
 from sluice.protocol.errors import ErrorCode
@@ -44,6 +45,9 @@ class IsolatedLog(PartitionLog):
         if offset >= self.high_watermark:
             return LogRead([], 0, offset)
         return self._committed.read(offset, max_bytes, min(up_to_offset, self.high_watermark), min_one_batch)
+
+    def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        return self._committed.aborted_transactions(offset, upper_offset)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
         end = min(up_to_offset, self.high_watermark)

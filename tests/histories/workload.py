@@ -325,9 +325,12 @@ def processes(workload: Workload) -> list[Callable[[], Awaitable[None]]]:
     chosen: list[tuple[str, Callable[[str], Awaitable[None]]]] = [
         (name, partial(produce, workload, create, guarantee)) for name, create, guarantee in producers
     ]
-    # Two processes with the same transactional id fence each other.
-    for name in ("tx-1", "tx-2", "tx-2"):
-        chosen.append((f"{name}-{len(chosen)}", partial(transact, workload, transactional(name), name)))
+    # Two processes with the same transactional id fence each other. They use the same client: aiokafka's EndTxn does
+    # not raise the epoch (KIP-890). The coordinator then takes a later EndTxn of a fenced KIP-890 producer, whose
+    # epoch is one lower, for a retry, and returns the current epoch.
+    first, second = transactional("tx-1"), transactional("tx-2")
+    for name, create in (("tx-1", first), ("tx-2", second), ("tx-2", second)):
+        chosen.append((f"{name}-{len(chosen)}", partial(transact, workload, create, name)))
     consumer: Any
     for number, committed_only in enumerate((False, True, random.random() < 0.5)):
         consumer = random.choice((SluiceConsumer, AiokafkaConsumer))

@@ -8,6 +8,7 @@ from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, produce
+from tests.support.transactions import NEW, Producer
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 from tests.support.wire import error_codes
 
@@ -38,6 +39,17 @@ def test_committed_records_are_readable() -> None:
     assert log.size_available(1, 1 << 20, log.high_watermark, min_one_batch=True) == 2 * one
     assert log.bytes_between(0, log.high_watermark, 1 << 20) == 3 * one
     assert log.bytes_between(3, 4, 1 << 20) == 0
+
+
+def test_aborted_transactions_are_reported_to_read_committed_consumers() -> None:
+    broker = VirtualBroker()
+    committed = broker.topic("t").partitions[0].log
+    producer = Producer(broker, NEW)
+    assert producer.init() == 0
+    producer.commit_values(b"a", b"b", committed=False)
+    log = IsolatedLog(committed)
+    (aborted,) = log.aborted_transactions(0, log.last_stable_offset)
+    assert (aborted.first_offset, aborted.last_offset) == (0, 2)
 
 
 @pytest.mark.parametrize("offset", [-1, 5])
