@@ -179,22 +179,6 @@ class Dispatcher:
     def _timer(self) -> RequestTimer | None:
         return None if self._throttler.quotas.request is None else self._throttler.request_timer
 
-    def in_slices(self, ctx: RequestContext, work: Callable[[], Message | Outcome]) -> Message | Outcome:
-        """Return the result of `work`, or PARKED if it takes longer than a slice."""
-        if ctx.long is not None:
-            return work()
-        results: list[Message | Outcome] = []
-
-        def run() -> None:
-            result = work()
-            if ctx.long is not None and ctx.long.suspended:
-                self._finish_parked(ctx, result)
-            else:
-                results.append(result)
-
-        self._long_requests.run(ctx, run, self._timer)
-        return results[0] if results else PARKED
-
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
         connection = ctx.connection

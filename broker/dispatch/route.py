@@ -21,6 +21,20 @@ if TYPE_CHECKING:
 # creation of a topic), so this is 25 ms; a partition of Produce or Fetch has at least 9 bytes, and takes 15 us.
 _OTHER_INLINE_BYTES = 512
 _INLINE_BYTES = {Charge.PRODUCE_BYTES: 16 * 1024, Charge.FETCH_BYTES: 16 * 1024}
+# A small request of these may return all topics, groups or settings, so any is sliced.
+_LISTS = frozenset(
+    {
+        "DescribeAcls",
+        "DescribeClientQuotas",
+        "DescribeConfigs",
+        "DescribeLogDirs",
+        "ListGroups",
+        "ListPartitionReassignments",
+        "ListTransactions",
+        "Metadata",
+        "OffsetFetch",
+    }
+)
 
 
 class Route(ApiRoute):
@@ -53,7 +67,9 @@ class Route(ApiRoute):
         self.about: Reader  # extracts the subject of a request; set only with a journal
         # Like Kafka, ignore bytes after a request: librdkafka appends three to Metadata (its issue 5049).
         self.decode = decode_prefix(api.request, version)
-        self.inline_bytes = _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
+        self.inline_bytes = (
+            0 if handler.api.name in _LISTS else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
+        )
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0

@@ -41,9 +41,6 @@ class Responder(Protocol):
     def complete(self, ctx: "RequestContext", answer: "Callable[[], Message | Outcome]") -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
 
-    def in_slices(self, ctx: "RequestContext", work: "Callable[[], Message | Outcome]") -> "Message | Outcome":
-        """Return the result of `work`, or PARKED if it takes longer than a slice."""
-
 
 class RequestHandler(Protocol):
     """The recipient of requests: the dispatcher or, before it, an authenticator."""

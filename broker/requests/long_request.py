@@ -8,7 +8,7 @@ the request when its slice of TURN_MS is over. The rest of the request waits in 
 read until the response is sent, as Kafka mutes a channel.
 
 Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
-several partitions either. Loops that must not be divided, such as the write of one batch, do not use `sliced`.
+several partitions either.
 
 A request that is processed within one slice, as nearly all are, costs two switches of the stack: 1 us.
 """

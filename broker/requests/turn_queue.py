@@ -1,9 +1,8 @@
 """Work that continues in a later event-loop iteration, so that no client holds the loop for long.
 
-Kafka's network threads handle one request of each ready channel in turn. Here, a connection handles the requests of
-one read at once, for up to TURN_MS; the rest waits in this queue, as does the rest of a long request. Each iteration
-runs the queue for up to TURN_MS, oldest first, after it has handled sockets and timers. So a new request precedes the
-rest of any long queue of requests.
+A connection handles the requests of one read at once, for up to TURN_MS; the rest waits in this queue, as does the rest
+of a long request. Each iteration runs the queue for up to TURN_MS, oldest first, after it has handled sockets and
+timers. So a new request precedes the rest of a long pipeline. Kafka handles one request of each channel in turn.
 """
 
 from collections import deque

@@ -2,9 +2,6 @@
 
 Handlers are plain functions on one thread. A compressed batch of 100 KB can have 10 million records, whose validation
 or conversion takes Python 10 s. Such work gets only the records and returns a value; it uses no state of the broker.
-There is one thread, which does its work in order.
-
-Kafka does such work on its request handler and network threads.
 """
 
 import sys

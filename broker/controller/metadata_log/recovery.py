@@ -154,7 +154,7 @@ def _read_segment(recovered: Recovered, path: Path) -> Cut | None:
 
 
 def _is_torn(recovered: Recovered, cut: Cut) -> bool:
-    """Return whether the end of the log is the first part of one batch, and nothing else."""
+    """Return whether the log ends with the first part of one batch."""
     rest = cut.path.read_bytes()[cut.position :]
     is_last = not cut.later_segments
     return is_last and is_start_of_batch(rest, recovered.log_end_offset) and find_batch(rest) is None

@@ -122,7 +122,7 @@ def _scan(
 
 
 def _next_offset(handle: int, position: int, size: int) -> int:
-    """Return the base offset of the batch at `position`; a compacted log has gaps, but batches never overlap."""
+    """Return the base offset of the batch at `position`."""
     return int.from_bytes(os.pread(handle, 8, position), signed=True) if position < size else 2**63 - 1
 
 

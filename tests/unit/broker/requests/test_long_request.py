@@ -135,6 +135,20 @@ def test_response_in_slices_is_the_response_in_one_piece(
     assert len(slices) > 2
 
 
+def test_small_request_for_all_topics_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, sliced = VirtualBroker(), sliced_broker()
+    whole.topic(partitions=4)
+    request = MetadataRequest(topics=None)
+    for broker in (whole, sliced):
+        for number in range(100):
+            broker.topic(f"topic-{number}", partitions=2)
+    whole.cluster.long_requests.slice_ms = 10_000
+    expected = whole.client().ask(request, 9)
+    slices = count_slices(sliced, monkeypatch)
+    assert sliced.client().ask(request, 9) == expected
+    assert len(slices) > 2
+
+
 def test_journal_names_the_partitions_of_a_long_request() -> None:
     whole, sliced = VirtualBroker(JOURNAL), sliced_broker(JOURNAL)
     events = []
