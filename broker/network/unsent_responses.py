@@ -1,10 +1,8 @@
 """The bound on responses that the clients of one broker do not read (`sluice.queued.max.response.bytes`).
 
-Kafka has one response per connection in flight, and no bound on all of them together. Here, a connection whose
-responses do not leave handles no further request. When all such connections exceed the bound, those that accepted no
-bytes for the longest time are closed: clients that read continue.
-
-Record bytes are not counted: responses reference them in the log.
+A connection whose responses do not leave handles no further request. When all such connections exceed the bound, those
+that accepted no bytes for the longest time are closed. Record bytes are not counted: responses reference them in the
+log. Kafka has one response per connection in flight, and no bound on all of them.
 """
 
 from collections import deque
@@ -12,7 +10,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 PROPERTY = "sluice.queued.max.response.bytes"
-# Responses up to this size are joined and written by one send; then the transport reports whether the client keeps up.
+# Responses up to this size are joined and written by one send.
 JOIN_BYTES = 64 * 1024
 # The transport gets large responses in pieces of this size. Until 3.12 it copies what the socket does not accept.
 PIECE_BYTES = 128 * 1024

@@ -2,15 +2,13 @@
 
 Theory of operation
 -------------------
-A request with more than a few elements runs on a call stack of its own: a greenlet, in the same thread. Handlers stay
-plain functions. They iterate over `ctx.sliced(elements)`, which checks the time after every few elements, and suspends
-the request when its slice of TURN_MS is over. The rest of the request waits in the `TurnQueue`. The connection is not
-read until the response is sent, as Kafka mutes a channel.
+A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Handlers iterate
+over `ctx.sliced(elements)`, which checks the time after every few elements, and suspends the request when its slice of
+TURN_MS is over. The rest waits in the `TurnQueue`. The connection is not read until the response is sent, as Kafka
+mutes a channel.
 
 Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
-several partitions either.
-
-A request that is processed within one slice, as nearly all are, costs two switches of the stack: 1 us.
+several partitions either. A request that needs one slice costs two switches of the stack: 1 us.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -104,7 +102,7 @@ class LongRequest:
         return True
 
     def execute(self) -> "greenlet":
-        """Do the work, on the worker's stack; return where to switch to."""
+        """Do the work; return where to switch to."""
         try:
             self._work()
         except Exception as error:
@@ -199,7 +197,7 @@ def _finish(request: LongRequest) -> None:
 
 
 def _serve_requests(request: LongRequest) -> None:
-    """Serve one request after another, on the stack of a worker, which keeps no reference to any of them."""
+    """Serve one request after another, without a reference to a finished one."""
     while True:
         caller = request.execute()
         del request

@@ -48,7 +48,6 @@ class ThreadWorker(Worker):
                 self._call_soon_threadsafe(lambda: done(outcome))
 
         if self._thread is None:
-            # A daemon: the process ends without waiting for it.
             self._thread = Thread(target=self._run_jobs, name="sluice-worker", daemon=True)
             self._thread.start()
         self._jobs.put(job)

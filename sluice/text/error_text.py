@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-# The default of difflib. With a lower one, short names match others that only share some letters.
+# difflib's default; with a lower one, short names match by a few shared letters.
 _CUTOFF = 0.6
 _LONGEST_SHOWN = 80  # characters of a value, so that the message stays readable
 

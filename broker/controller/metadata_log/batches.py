@@ -77,7 +77,7 @@ def is_start_of_batch(data: bytes, base_offset: int) -> bool:
 
 
 def find_batch(data: bytes) -> int | None:
-    """Return the position of the first batch with a valid checksum, wherever it begins."""
+    """Return the position of the first batch with a valid checksum."""
     view = memoryview(data)
     magic_at = data.find(_MAGIC_BYTE, MAGIC_AT)
     while magic_at >= 0:

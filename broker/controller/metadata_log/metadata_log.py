@@ -207,7 +207,7 @@ def open_metadata_log(
         node_id: The id of the controller.
         features: The feature levels of a new cluster, metadata.version first.
         now_ms: The wall clock.
-        truncate_damaged: Whether to remove everything after damage, instead of raising an error.
+        truncate_damaged: Whether to remove everything after damage.
 
     Raises:
         SluiceError: The log is not intact or cannot be written.

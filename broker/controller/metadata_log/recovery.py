@@ -34,7 +34,7 @@ TRUNCATE_DAMAGED = "sluice.metadata.truncate.damaged"
 
 
 class Cut(NamedTuple):
-    """The end of the log to remove: the last bytes of a segment, and all later segments."""
+    """The end of the log: the last bytes of a segment, and all later segments."""
 
     path: Path
     position: int
@@ -133,7 +133,7 @@ def _read_snapshot(directory: Path, log_start_offset: int) -> Recovered:
 
 
 def _read_segment(recovered: Recovered, path: Path) -> Cut | None:
-    """Replay a segment; return the part that is not a valid batch of this log."""
+    """Replay a segment; return its invalid end."""
     data = path.read_bytes()
     position = 0
     reason = "incomplete batch"
@@ -170,7 +170,7 @@ def _damage(recovered: Recovered, cut: Cut) -> str:
 
 
 def _ensure_complete(recovered: Recovered, directory: Path) -> None:
-    """Raise SluiceError if the log ends before its last epoch, or is empty though it has an epoch."""
+    """Raise SluiceError if the log ends before its last epoch."""
     epochs = read_leader_epochs(directory)
     if epochs and recovered.end_offset < max(1, epochs[-1][1]):
         epoch, offset = epochs[-1]
