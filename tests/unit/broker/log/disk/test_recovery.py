@@ -220,19 +220,29 @@ def test_producer_state_is_restored_from_the_first_record_without_a_snapshot(dis
     assert (repeated.duplicate, repeated.base_offset) == (True, 0)
 
 
-def test_recovery_removes_snapshots_other_than_the_newest_and_those_at_segment_starts(disk: Disk) -> None:
-    def snapshots() -> list[int]:
-        return sorted(int(path.stem) for path in disk.file("").glob(f"*{SNAPSHOT}"))
+def snapshots(disk: Disk) -> list[int]:
+    return sorted(int(path.stem) for path in disk.file("").glob(f"*{SNAPSHOT}"))
 
+
+def test_checkpoint_replaces_the_snapshot_of_the_previous_checkpoint(disk: Disk) -> None:
+    log = disk.log()
+    for sequence in range(3):
+        append(log, batch(producer_id=7, sequence=sequence))
+        disk.directory.checkpoint()
+        disk.directory.flusher.finish()
+    assert snapshots(disk) == [3]
+
+
+def test_recovery_removes_snapshots_other_than_the_newest_and_those_at_segment_starts(disk: Disk) -> None:
     log = disk.log()
     for number in range(20):
         append(log, batch([bytes(100)] * 2, producer_id=7, sequence=2 * number))
     disk.stop()
-    kept = snapshots()
+    kept = snapshots(disk)
     assert kept == [*(segment.base_offset for segment in log.segments[1:]), 40]
     shutil.copy(disk.file(file_name(40, SNAPSHOT)), disk.file(file_name(1, SNAPSHOT)))
     disk.log()
-    assert snapshots() == kept
+    assert snapshots(disk) == kept
 
 
 @pytest.mark.parametrize("crashes", [False, True])
