@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import signal
 from collections.abc import Generator, Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -20,6 +21,9 @@ pytest.register_assert_rewrite("tests.support")
 from tests.support import failure_report  # noqa: E402  (after the registration)
 
 failure_report.note_brokers()
+
+# A shell's background job ignores SIGINT, and so would the programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
