@@ -29,8 +29,9 @@ PROBES: Mapping[Role, Probe] = {
     Role.CONSUMER: Probe(
         name="consumer",
         what="",
-        workload=Consume(in_group=True, commit_every_ms=50),
-        cluster=cluster(1),
+        # It also limits each poll: kafka-python may lose its assignment if a short one ends amid a rebalance.
+        workload=Consume(in_group=True, commit_every_ms=250),
+        cluster=cluster(3),
         settings=MEMBER,
     ),
     Role.ADMIN: Probe(name="admin", what="", workload=Call(), cluster=cluster(2), settings=ADMIN),
