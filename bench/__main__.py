@@ -35,7 +35,7 @@ class Cell:
     """One measurement: a request, its load, and the size of its response."""
 
     def __init__(
-        self, name: str, frame: bytes, connections: int, depth: int, least_answer_bytes: int, log_bytes: int = 0
+        self, name: str, frame: bytes, connections: int, depth: int, least_response_bytes: int, log_bytes: int = 0
     ) -> None:
         """`log_bytes` are produced before the measurement."""
         self.log_bytes = log_bytes
@@ -43,7 +43,7 @@ class Cell:
         self.frame = frame
         self.connections = connections
         self.depth = depth
-        self.least_answer_bytes = least_answer_bytes
+        self.least_response_bytes = least_response_bytes
 
 
 def request(message: Message, api_key: int, version: int) -> bytes:
@@ -116,18 +116,18 @@ def run_ours(cell: Cell, seconds: float) -> Result:
         bulk = produce(BULK_BYTES, BULK_BYTES // 1024)
         for _ in range(1 + cell.log_bytes // BULK_BYTES):
             load.run(pid, port, bulk, 1, 1, 0.0, _at_least(0))
-        large_enough = _at_least(cell.least_answer_bytes)
+        large_enough = _at_least(cell.least_response_bytes)
         return load.run(pid, port, cell.frame, cell.connections, cell.depth, seconds, large_enough)
 
 
-def run_bare(cell: Cell, seconds: float, answer_bytes: int) -> Result:
+def run_bare(cell: Cell, seconds: float, response_bytes: int) -> Result:
     """Measure a bare server whose responses have this size."""
-    with server("bench.bare_server", str(answer_bytes)) as (pid, line):
+    with server("bench.bare_server", str(response_bytes)) as (pid, line):
         return load.run(pid, int(line), cell.frame, cell.connections, cell.depth, seconds, _at_least(0))
 
 
 def _at_least(size: int) -> Callable[[memoryview], bool]:
-    return lambda answer: len(answer) >= size
+    return lambda response: len(response) >= size
 
 
 def measure(cell: Cell, repetitions: int, seconds: float) -> None:
@@ -135,8 +135,8 @@ def measure(cell: Cell, repetitions: int, seconds: float) -> None:
     ours, bare = [], []
     for _ in range(repetitions):
         ours.append(run_ours(cell, seconds))
-        answer_bytes = round(ours[-1].bytes_out_per_s / ours[-1].requests_per_s) - 4  # without the size prefix
-        bare.append(run_bare(cell, seconds, answer_bytes))
+        response_bytes = round(ours[-1].bytes_out_per_s / ours[-1].requests_per_s) - 4  # without the size prefix
+        bare.append(run_bare(cell, seconds, response_bytes))
     median = statistics.median
     rate = f"{median(r.requests_per_s for r in ours):>10,.0f} {median(r.requests_per_s for r in bare):>10,.0f}"
     ratio = median(a.requests_per_s / b.requests_per_s for a, b in zip(ours, bare, strict=True))

@@ -17,12 +17,12 @@ BUFFER_BYTES = 4 * 1024 * 1024
 class BareProtocol(asyncio.BufferedProtocol):
     """A protocol that answers frames with the cheapest API of asyncio."""
 
-    def __init__(self, answer_bytes: int) -> None:
+    def __init__(self, response_bytes: int) -> None:
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._filled = 0
-        self._answer = memoryview(bytes(max(answer_bytes - 4, 0)))
-        self._head = _size.pack(answer_bytes)
-        self._echo = answer_bytes == 0
+        self._response = memoryview(bytes(max(response_bytes - 4, 0)))
+        self._head = _size.pack(response_bytes)
+        self._echo = response_bytes == 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -42,7 +42,7 @@ class BareProtocol(asyncio.BufferedProtocol):
             if self._echo:
                 out.append(bytes(self._buffer[position:end]))
             else:
-                out += (self._head, bytes(self._buffer[position + 8 : position + 12]), self._answer)
+                out += (self._head, bytes(self._buffer[position + 8 : position + 12]), self._response)
             position = end
         if out:
             self._transport.writelines(out)
@@ -54,9 +54,9 @@ class BareProtocol(asyncio.BufferedProtocol):
 
 async def main() -> None:
     """Serve until the process is terminated."""
-    answer_bytes = int(sys.argv[1])
+    response_bytes = int(sys.argv[1])
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: BareProtocol(answer_bytes), "127.0.0.1", 0)
+    server = await loop.create_server(lambda: BareProtocol(response_bytes), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -74,13 +74,13 @@ def run(
     for client in clients:
         selector.register(client.socket, selectors.EVENT_READ, client)
         client.send()
-    answers = received = 0
+    responses = received = 0
     cpu, start = cpu_seconds(pid), time.perf_counter()
     now = start
-    while now - start < seconds or answers < depth * connections:
+    while now - start < seconds or responses < depth * connections:
         for key, _ in selector.select():
             client = key.data
-            answers += client.receive(check)
+            responses += client.receive(check)
             if client.answered == depth:
                 received += client.filled
                 client.send()
@@ -89,4 +89,6 @@ def run(
     for client in clients:
         client.socket.close()
     selector.close()
-    return Result(answers / elapsed, answers * len(frame) / elapsed, received / elapsed, cpu / max(answers, 1) * 1e6)
+    return Result(
+        responses / elapsed, responses * len(frame) / elapsed, received / elapsed, cpu / max(responses, 1) * 1e6
+    )

@@ -150,7 +150,7 @@ def main() -> int:
     given = parser.parse_args()
     with _broker() as (pid, bootstrap, admin):
         with WireClient(bootstrap) as client:
-            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)  # creates it
+            client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)  # creates it
         pairs = asyncio.run(_measure(pid, bootstrap, admin, given.seconds, given.pairs))
     slowed = statistics.median(watched.cpu_s_per_s - alone.cpu_s_per_s for alone, watched in pairs)
     latency = statistics.median(watched.latency_ms / alone.latency_ms for alone, watched in pairs)

@@ -120,7 +120,7 @@ class Engine:
     def __init__(self, engine: str, file: Path, small: Path, quota: float = QUOTA) -> None:
         command = [sys.executable, "-m", "bench.plan", "--run", engine, str(file), str(small), str(quota)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._answer()
+        self._read_response()
 
     @property
     def pid(self) -> int:
@@ -132,19 +132,19 @@ class Engine:
         before_s = sum(map(_worked_s, _tree(self.pid)))
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        answer = self._answer()
+        response = self._read_response()
         worked_s = sum(map(_worked_s, _tree(self.pid))) - before_s
-        return answer["rows"] / answer["s"], answer["rows"] / worked_s
+        return response["rows"] / response["s"], response["rows"] / worked_s
 
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
-    def _answer(self) -> Mapping[str, float]:
+    def _read_response(self) -> Mapping[str, float]:
         assert self._process.stdout is not None
-        answer: Mapping[str, float] = json.loads(self._process.stdout.readline())
-        return answer
+        response: Mapping[str, float] = json.loads(self._process.stdout.readline())
+        return response
 
 
 # -- speed and memory --------------------------------------------------------------------------------------------------

@@ -29,9 +29,9 @@ def busy(connect: Connect) -> Iterator[SyncBroker]:
     with SyncBroker(2, admin_port=0, config={"quota.producer.default": "1k"}) as broker:
         for name in (*HOSTILE, "shop"):
             client = connect(broker, name)
-            client.ask(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
-            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name[:200])]), 4)
-        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
+            client.call(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
+            client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name[:200])]), 4)
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
         client.send(produce_of(100_000, 9, "shop"), 9)
         broker.quota(client_id=HOSTILE[0], produce=5)
         broker.faults.add({"action": "close", "id": "<b>bold", "client_id": HOSTILE[1], "after": "60m"})
@@ -130,7 +130,7 @@ def test_rows_keep_their_order_while_one_has_the_focus(busy: SyncBroker, open_pa
     expect(rows).to_have_count(len(HOSTILE) + 1)
     rows.first.get_by_role("button").first.focus()
     busiest = connect(busy, "busiest")
-    busiest.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
+    busiest.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 4)
     busiest.send(produce_of(500_000, 9, "busiest"), 9)
     expect(rows.last).to_contain_text("busiest")
     page.locator("#client-search input").focus()

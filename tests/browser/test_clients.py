@@ -26,8 +26,8 @@ def _row(page: Page, name: str) -> Locator:
 
 
 def _produce(client: WireClient, size: int) -> None:
-    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), VERSION)  # creates it
-    client.ask(produce_of(size, VERSION, client.client_id), VERSION)
+    client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), VERSION)  # creates it
+    client.call(produce_of(size, VERSION, client.client_id), VERSION)
 
 
 def test_a_quota_is_edited_in_its_row_and_the_throttle_time_appears(
@@ -47,7 +47,7 @@ def test_a_quota_is_edited_in_its_row_and_the_throttle_time_appears(
     field.fill("1k")
     field.press("Enter")
     expect(row.get_by_role("button", name="produce quota: of 1 kB/s")).to_be_focused()
-    shop.ask(produce_of(1000, VERSION, "shop"), VERSION)
+    shop.call(produce_of(1000, VERSION, "shop"), VERSION)
     expect(row.locator(".throttled")).to_have_text(re.compile(r"1 min \d+ s"))
     expect(page.locator("#quota-rows")).to_contain_text("client id shop")
 
@@ -75,7 +75,7 @@ def test_a_click_on_a_name_explains_the_throttle_time_with_its_arithmetic(
 
 def test_many_clients_are_paged_and_searched(broker: SyncBroker, open_page: OpenPage, connect: Connect) -> None:
     for number in range(30):
-        connect(broker, f"client-{number:02}").ask(MetadataRequest(), VERSION)
+        connect(broker, f"client-{number:02}").call(MetadataRequest(), VERSION)
     page = open_page(broker)
     page.get_by_label("Sort by").select_option("Name")
     expect(page.locator("#client-rows tr")).to_have_count(25)
@@ -97,7 +97,7 @@ def test_a_page_without_clients_shows_the_first_steps(open_page: OpenPage, conne
         expect(welcome).to_contain_text(f'bootstrap_servers="{broker.bootstrap}"')
         page.set_viewport_size({"width": 390, "height": 844})
         assert page.evaluate("document.documentElement.scrollWidth") == 390, "the first steps are wider than a phone"
-        connect(broker, "shop").ask(MetadataRequest(), VERSION)
+        connect(broker, "shop").call(MetadataRequest(), VERSION)
         expect(welcome).to_be_hidden()
         page.locator("#hint").get_by_role("button", name="1 MB/s for each producer").click()
         expect(page.locator("#hint")).to_be_hidden()

@@ -25,19 +25,19 @@ def test_a_fault_rule_is_added_with_the_form_hits_and_is_switched_off(open_page:
         expect(rule).to_contain_text("action=error code=NOT_LEADER_OR_FOLLOWER api=Produce")
 
         shop = connect(broker, "shop")
-        shop.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
-        answer = shop.ask(produce(9), 9)
-        assert answer.responses[0].partition_responses[0].error_code == 6
+        shop.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        response = shop.call(produce(9), 9)
+        assert response.responses[0].partition_responses[0].error_code == 6
         expect(rule).to_contain_text("1 hit of 1 matched")
         expect(page.locator("#journal-lines li[data-tone=fault]").first).to_contain_text("fault-1")
 
         switch = rule.get_by_role("switch")
         switch.click()
         expect(switch).to_have_attribute("aria-checked", "false")
-        assert shop.ask(produce(9), 9).responses[0].partition_responses[0].error_code != 6
+        assert shop.call(produce(9), 9).responses[0].partition_responses[0].error_code != 6
         switch.click()
         expect(switch).to_have_attribute("aria-checked", "true")
-        assert shop.ask(produce(9), 9).responses[0].partition_responses[0].error_code == 6
+        assert shop.call(produce(9), 9).responses[0].partition_responses[0].error_code == 6
         rule.get_by_role("button", name="Remove").click()
         expect(rule).to_have_count(0)
 
@@ -61,7 +61,7 @@ def test_the_journal_is_filtered_and_paused(open_page: OpenPage, connect: Connec
     with SyncBroker(admin_port=0) as broker:
         shop, other = connect(broker, "shop"), connect(broker, "other")
         for client in (shop, other):
-            client.ask(MetadataRequest(), 9)
+            client.call(MetadataRequest(), 9)
         page = open_page(broker)
         lines = page.locator("#journal-lines li")
         expect(lines).to_have_count(4)
@@ -76,7 +76,7 @@ def test_the_journal_is_filtered_and_paused(open_page: OpenPage, connect: Connec
         expect(page.locator("#journal").get_by_role("alert")).to_be_hidden()
         expect(lines).to_have_count(1)
         page.get_by_role("button", name="Pause").click()
-        shop.ask(MetadataRequest(), 9)
+        shop.call(MetadataRequest(), 9)
         expect(page.get_by_role("button", name="Resume (1 new)")).to_be_visible()
         expect(lines).to_have_count(1)
 

@@ -40,8 +40,8 @@ def topics(bootstrap: str, given: Given) -> list[Step]:
         async with admin_of(bootstrap) as admin:
 
             async def create() -> int:
-                answer = await admin.create_topics([NewTopic(given.topic, given.partitions, 1)])
-                return int(answer.topic_errors[0][1])
+                response = await admin.create_topics([NewTopic(given.topic, given.partitions, 1)])
+                return int(response.topic_errors[0][1])
 
             async def delete() -> int:
                 return int((await admin.delete_topics([given.topic])).topic_error_codes[0][1])
@@ -87,8 +87,8 @@ def create_partitions(bootstrap: str, given: Given) -> list[Step]:
 
 
 async def configs(admin: AIOKafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
-    (answer,) = await admin.describe_configs([ConfigResource(kind, name)])
-    values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
+    (response,) = await admin.describe_configs([ConfigResource(kind, name)])
+    values = {entry[0]: entry[1] for entry in response.resources[0][4]}
     return {key: values[key] for key in keys}
 
 
@@ -174,8 +174,8 @@ def describe_group(bootstrap: str, given: Given) -> list[Step]:
         async with admin_of(bootstrap) as admin:
 
             async def described() -> Step:
-                (answer,) = await admin.describe_consumer_groups([given.group])
-                _, _, state, _, _, members, *_ = answer.groups[0]
+                (response,) = await admin.describe_consumer_groups([given.group])
+                _, _, state, _, _, members, *_ = response.groups[0]
                 return {"state": state, "members": len(members)}
 
             async with live_group(bootstrap, given):
@@ -197,10 +197,10 @@ def list_group_offsets(bootstrap: str, given: Given) -> list[Step]:
 def cluster(bootstrap: str, given: Given) -> list[Step]:
     async def main() -> list[Step]:
         async with admin_of(bootstrap) as admin:
-            answer = await admin.describe_cluster()
-            nodes = [node["node_id"] for node in answer["brokers"]]
-            controller = answer["controller_id"] in nodes
-            return [{"nodes": len(nodes), "controller": controller, "id": bool(answer["cluster_id"])}]
+            response = await admin.describe_cluster()
+            nodes = [node["node_id"] for node in response["brokers"]]
+            controller = response["controller_id"] in nodes
+            return [{"nodes": len(nodes), "controller": controller, "id": bool(response["cluster_id"])}]
 
     return finished(main())
 

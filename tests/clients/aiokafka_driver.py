@@ -103,10 +103,10 @@ async def admin_of(bootstrap: str) -> AsyncIterator[AIOKafkaAdminClient]:
         await admin.close()
 
 
-async def until_true(ask: Callable[[], Coroutine[Any, Any, bool]], wanted: bool) -> bool:
+async def until_true(call: Callable[[], Coroutine[Any, Any, bool]], wanted: bool) -> bool:
     """As `until`, for a coroutine function."""
     for _ in range(TIMEOUT_S * 7):
-        if await ask() == wanted:
+        if await call() == wanted:
             return wanted
         await asyncio.sleep(0.05)
     return not wanted

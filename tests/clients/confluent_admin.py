@@ -228,9 +228,9 @@ def alter_group_offsets(bootstrap: str, given: Given) -> list[Step]:
 
 def cluster(bootstrap: str, given: Given) -> list[Step]:
     admin = admin_of(bootstrap)
-    answer = admin.describe_cluster().result(TIMEOUT_S)
-    nodes = [node.id for node in answer.nodes]
-    return [{"nodes": len(nodes), "controller": answer.controller.id in nodes, "id": bool(answer.cluster_id)}]
+    response = admin.describe_cluster().result(TIMEOUT_S)
+    nodes = [node.id for node in response.nodes]
+    return [{"nodes": len(nodes), "controller": response.controller.id in nodes, "id": bool(response.cluster_id)}]
 
 
 CONFLUENT = InProcess(

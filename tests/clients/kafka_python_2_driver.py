@@ -77,8 +77,8 @@ def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
 
 
 def configs(admin: KafkaAdminClient, kind: ConfigResourceType, name: str, *keys: str) -> Step:
-    (answer,) = admin.describe_configs([ConfigResource(kind, name)])
-    values = {entry[0]: entry[1] for entry in answer.resources[0][4]}
+    (response,) = admin.describe_configs([ConfigResource(kind, name)])
+    values = {entry[0]: entry[1] for entry in response.resources[0][4]}
     return {key: values[key] for key in keys}
 
 
@@ -158,9 +158,9 @@ def list_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
 
 def cluster(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
-        answer = admin.describe_cluster()
-    nodes = [node["node_id"] for node in answer["brokers"]]
-    yield {"nodes": len(nodes), "controller": answer["controller_id"] in nodes, "id": bool(answer["cluster_id"])}
+        response = admin.describe_cluster()
+    nodes = [node["node_id"] for node in response["brokers"]]
+    yield {"nodes": len(nodes), "controller": response["controller_id"] in nodes, "id": bool(response["cluster_id"])}
 
 
 VERBS: dict[str, Callable[[str, Given], Iterable[Step]]] = {

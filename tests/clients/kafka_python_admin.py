@@ -48,8 +48,8 @@ def topics(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
 
         def create() -> int:
-            answer = admin.create_topics({given.topic: {"num_partitions": given.partitions}}, raise_errors=False)
-            return int(answer["topics"][0]["error_code"])
+            response = admin.create_topics({given.topic: {"num_partitions": given.partitions}}, raise_errors=False)
+            return int(response["topics"][0]["error_code"])
 
         def delete() -> int:
             return int(admin.delete_topics([given.topic], raise_errors=False)["topics"][0]["error_code"])
@@ -70,8 +70,8 @@ def create_partitions(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
 
         def grow() -> int:
-            answer = admin.create_partitions({given.topic: given.partitions}, raise_errors=False)
-            return int(answer.results[0].error_code)
+            response = admin.create_partitions({given.topic: given.partitions}, raise_errors=False)
+            return int(response.results[0].error_code)
 
         yield {"error": grow()}
         yield {"partitions": until(lambda: partitions_of(admin, given.topic), given.partitions)}
@@ -211,9 +211,9 @@ def delete_group_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
 
 def cluster(bootstrap: str, given: Given) -> Iterable[Step]:
     with admin_of(bootstrap) as admin:
-        answer = admin.describe_cluster()
-    nodes = [node["broker_id"] for node in answer["brokers"]]
-    yield {"nodes": len(nodes), "controller": answer["controller_id"] in nodes, "id": bool(answer["cluster_id"])}
+        response = admin.describe_cluster()
+    nodes = [node["broker_id"] for node in response["brokers"]]
+    yield {"nodes": len(nodes), "controller": response["controller_id"] in nodes, "id": bool(response["cluster_id"])}
 
 
 @contextmanager

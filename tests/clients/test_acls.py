@@ -55,13 +55,13 @@ def allow(broker: BrokerProcess, operation: AclOperation, resource_type: Resourc
         permission_type=3,
     )
     with WireClient(broker.bootstrap) as client:
-        assert error_codes(client.ask(CreateAclsRequest(creations=[creation]), 3)) == []
+        assert error_codes(client.call(CreateAclsRequest(creations=[creation]), 3)) == []
 
 
 def create(broker: BrokerProcess, topic: str) -> None:
     with WireClient(broker.bootstrap) as client:
         wanted = CreatableTopic(name=topic, num_partitions=1, replication_factor=1)
-        assert error_codes(client.ask(CreateTopicsRequest(topics=[wanted]), 7)) == []
+        assert error_codes(client.call(CreateTopicsRequest(topics=[wanted]), 7)) == []
 
 
 def denied(broker: BrokerProcess, name: str) -> list[str]:
@@ -123,10 +123,10 @@ def aiokafka_create(bootstrap: str, name: str) -> None:
         admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
         await admin.start()
         try:
-            answer = await admin.create_topics([AioNewTopic(name, 1, 1)])
+            response = await admin.create_topics([AioNewTopic(name, 1, 1)])
         finally:
             await admin.close()
-        ((_, code, *_),) = answer.topic_errors
+        ((_, code, *_),) = response.topic_errors
         if code:
             raise aiokafka.errors.for_code(code)
 

@@ -37,8 +37,8 @@ def journaled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProces
 
 
 def events_of(broker: BrokerProcess, client_id: str) -> list[AnyEvent]:
-    answer = json.loads(broker.get(f"/api/v1/journal?{urlencode({'client_id': client_id, 'limit': 10_000})}"))
-    return [decode(json.dumps(one)) for one in answer["events"]]
+    response = json.loads(broker.get(f"/api/v1/journal?{urlencode({'client_id': client_id, 'limit': 10_000})}"))
+    return [decode(json.dumps(one)) for one in response["events"]]
 
 
 def requests_of(broker: BrokerProcess, client_id: str) -> list[Request]:
@@ -198,8 +198,8 @@ def test_journal_topic_can_be_consumed_while_clients_produce(journaled: BrokerPr
 
 
 def test_journal_has_a_close_event_for_each_connection(journaled: BrokerProcess) -> None:
-    answer = json.loads(journaled.get("/api/v1/journal?kind=connection-opened&kind=connection-closed&limit=10000"))
-    events = [decode(json.dumps(one)) for one in answer["events"]]
+    response = json.loads(journaled.get("/api/v1/journal?kind=connection-opened&kind=connection-closed&limit=10000"))
+    events = [decode(json.dumps(one)) for one in response["events"]]
     opened = {one.connection for one in events if isinstance(one, ConnectionOpened)}
     closed = {one.connection for one in events if isinstance(one, ConnectionClosed)}
     assert closed <= opened

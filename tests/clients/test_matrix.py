@@ -33,12 +33,12 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
             )
             for name, partitions in names.items()
         ]
-        answer = wire.ask(CreateTopicsRequest(topics=new, timeout_ms=30_000), CREATE_TOPICS_VERSION)
-        assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+        response = wire.call(CreateTopicsRequest(topics=new, timeout_ms=30_000), CREATE_TOPICS_VERSION)
+        assert [topic.error_code for topic in response.topics] == [0] * len(names)
         metadata_request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
 
         def unknown() -> set[int]:
-            described = wire.ask(metadata_request, METADATA_VERSION).topics
+            described = wire.call(metadata_request, METADATA_VERSION).topics
             return {topic.error_code for topic in described} | {
                 partition.error_code for topic in described for partition in topic.partitions
             }
@@ -49,7 +49,7 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
 def stored_codecs(bootstrap: str, topic: str) -> set[int]:
     """Return the codecs of the batches of a topic."""
     with WireClient(bootstrap) as wire:
-        data = fetched_bytes(wire.ask(fetch(0, topic=topic), FETCH_VERSION))
+        data = fetched_bytes(wire.call(fetch(0, topic=topic), FETCH_VERSION))
     return {header.compression for _, header in iter_batches(data)}
 
 
@@ -85,7 +85,7 @@ def served(bootstrap: str) -> set[str]:
     """Return the names of the APIs that the broker serves."""
     with WireClient(bootstrap) as wire:
         return {
-            API_KEYS[row.api_key].name for row in wire.ask(ApiVersionsRequest(), 0).api_keys if row.api_key in API_KEYS
+            API_KEYS[row.api_key].name for row in wire.call(ApiVersionsRequest(), 0).api_keys if row.api_key in API_KEYS
         }
 
 

@@ -27,9 +27,9 @@ from tests.support.place import Place, numbers, polling, until
 T = TypeVar("T")
 
 
-async def until_it_is(ask: Callable[[], Awaitable[T]], is_so: Callable[[T], bool]) -> T:
+async def until_it_is(call: Callable[[], Awaitable[T]], is_so: Callable[[T], bool]) -> T:
     """Repeat a call until its result satisfies `is_so`: brokers apply changes at different times."""
-    while not is_so(found := await ask()):  # noqa: ASYNC110  (no event exists)
+    while not is_so(found := await call()):  # noqa: ASYNC110  (no event exists)
         await asyncio.sleep(0.1)
     return found
 

@@ -141,7 +141,7 @@ def cluster(tmp_path: Path) -> Iterator[BrokerProcess]:
     with running_broker(tmp_path / "log", "--brokers", "3", *PROPERTIES) as broker:
         topic = CreatableTopic(name="t", num_partitions=PARTITIONS, replication_factor=3)
         with WireClient(broker.bootstrap) as client:
-            assert error_codes(client.ask(CreateTopicsRequest(topics=[topic]), 5)) == []
+            assert error_codes(client.call(CreateTopicsRequest(topics=[topic]), 5)) == []
         yield broker
 
 

@@ -86,10 +86,10 @@ def test_kafka_python_measures_the_throttle_time_of_its_producer(quota_broker: B
 def filled(broker: BrokerProcess, topic: str) -> None:
     """Produce three batches of 60,000 bytes."""
     with WireClient(broker.bootstrap, "free") as client:
-        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
         for _ in range(3):
             request = produce_of(60_000, 9, "free", topic=topic)
-            assert client.ask(request, 9).responses[0].partition_responses[0].error_code == 0
+            assert client.call(request, 9).responses[0].partition_responses[0].error_code == 0
 
 
 def confluent_consume(broker: BrokerProcess, topic: str, client_id: str) -> list[float]:
@@ -135,10 +135,10 @@ def test_old_producer_gets_its_response_after_the_throttle_time(
 ) -> None:
     client_id = f"old-produce-{version}"
     with WireClient(quota_broker.bootstrap, client_id) as client:
-        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 0)
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 0)
         request = produce_of(150_000, version, client_id, topic=topic)
         started = monotonic()
-        response = client.ask(request, version)
+        response = client.call(request, version)
         waited_s = monotonic() - started
     assert response.responses[0].partition_responses[0].error_code == 0
     assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
@@ -150,11 +150,11 @@ def test_old_consumer_gets_its_records_after_the_throttle_time(
     version: int, quota_broker: BrokerProcess, topic: str
 ) -> None:
     with WireClient(quota_broker.bootstrap, "free") as producer:
-        producer.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 0)
-        producer.ask(produce(9, batch_of(150_000), topic=topic), 9)
+        producer.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 0)
+        producer.call(produce(9, batch_of(150_000), topic=topic), 9)
     with WireClient(quota_broker.bootstrap, f"old-fetch-{version}") as client:
         started = monotonic()
-        response = client.ask(fetch(0, topic=topic), version)
+        response = client.call(fetch(0, topic=topic), version)
         waited_s = monotonic() - started
     assert len(fetched_bytes(response)) > 149_000
     assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
@@ -165,12 +165,12 @@ def test_new_client_gets_its_response_at_once_and_its_connection_is_muted(
     quota_broker: BrokerProcess, topic: str
 ) -> None:
     with WireClient(quota_broker.bootstrap, "new") as client:
-        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
         request = produce_of(150_000, 9, "new", topic=topic)
         started = monotonic()
-        assert client.ask(request, 9).throttle_time_ms == 500
+        assert client.call(request, 9).throttle_time_ms == 500
         answered_s = monotonic() - started
-        client.ask(MetadataRequest(topics=[]), 9)
+        client.call(MetadataRequest(topics=[]), 9)
         waited_s = monotonic() - started
     assert answered_s < waited_s / 2
     assert waited_s >= 0.5

@@ -74,7 +74,7 @@ def write_directories(folder: Path) -> Directories:
     for number in range(40):
         values = [f"{number}-{one}".encode() * 5 for one in range(3)]
         data = batch(*values, compression=number % 5)
-        client.ask(produce(PRODUCE_VERSION, data, topic="packed"), PRODUCE_VERSION)
+        client.call(produce(PRODUCE_VERSION, data, topic="packed"), PRODUCE_VERSION)
     producer = Producer(broker, NEW)
     assert producer.init() == 0
     for number in range(12):
@@ -82,13 +82,13 @@ def write_directories(folder: Path) -> Directories:
     written, _ = content(broker)
     partition = DeleteRecordsPartition(partition_index=0, offset=_DELETED_BEFORE)
     topic = DeleteRecordsTopic(name="packed", partitions=[partition])
-    client.ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
+    client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
     settled_group(broker, 1)[0].commit(5)
     quota = EntryData(
         entity=[EntityData(entity_type="client-id", entity_name="c")],
         ops=[OpData(key="producer_byte_rate", value=1000.0)],
     )
-    client.ask(AlterClientQuotasRequest(entries=[quota]), 1)
+    client.call(AlterClientQuotasRequest(entries=[quota]), 1)
     expected, _ = content(broker)
     directory = broker.cluster.logs.directory
     assert directory is not None
@@ -110,7 +110,7 @@ def content(broker: VirtualBroker) -> tuple[Content, dict[tuple[str, int], str]]
         name: {offset: value for offset, value in _read(broker, name, rejected) if offset >= starts[name]}
         for name in topics
     }
-    committed = fetched(broker.client().ask(fetch_request(), 9))
+    committed = fetched(broker.client().call(fetch_request(), 9))
     metadata = durable_state(broker)
     del metadata["producer ids"]  # a start reserves new ones
     return Content(records, committed, metadata), rejected
@@ -124,7 +124,7 @@ def _read(
     offset = log.log_start_offset
     client = broker.client()
     while offset < log.log_end_offset:
-        data = partition_data(client.ask(fetch(offset, topic=topic, partition_max_bytes=500), FETCH_VERSION))
+        data = partition_data(client.call(fetch(offset, topic=topic, partition_max_bytes=500), FETCH_VERSION))
         next_offset = offset
         try:
             if data.error_code:

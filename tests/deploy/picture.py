@@ -60,7 +60,7 @@ def _panel(axis: Any, panel: Panel, prometheus: Prometheus) -> None:
     lines: list[tuple[str, list[float], list[float]]] = []
     for query, legend in panel.queries:
         parameters = {"query": query.replace("$range", _RANGE), "start": end - _SECONDS, "end": end, "step": _STEP_S}
-        for series in prometheus.ask("query_range", **parameters)["result"]:
+        for series in prometheus.query("query_range", **parameters)["result"]:
             points = [(float(at) - end + _SECONDS, float(value) / scale) for at, value in series["values"]]
             name = re.sub(r"{{(\w+)}}", lambda label: series["metric"].get(label[1], ""), legend).strip()  # noqa: B023
             lines.append((name, *_columns(points)))

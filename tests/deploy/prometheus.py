@@ -30,14 +30,14 @@ class Prometheus:
     def __init__(self, address: str) -> None:
         self._address = address
 
-    def ask(self, path: str, **query: object) -> Any:
+    def query(self, path: str, **query: object) -> Any:
         """Return the data of a response."""
-        with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=_ANSWERS_WITHIN_S) as answer:
-            return json.load(answer)["data"]
+        with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=_ANSWERS_WITHIN_S) as response:
+            return json.load(response)["data"]
 
     def now(self, query: str) -> dict[str, float]:
         """Return the current series of a query, by label."""
-        found = self.ask("query", query=query)["result"]
+        found = self.query("query", query=query)["result"]
         return {json.dumps(series["metric"]): float(series["value"][1]) for series in found}
 
 

@@ -84,7 +84,7 @@ def test_every_panel_has_data_of_a_broker_with_clients(tmp_path: Path) -> None:
             while missing and monotonic() < end:
                 sleep(0.5)
                 missing = [query for query in missing if not _shows(prometheus.now(query.replace("$range", "5s")))]
-            problems = _problems(prometheus.ask("targets"))
+            problems = _problems(prometheus.query("targets"))
         assert missing == []
         assert problems == []
         assert broker.stop()[0] == 0

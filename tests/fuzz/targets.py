@@ -134,7 +134,7 @@ def _run_frame(data: bytes) -> None:
 
 
 def _probe(client: Client) -> None:
-    if client.ask(ApiVersionsRequest(client_software_name="probe", client_software_version="1"), 3).error_code:
+    if client.call(ApiVersionsRequest(client_software_name="probe", client_software_version="1"), 3).error_code:
         raise DefectError("the broker no longer answers ApiVersions")
     client.leave()
 
@@ -263,7 +263,7 @@ def _data_directory() -> tuple[Path, list[str]]:
     broker.topic()
     for number in range(12):
         data = batch(f"value {number}".encode(), producer_id=1, producer_epoch=0, base_sequence=number)
-        broker.client().ask(produce(9, data), 9)
+        broker.client().call(produce(9, data), 9)
     broker.cluster.close()
     return folder, sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 

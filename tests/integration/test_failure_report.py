@@ -26,7 +26,7 @@ CODE = """
 
     def test_virtual_broker():
         broker = VirtualBroker()
-        broker.client("shop").ask(ApiVersionsRequest(), 0)
+        broker.client("shop").call(ApiVersionsRequest(), 0)
         assert broker.now_ms == 1
 
     def test_shared_broker(shared):

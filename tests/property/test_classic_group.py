@@ -124,7 +124,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         member = self.actors[number].member
         identity = MemberIdentity(member_id=member.member_id, group_instance_id=member.instance_id)
         was_in = self.group is not None and self.group.member_error(member.member_id, member.instance_id) == 0
-        response = self.admin.ask(LeaveGroupRequest(group_id="group", members=[identity]), 5)
+        response = self.admin.call(LeaveGroupRequest(group_id="group", members=[identity]), 5)
         assert not (was_in and response.members[0].error_code)
         if was_in:
             assert member.member_id not in self.member_ids()
@@ -141,14 +141,14 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         while ms > 0:
             step = min(ms, 3_000)
             self.broker.advance(step)
-            self.take_answers()
+            self.take_responses()
             ms -= step
 
     @rule(number=ACTORS)
     def behave(self, number: int) -> None:
         """Take the next action of a correct client."""
         {"join": self.join_as_usual, "sync": self.sync, "heartbeat": self.heartbeat}[self.actors[number].next](number)
-        self.take_answers()
+        self.take_responses()
 
     @rule(several=st.lists(ACTORS, min_size=1, unique=True), rounds=st.integers(1, 6))
     def several_behave(self, several: list[int], rounds: int) -> None:
@@ -174,14 +174,14 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         return list(self.group.members) if self.group is not None else []
 
     @invariant()
-    def take_answers(self) -> None:
+    def take_responses(self) -> None:
         """Check that every request is answered once, within the longest wait."""
         for actor in self.actors:
-            answers = actor.member.client.take_answers()
-            assert len(answers) <= (actor.waits_since_ms is not None), "a response without a request"
-            for answer in answers:
+            responses = actor.member.client.take_responses()
+            assert len(responses) <= (actor.waits_since_ms is not None), "a response without a request"
+            for response in responses:
                 actor.waits_since_ms = None
-                (self.joined if answer.api == "JoinGroup" else self.synced)(actor, answer.message)
+                (self.joined if response.api == "JoinGroup" else self.synced)(actor, response.message)
             if actor.waits_since_ms is not None:
                 waited_ms = self.broker.now_ms - actor.waits_since_ms
                 assert waited_ms <= LONGEST_WAIT_MS, (

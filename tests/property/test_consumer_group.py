@@ -81,7 +81,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.members)
     @rule(data=st.data())
-    def lose_an_answer(self, data: st.DataObject) -> None:
+    def lose_a_response(self, data: st.DataObject) -> None:
         """The member loses the response, and sends its full state again."""
         member = self._any(data)
         epoch, owned, assigned = member.epoch, {**member.owned}, {**member.assigned}
@@ -141,8 +141,8 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         topic = self.broker.broker.cluster.topics.get(name)
         if topic is not None and len(topic.partitions) + more <= MAX_PARTITIONS:
             wanted = CreatePartitionsTopic(name=name, count=len(topic.partitions) + more, assignments=None)
-            answer = self.admin.ask(CreatePartitionsRequest(topics=[wanted], timeout_ms=1000), 3)
-            assert not answer.results[0].error_code
+            response = self.admin.call(CreatePartitionsRequest(topics=[wanted], timeout_ms=1000), 3)
+            assert not response.results[0].error_code
 
     # -- what always holds ---------------------------------------------------------------------------------------------
 

@@ -49,12 +49,12 @@ class RoutingClient:
         self._broker = broker
         self._clients: dict[int, Client] = {}
 
-    def ask(self, request: Message, version: int) -> Any:
+    def call(self, request: Message, version: int) -> Any:
         node_id = self._partition(request).leader
         client = self._clients.get(node_id)
         if client is None:
             client = self._clients[node_id] = self._broker.client(node_id=node_id)
-        return client.ask(request, version)
+        return client.call(request, version)
 
     def _partition(self, request: Message) -> Partition:
         if isinstance(request, ProduceRequest):
@@ -105,9 +105,9 @@ class ClassicGroupThatMoves(ClassicGroupMachine):
 
     @rule()
     def coordinator_forgets(self) -> None:
-        self.take_answers()
+        self.take_responses()
         reload_groups(self.broker)
-        self.take_answers()
+        self.take_responses()
         written = 0 if self.group is None else self.group.generation_id
         for known in (self.leaders, self.protocols):
             for generation in [generation for generation in known if generation > written]:
@@ -165,8 +165,8 @@ class Offsets(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from(GROUPS), offset=st.integers(0, 99))
     def commit(self, group: str, offset: int) -> None:
-        answer = self.client.ask(commit_request(offset, group_id=group), 8)
-        assert commit_code(answer) == ErrorCode.NONE
+        response = self.client.call(commit_request(offset, group_id=group), 8)
+        assert commit_code(response) == ErrorCode.NONE
         self.committed[group] = self.now(), offset
 
     @rule(number=st.sampled_from([0, 1]), group=st.sampled_from(GROUPS), offset=st.integers(0, 99))
@@ -217,9 +217,9 @@ class Offsets(RuleBasedStateMachine):
     @invariant()
     def every_group_has_its_offset(self) -> None:
         for group, (_, offset) in self.committed.items():
-            answer = self.client.ask(fetch_request(version=7, group_id=group), 7)
-            assert fetched(answer)["t", 0] == (offset, ErrorCode.NONE)
-            stable = self.client.ask(fetch_request(version=7, group_id=group, require_stable=True), 7)
+            response = self.client.call(fetch_request(version=7, group_id=group), 7)
+            assert fetched(response)["t", 0] == (offset, ErrorCode.NONE)
+            stable = self.client.call(fetch_request(version=7, group_id=group, require_stable=True), 7)
             waits = any(group in pending for pending in self.pending)
             assert fetched(stable)["t", 0][1] == (ErrorCode.UNSTABLE_OFFSET_COMMIT if waits else ErrorCode.NONE)
 

@@ -95,10 +95,10 @@ class Elections(RuleBasedStateMachine):
     def acknowledged_records_exist(self) -> None:
         still = []
         for client, value in self.waiting:
-            answers = client.take_answers()
-            if not answers:
+            responses = client.take_responses()
+            if not responses:
                 still.append((client, value))
-            elif not answers[0].message.responses[0].partition_responses[0].error_code:
+            elif not responses[0].message.responses[0].partition_responses[0].error_code:
                 self.acknowledged.append(value)
         self.waiting = still
         values = self.values(self.partition.log.log_end_offset)

@@ -75,8 +75,8 @@ def seen(rules: list[dict[str, Any]], traffic: list[tuple[str, str, int]]) -> li
             (
                 name,
                 [
-                    (answer.api, answer.at_ms, error_codes(answer.message), answer.size)
-                    for answer in client.take_answers()
+                    (response.api, response.at_ms, error_codes(response.message), response.size)
+                    for response in client.take_responses()
                 ],
                 client.is_open,
             )

@@ -174,7 +174,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
 
     @rule(name=NAME)
     def delete(self, name: str) -> None:
-        self.admin.ask(DeleteTopicsRequest(topic_names=[name]), 5)
+        self.admin.call(DeleteTopicsRequest(topic_names=[name]), 5)
 
     @rule(name=NAME)
     def replace(self, name: str) -> None:
@@ -188,7 +188,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
         if topic is not None:
             values = [f"{self.written + number}".encode().ljust(size) for number in range(count)]
             self.written += count
-            self.admin.ask(produce(9, batch(*values), topic=name, partition=index), 9)
+            self.admin.call(produce(9, batch(*values), topic=name, partition=index), 9)
             self.values[topic.topic_id][index] += values
 
     @rule()
@@ -258,9 +258,9 @@ class FetchSessionMachine(RuleBasedStateMachine):
     def picture_equals_a_full_fetch(self) -> None:
         self.broker.settle()
         for reader in self.readers:
-            for answer in reader.client.take_answers():
+            for response in reader.client.take_responses():
                 flight = reader.flight
-                received = reader.take(answer.message)
+                received = reader.take(response.message)
                 if received is not None and flight is not None:
                     self.check_pictures(reader, flight)
                     self.check_records(reader, flight, received)
@@ -270,7 +270,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
         assert len(self.broker.broker.fetch_sessions) <= SLOTS
 
     def check_pictures(self, reader: Reader, flight: Flight) -> None:
-        whole = by_key(self.admin.ask(request_of(flight.offsets, 1 << 20, 0), reader.version))
+        whole = by_key(self.admin.call(request_of(flight.offsets, 1 << 20, 0), reader.version))
         assert reader.pictures.keys() == whole.keys()
         for key, data in whole.items():
             expected = Picture(data.error_code, data.high_watermark, data.log_start_offset)

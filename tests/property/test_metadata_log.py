@@ -69,8 +69,8 @@ class Restarts(RuleBasedStateMachine):
 
     def both(self, request: Message, version: int) -> None:
         """Send both the same request and compare the responses, except random values."""
-        answers = [broker.client().ask(request, version) for broker in (self.cluster, self.twin)]
-        codes = [str([getattr(one, "error_code", None) for one in _results(answer)]) for answer in answers]
+        responses = [broker.client().call(request, version) for broker in (self.cluster, self.twin)]
+        codes = [str([getattr(one, "error_code", None) for one in _results(response)]) for response in responses]
         assert codes[0] == codes[1]
 
     @initialize(topic=st.sampled_from(TOPICS))
@@ -125,7 +125,7 @@ class Restarts(RuleBasedStateMachine):
 
     @rule()
     def allocate_a_producer_id(self) -> None:
-        taken = self.cluster.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id
+        taken = self.cluster.client().call(InitProducerIdRequest(transactional_id=None), 4).producer_id
         assert taken not in self.producer_ids
         self.producer_ids.add(taken)
 
@@ -150,7 +150,7 @@ class Restarts(RuleBasedStateMachine):
         (segment,) = (self.directory / "__cluster_metadata-0").glob("*.log")
         size = segment.stat().st_size
         wanted = CreatableTopic(name="torn", num_partitions=2, replication_factor=2)
-        (created,) = self.cluster.client().ask(CreateTopicsRequest(topics=[wanted]), 7).topics
+        (created,) = self.cluster.client().call(CreateTopicsRequest(topics=[wanted]), 7).topics
         assert created.error_code == 0
         torn = data.draw(st.integers(size, segment.stat().st_size - 1))
         with segment.open("r+b") as file:
@@ -172,8 +172,8 @@ class Restarts(RuleBasedStateMachine):
         assert _without_chance(durable_state(self.cluster)) == _without_chance(durable_state(self.twin))
 
 
-def _results(answer: object) -> list[object]:
-    lists = [getattr(answer, name, None) for name in ("topics", "results", "responses", "entries")]
+def _results(response: object) -> list[object]:
+    lists = [getattr(response, name, None) for name in ("topics", "results", "responses", "entries")]
     return next(results for results in lists if results is not None)
 
 

@@ -68,8 +68,8 @@ class Known:
             self.batches = []
 
 
-class Asked(NamedTuple):
-    """The first batch of a transaction that the coordinator was asked to verify."""
+class Verification(NamedTuple):
+    """The first batch of a transaction that the coordinator has to verify."""
 
     epoch: int
     lowest: int
@@ -82,31 +82,33 @@ class ModelPartition:
     def __init__(self) -> None:
         self.log: list[Written] = []
         self.known: dict[int, Known] = {}
-        self.asked: dict[int, Asked] = {}
+        self.verifications: dict[int, Verification] = {}
 
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         known = self.known.get(producer_id)
         return known is not None and known.open is not None and known.epoch == epoch
 
-    def ask(self, producer_id: int, epoch: int, sequence: int, raises_epochs: bool) -> None:
-        asked = self.asked.get(producer_id)
-        if asked is None:
-            self.asked[producer_id] = Asked(epoch, sequence, raises_epochs)
-        elif epoch > asked.epoch:
-            self.asked[producer_id] = asked._replace(epoch=epoch, lowest=sequence)
-        elif epoch == asked.epoch:
-            self.asked[producer_id] = asked._replace(lowest=min(asked.lowest, sequence))
+    def verify(self, producer_id: int, epoch: int, sequence: int, raises_epochs: bool) -> None:
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            self.verifications[producer_id] = Verification(epoch, sequence, raises_epochs)
+        elif epoch > verification.epoch:
+            self.verifications[producer_id] = verification._replace(epoch=epoch, lowest=sequence)
+        elif epoch == verification.epoch:
+            self.verifications[producer_id] = verification._replace(lowest=min(verification.lowest, sequence))
 
     def append(self, producer_id: int, epoch: int, sequence: int, values: list[bytes], transactional: bool) -> int:
         """Check and store a batch; return the error."""
-        known, asked = self.known.get(producer_id), self.asked.get(producer_id)
+        known, verification = self.known.get(producer_id), self.verifications.get(producer_id)
         last = sequence + len(values) - 1
         if known is not None and known.epoch == epoch and (sequence, last) in known.batches[-RETAINED:]:
             return 0
         if known is not None and epoch < known.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         begins = known is None or not known.batches
-        if asked is not None and (sequence > asked.lowest or (asked.raises_epochs and begins and sequence > 0)):
+        if verification is not None and (
+            sequence > verification.lowest or (verification.raises_epochs and begins and sequence > 0)
+        ):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if known is not None:
             due = known.batches[-1][1] + 1 if known.epoch == epoch and known.batches else 0
@@ -118,7 +120,7 @@ class ModelPartition:
         known.batches.append((sequence, last))
         if transactional:
             known.open = known.open or Transaction()
-            self.asked.pop(producer_id, None)
+            self.verifications.pop(producer_id, None)
         self.log += [Written(value, known.open if transactional else None) for value in values]
         return 0
 
@@ -130,9 +132,9 @@ class ModelPartition:
             known.open = None
         known.move_to(epoch)
         self.log.append(Written(None, None))
-        asked = self.asked.get(producer_id)
-        if asked is not None and not (asked.raises_epochs and asked.epoch == epoch):
-            del self.asked[producer_id]
+        verification = self.verifications.get(producer_id)
+        if verification is not None and not (verification.raises_epochs and verification.epoch == epoch):
+            del self.verifications[producer_id]
 
     def stable_offset(self) -> int:
         """Return the first offset of the oldest open transaction."""
@@ -189,7 +191,7 @@ class Producer:
 class RequestSender(Protocol):
     """A client, as the machine uses it."""
 
-    def ask(self, request: Message, version: int) -> Any:
+    def call(self, request: Message, version: int) -> Any:
         """Send a request and return its response."""
 
 
@@ -230,24 +232,24 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(transactional_id=st.sampled_from(IDS), versions=st.sampled_from([LEGACY, NEW]))
     def init(self, transactional_id: str, versions: dict[str, int]) -> None:
-        answer = self.client.ask(init_request(transactional_id, transaction_timeout_ms=TIMEOUT_MS), 5)
+        response = self.client.call(init_request(transactional_id, transaction_timeout_ms=TIMEOUT_MS), 5)
         one = self.ids.get(transactional_id)
         if one is None:
             one = self.ids[transactional_id] = ModelId(self.producer_ids)
             self.producer_ids += 1
         if one.state == "Ongoing":
-            assert answer.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+            assert response.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
             self.complete(one, False, raised=True)
             return
         one.epoch += 1
         one.state = "Empty"
-        assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, one.producer_id, one.epoch)
+        assert (response.error_code, response.producer_id, response.producer_epoch) == (0, one.producer_id, one.epoch)
         self.producers.append(Producer(transactional_id, versions, one.producer_id, one.epoch))
 
     @rule()
     def init_without_transactions(self) -> None:
-        answer = self.client.ask(init_request(None), 5)
-        assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, self.producer_ids, 0)
+        response = self.client.call(init_request(None), 5)
+        assert (response.error_code, response.producer_id, response.producer_epoch) == (0, self.producer_ids, 0)
         self.producers.append(Producer(None, LEGACY, self.producer_ids, 0))
         self.producer_ids += 1
 
@@ -266,7 +268,7 @@ class Transactions(RuleBasedStateMachine):
         if producer.transactional_id is None or producer.raises_epochs:
             return
         request = add_request(3, producer.producer_id, producer.epoch, (("t", index),), producer.transactional_id)
-        (code,) = added_codes(self.client.ask(request, 3)).values()
+        (code,) = added_codes(self.client.call(request, 3)).values()
         assert code == self.added(producer, index)
 
     def added(self, producer: Producer, index: int) -> int:
@@ -321,11 +323,11 @@ class Transactions(RuleBasedStateMachine):
             transactional=transactional,
             partition=index,
         )
-        (answer,) = self.client.ask(request, version).responses[0].partition_responses
+        (response,) = self.client.call(request, version).responses[0].partition_responses
         code = self.refusal(producer, index, sequence) if transactional else 0
         partition = self.partitions[index]
         code = code or partition.append(producer.producer_id, producer.epoch, sequence, values, transactional)
-        assert answer.error_code == code
+        assert response.error_code == code
         if not code:
             producer.sequences[index] = max(producer.sequences[index], sequence + len(values))
             producer.last[index] = sequence, values
@@ -338,7 +340,7 @@ class Transactions(RuleBasedStateMachine):
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if partition.is_in_transaction(producer.producer_id, producer.epoch):
             return 0
-        partition.ask(producer.producer_id, producer.epoch, sequence, producer.raises_epochs)
+        partition.verify(producer.producer_id, producer.epoch, sequence, producer.raises_epochs)
         if producer.epoch != one.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if producer.raises_epochs:
@@ -357,13 +359,13 @@ class Transactions(RuleBasedStateMachine):
         one = self.ids[producer.transactional_id]
         version = producer.versions["end"]
         request = end_request(producer.producer_id, producer.epoch, committed, producer.transactional_id)
-        answer = self.client.ask(request, version)
+        response = self.client.call(request, version)
         ends = self.end_of_new_client if producer.raises_epochs else self.end_of_legacy_client
         code = ends(one, producer.epoch, committed)
-        assert answer.error_code == code
+        assert response.error_code == code
         if not code and producer.raises_epochs:
-            assert (answer.producer_id, answer.producer_epoch) == (one.producer_id, one.epoch)
-            producer.take(answer.producer_id, answer.producer_epoch)
+            assert (response.producer_id, response.producer_epoch) == (one.producer_id, one.epoch)
+            producer.take(response.producer_id, response.producer_epoch)
 
     def end_of_legacy_client(self, one: ModelId, epoch: int, committed: bool) -> int:
         if epoch != one.epoch:
@@ -424,7 +426,7 @@ class Transactions(RuleBasedStateMachine):
         offset = start
         while True:
             data = fetched(
-                self.client.ask(
+                self.client.call(
                     fetch(
                         offset,
                         partition=index,

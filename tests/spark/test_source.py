@@ -88,9 +88,7 @@ class TestOffsets:
         assert values(read(spark, broker, {"subscribe": "offsets", **options})) == expected
 
 
-def test_a_partition_is_read_in_parts_where_more_are_asked_for_than_there_are(
-    spark: SparkSession, broker: SyncBroker, topic: str
-) -> None:
+def test_partition_is_split_if_more_splits_are_requested(spark: SparkSession, broker: SyncBroker, topic: str) -> None:
     produce(broker.bootstrap, topic, map(str, range(90)))
     records = read(spark, broker, {"subscribe": topic, "minPartitions": "3"})
     assert records.rdd.getNumPartitions() == 3
@@ -105,9 +103,7 @@ def test_records_bring_key_time_and_headers(spark: SparkSession, broker: SyncBro
     assert [(header.key, bytes(header.value)) for header in row.headers] == [("h", b"1"), ("h", b"2")]
 
 
-def test_only_what_was_committed_is_read_where_that_is_asked_for(
-    spark: SparkSession, broker: SyncBroker, topic: str
-) -> None:
+def test_read_committed_excludes_uncommitted_records(spark: SparkSession, broker: SyncBroker, topic: str) -> None:
     in_transaction(broker.bootstrap, topic, ["no", "never"], commits=False)
     in_transaction(broker.bootstrap, topic, ["yes"], commits=True)
     committed = {"subscribe": topic, "kafka.isolation.level": "read_committed"}

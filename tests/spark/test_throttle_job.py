@@ -89,15 +89,15 @@ def _last_rows(spark: SparkSession, bootstrap: str) -> list[Row]:
 
 
 def _counted_bytes(broker: SyncBroker, client_id: str, kind: str) -> int:
-    with urlopen(f"{broker.admin}/api/v1/quotas/explain?client_id={client_id}") as answer:
-        (seen,) = json.load(answer)["brokers"]
+    with urlopen(f"{broker.admin}/api/v1/quotas/explain?client_id={client_id}") as response:
+        (seen,) = json.load(response)["brokers"]
     (quota,) = (each for each in seen["quotas"] if each["kind"] == kind)
     return sum(int(sample["value"]) for sample in quota["samples"])
 
 
 def _counted_throttle_ms(broker: SyncBroker, client_id: str, resource: str) -> int:
-    with urlopen(f"{broker.admin}/metrics") as answer:
-        families = {family.name: family for family in text_string_to_metric_families(answer.read().decode())}
+    with urlopen(f"{broker.admin}/metrics") as response:
+        families = {family.name: family for family in text_string_to_metric_families(response.read().decode())}
     labels = {"resource": resource, "user": "", "client_id": client_id}
     (sample,) = (one for one in families["sluice_throttle_seconds"].samples if one.labels == labels)
     return round(sample.value * 1000)

@@ -49,16 +49,16 @@ class BrokerProcess:
 
     def get(self, path: str) -> str:
         """Return the response of the admin port."""
-        with urlopen(self.admin + path, timeout=STOP_TIMEOUT_S) as answer:
-            content: bytes = answer.read()
+        with urlopen(self.admin + path, timeout=STOP_TIMEOUT_S) as response:
+            content: bytes = response.read()
         return content.decode()
 
     def post(self, path: str, body: Mapping[str, object] | None = None, token: str = "") -> Any:
         """Return the response of the admin port to a JSON body."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
         request = Request(self.admin + path, json.dumps(body or {}).encode(), headers, method="POST")
-        with urlopen(request, timeout=STOP_TIMEOUT_S) as answer:
-            return json.load(answer)
+        with urlopen(request, timeout=STOP_TIMEOUT_S) as response:
+            return json.load(response)
 
     def metrics(self) -> dict[str, Metric]:
         """Return the metric families by the parser's names: counters without `_total`."""

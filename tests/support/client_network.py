@@ -8,11 +8,11 @@ Time is virtual: a `ManualClock`, or the clock of a `sluice.testing` loop for co
     client = network.client(producer_config({"bootstrap.servers": "a:9092"}), ProducerMetadata(...))
     client.wakeup()
     network.advance(10)                                # connects, requests versions, then metadata
-    broker.answers["Produce"] = lambda asked: ...      # a message, None for no response, or DISCONNECT
+    broker.responses["Produce"] = lambda request: ...  # a message, None for no response, or DISCONNECT
     broker.received[-1]                                # the last request and its time
 
 Brokers can refuse connections, leave them pending (`hangs`), close them on arrival, and `drop` open ones. Use
-`Asked.answer` for delayed responses.
+`ReceivedRequest.respond` for delayed responses.
 """
 
 import asyncio
@@ -46,10 +46,10 @@ START_MS = 5_000_000.0
 # Returned by a handler to close the connection instead of responding.
 DISCONNECT: Literal["disconnect"] = "disconnect"
 
-Answer = Message | None | Literal["disconnect"]
+ScriptedResponse = Message | None | Literal["disconnect"]
 
 
-class Asked:
+class ReceivedRequest:
     """One request as a broker received it."""
 
     def __init__(self, end: "BrokerEnd", header: RequestHeader, message: Any, at_ms: float) -> None:
@@ -64,7 +64,7 @@ class Asked:
     def __repr__(self) -> str:
         return f"{self.api} v{self.version} at {self.at_ms} on connection {self.connection}"
 
-    def answer(self, message: Message, *, version: int | None = None, correlation_id: int | None = None) -> None:
+    def respond(self, message: Message, *, version: int | None = None, correlation_id: int | None = None) -> None:
         """Respond now; `version` and `correlation_id` default to those of the request."""
         api = API_KEYS[self._header.request_api_key]
         version = self.version if version is None else version
@@ -167,12 +167,12 @@ class BrokerEnd:
             view, self._rest = memoryview(self._rest[4 : 4 + size]), self._rest[4 + size :]
             self.broker.take(self._read(view))
 
-    def _read(self, view: memoryview) -> Asked:
+    def _read(self, view: memoryview) -> ReceivedRequest:
         api = API_KEYS[int.from_bytes(view[:2])]
         version = int.from_bytes(view[2:4])
         header, position = decode_prefix(RequestHeader, api.request_header_version(version))(view, 0, len(view))
         message = decoder(api.request, version)(view, position, len(view))
-        return Asked(self, header, message, self.broker.network.now_ms)
+        return ReceivedRequest(self, header, message, self.broker.network.now_ms)
 
 
 class ScriptedBroker:
@@ -182,11 +182,11 @@ class ScriptedBroker:
         self.network = network
         self.node_id = node_id
         self.address = address
-        self.answers: dict[str, Callable[[Asked], Answer]] = {
+        self.responses: dict[str, Callable[[ReceivedRequest], ScriptedResponse]] = {
             "ApiVersions": self.api_versions,
             "Metadata": self.metadata,
         }
-        self.received: list[Asked] = []
+        self.received: list[ReceivedRequest] = []
         self.connected_at_ms: list[float] = []
         self.attempted_at_ms: list[float] = []
         self.ends: list[BrokerEnd] = []
@@ -203,13 +203,13 @@ class ScriptedBroker:
         self.epochs: dict[tuple[str, int], int] = {}
         self.controller_id = node_id
 
-    def asked(self, api: str) -> list[Asked]:
+    def requests(self, api: str) -> list[ReceivedRequest]:
         """Return the requests of one API."""
-        return [asked for asked in self.received if asked.api == api]
+        return [request for request in self.received if request.api == api]
 
-    def asked_at_ms(self, api: str) -> list[float]:
+    def request_times_ms(self, api: str) -> list[float]:
         """Return the times of the requests of one API."""
-        return [asked.at_ms for asked in self.asked(api)]
+        return [request.at_ms for request in self.requests(api)]
 
     def drop(self) -> None:
         """Close all connections."""
@@ -217,15 +217,15 @@ class ScriptedBroker:
         for end in ends:
             end.close()
 
-    def take(self, asked: Asked) -> None:
+    def take(self, request: ReceivedRequest) -> None:
         """Handle a request by its script."""
-        self.received.append(asked)
-        handler = self.answers.get(asked.api)
-        answer = None if handler is None else handler(asked)
-        if answer == DISCONNECT:
-            asked._end.close()
-        elif isinstance(answer, Message):
-            asked.answer(answer)
+        self.received.append(request)
+        handler = self.responses.get(request.api)
+        response = None if handler is None else handler(request)
+        if response == DISCONNECT:
+            request._end.close()
+        elif isinstance(response, Message):
+            request.respond(response)
 
     def accept(self, connection: Connection) -> None:
         self.connected_at_ms.append(self.network.now_ms)
@@ -235,7 +235,7 @@ class ScriptedBroker:
         if self.closes_at_once:
             end.close()
 
-    def api_versions(self, asked: Asked) -> Answer:
+    def api_versions(self, request: ReceivedRequest) -> ScriptedResponse:
         """Return all versions of all APIs, except for the entries of `versions`."""
         keys = []
         for api in API_KEYS.values():
@@ -243,15 +243,15 @@ class ScriptedBroker:
             if highest >= 0:
                 keys.append(ApiVersion(api_key=api.key, min_version=lowest, max_version=highest))
         highest = self.versions.get("ApiVersions", (0, 0x7FFF))[1]
-        if asked.version > highest:
-            asked.answer(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys), version=0)
+        if request.version > highest:
+            request.respond(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys), version=0)
             return None
         features = [FinalizedFeatureKey(name=name, max_version_level=level) for name, level in self.features.items()]
         return ApiVersionsResponse(api_keys=keys, finalized_features=features, finalized_features_epoch=0)
 
-    def metadata(self, asked: Asked) -> Answer:
+    def metadata(self, request: ReceivedRequest) -> ScriptedResponse:
         """Return all brokers, and the known topics among the requested ones."""
-        message: MetadataRequest = asked.message
+        message: MetadataRequest = request.message
         names = list(self.topics) if message.topics is None else [topic.name or "" for topic in message.topics]
         return MetadataResponse(
             brokers=[

@@ -64,7 +64,7 @@ class ConsumerMember:
             "member_epoch": self.epoch,
             "instance_id": self.instance_id,
         }
-        response = self.client.ask(ConsumerGroupHeartbeatRequest(**(known | fields)), version)
+        response = self.client.call(ConsumerGroupHeartbeatRequest(**(known | fields)), version)
         if not response.error_code:
             self.member_id, self.epoch = response.member_id, response.member_epoch
             if response.assignment is not None:

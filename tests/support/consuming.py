@@ -62,14 +62,14 @@ class Reading:
             records += await self.consumer.poll(min(1000, until_ms - self.now_ms))
         return values_of(records)
 
-    def asked(self, api: str) -> list[Request]:
+    def requests(self, api: str) -> list[Request]:
         """Return the requests of one API from the journal."""
         client_id = self.consumer.config.text("client.id")
         return [one for one in self.broker.journal.requests(api=api) if one.client_id == client_id]
 
-    def asked_at_ms(self, api: str) -> list[float]:
+    def request_times_ms(self, api: str) -> list[float]:
         """Return the times of the requests of one API."""
-        return [round(request.received_ns / 1e6, 1) for request in self.asked(api)]
+        return [round(request.received_ns / 1e6, 1) for request in self.requests(api)]
 
     def hits_at_ms(self) -> list[float]:
         """Return the times of fault hits."""

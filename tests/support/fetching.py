@@ -18,7 +18,7 @@ from sluice.protocol.apis.list_offsets import (
 )
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
-from tests.support.client_network import Asked, VirtualNetwork
+from tests.support.client_network import ReceivedRequest, VirtualNetwork
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BACKOFF_MS = 100
@@ -38,8 +38,8 @@ class Reading:
         self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
         for broker in (self.one, self.two):
             broker.topics["t"] = [1, 2]
-            broker.answers["Fetch"] = lambda _: FetchResponse()
-            broker.answers["ListOffsets"] = lambda asked: offsets(asked, 5)
+            broker.responses["Fetch"] = lambda _: FetchResponse()
+            broker.responses["ListOffsets"] = lambda request: offsets(request, 5)
         config = consumer_config({"bootstrap.servers": "a:9092", "reconnect.backoff.ms": 0})
         self.subscriptions = SubscriptionState(reset)
         self.metadata = ConsumerMetadata(
@@ -100,7 +100,7 @@ class Reading:
         return None if found is None else found.offset
 
 
-def offsets(asked: Asked, offset: int, code: int = 0) -> ListOffsetsResponse:
+def offsets(request: ReceivedRequest, offset: int, code: int = 0) -> ListOffsetsResponse:
     """Return the same result for all requested partitions."""
     return ListOffsetsResponse(
         topics=[
@@ -113,6 +113,6 @@ def offsets(asked: Asked, offset: int, code: int = 0) -> ListOffsetsResponse:
                     for one in topic.partitions
                 ],
             )
-            for topic in asked.message.topics
+            for topic in request.message.topics
         ]
     )

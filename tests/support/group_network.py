@@ -13,7 +13,7 @@ from sluice.client.consumer.subscription_state import SubscriptionState
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.clock import LoopClock
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
-from tests.support.client_network import Answer, Asked, VirtualNetwork
+from tests.support.client_network import ReceivedRequest, ScriptedResponse, VirtualNetwork
 
 REQUEST_MS = 2000
 
@@ -35,7 +35,7 @@ class GroupStage:
         self.coordinator_is = 1
         for broker in (self.one, self.two):
             broker.topics["t"] = [1, 2]
-            broker.answers["FindCoordinator"] = self.found
+            broker.responses["FindCoordinator"] = self.found
         given: dict[str, str | int] = {"bootstrap.servers": "a:9092", "request.timeout.ms": REQUEST_MS}
         self.config = consumer_config({**given, "group.id": "g", "reconnect.backoff.ms": 1})
         self.subscriptions = SubscriptionState(EARLIEST)
@@ -51,7 +51,7 @@ class GroupStage:
         self.client = AsyncNetwork(client, loop, self.network)
         self.coordinator = GroupCoordinator("g", self.client, Steps())
 
-    def found(self, asked: Asked) -> Answer:
+    def found(self, request: ReceivedRequest) -> ScriptedResponse:
         """Set the coordinator."""
         node, host = self.coordinator_is, {1: "a", 2: "b"}[self.coordinator_is]
         return FindCoordinatorResponse(coordinators=[Coordinator(key="g", node_id=node, host=host, port=9092)])
@@ -60,9 +60,9 @@ class GroupStage:
         """Return the time after `ms`."""
         return self.client.clock.monotonic_ms() + ms
 
-    def asked_at_ms(self, api: str) -> list[float]:
+    def request_times_ms(self, api: str) -> list[float]:
         """Return the times of requests at either broker."""
-        return sorted(round(at) for broker in (self.one, self.two) for at in broker.asked_at_ms(api))
+        return sorted(round(at) for broker in (self.one, self.two) for at in broker.request_times_ms(api))
 
 
 @asynccontextmanager

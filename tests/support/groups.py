@@ -98,12 +98,12 @@ class Member:
         """Send a join request, and another one with the returned member id; its response comes when the round ends."""
         self.client.send(self.join_request(*protocols, **fields), self.version)
         if self.version >= 4 and not self.member_id and self.instance_id is None:
-            self.member_id = self.client.answer().message.member_id
+            self.member_id = self.client.response().message.member_id
             self.client.send(self.join_request(*protocols, **fields), self.version)
 
     def joined(self) -> Any:
         """Return the response to the join request, which has arrived."""
-        response = self.client.answer().message
+        response = self.client.response().message
         if not response.error_code:
             self.member_id, self.generation_id = response.member_id, response.generation_id
             self.leads = response.leader == response.member_id
@@ -137,13 +137,13 @@ class Member:
             "member_id": self.member_id,
             "group_instance_id": self.instance_id,
         }
-        code: int = self.client.ask(HeartbeatRequest(**(known | fields)), 4).error_code
+        code: int = self.client.call(HeartbeatRequest(**(known | fields)), 4).error_code
         return code
 
     def leave(self) -> Any:
         """Leave and return the response."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
-        return self.client.ask(LeaveGroupRequest(group_id=self.group_id, members=[identity]), 5)
+        return self.client.call(LeaveGroupRequest(group_id=self.group_id, members=[identity]), 5)
 
     def commit(self, offset: int = 7, **fields: Any) -> int:
         """Commit an offset in t-0 and return the error code."""
@@ -153,7 +153,7 @@ class Member:
             "member_id": self.member_id,
             "group_instance_id": self.instance_id,
         }
-        code: int = commit_code(self.client.ask(commit_request(offset, **(known | fields)), 9))
+        code: int = commit_code(self.client.call(commit_request(offset, **(known | fields)), 9))
         return code
 
 
@@ -191,7 +191,7 @@ def settle_round(members: list[Member]) -> None:
             member.send_sync()
     leader.send_sync({member.member_id: member.member_id.encode() for member in members})
     for member in members:
-        response = member.client.answer().message
+        response = member.client.response().message
         assert (response.error_code, response.assignment) == (0, member.member_id.encode())
 
 

@@ -7,12 +7,12 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.wire import WireClient
 
 
-async def ask_metadata(address: str, client_id: str = "wire", versions: Sequence[int] = (9,)) -> None:
+async def request_metadata(address: str, client_id: str = "wire", versions: Sequence[int] = (9,)) -> None:
     """Connect, send requests in these versions, and disconnect."""
 
-    def ask() -> None:
+    def send() -> None:
         with WireClient(address, client_id) as client:
             for version in versions:
-                client.ask(MetadataRequest(), version)
+                client.call(MetadataRequest(), version)
 
-    await asyncio.to_thread(ask)
+    await asyncio.to_thread(send)

@@ -59,12 +59,12 @@ class ScramClient:
 
 def handshake(client: Client, mechanism: str = "PLAIN", version: int = 1) -> Any:
     """Send SaslHandshake and return the response."""
-    return client.ask(SaslHandshakeRequest(mechanism=mechanism), version)
+    return client.call(SaslHandshakeRequest(mechanism=mechanism), version)
 
 
 def authenticate(client: Client, auth_bytes: bytes, version: int = 2) -> Any:
     """Send SaslAuthenticate and return the response."""
-    return client.ask(SaslAuthenticateRequest(auth_bytes=auth_bytes), version)
+    return client.call(SaslAuthenticateRequest(auth_bytes=auth_bytes), version)
 
 
 def logged_in(broker: VirtualBroker, user: str = "alice", client_id: str = "client") -> Client:

@@ -146,7 +146,7 @@ class Stage:
             if partition.topic == topic and offset is not None
         }
 
-    def asked(self, api: str, client: str = "") -> list[Request]:
+    def requests(self, api: str, client: str = "") -> list[Request]:
         """Return the requests of one API from clients whose id has this suffix."""
         return [
             one for one in self.broker.journal.requests(api=api) if one.client_id and one.client_id.endswith(client)

@@ -68,10 +68,10 @@ def add_request(
     return AddPartitionsToTxnRequest(transactions=[transaction])
 
 
-def added_codes(answer: Any) -> dict[tuple[str, int], int]:
+def added_codes(response: Any) -> dict[tuple[str, int], int]:
     """Return the error code of each partition in an AddPartitionsToTxn response of one transaction."""
-    results = answer.results_by_transaction
-    topics = results[0].topic_results if results else answer.results_by_topic_v3_and_below
+    results = response.results_by_transaction
+    topics = results[0].topic_results if results else response.results_by_topic_v3_and_below
     return {
         (topic.name, one.partition_index): one.partition_error_code
         for topic in topics
@@ -147,17 +147,17 @@ class Producer:
     def init(self, **fields: Any) -> int:
         """Request producer id and epoch; return the error."""
         request = init_request(self.transactional_id, **({"transaction_timeout_ms": self.timeout_ms} | fields))
-        answer = self.client.ask(request, self.versions["init"])
-        if not answer.error_code:
-            self._take(answer.producer_id, answer.producer_epoch)
-        return int(answer.error_code)
+        response = self.client.call(request, self.versions["init"])
+        if not response.error_code:
+            self._take(response.producer_id, response.producer_epoch)
+        return int(response.error_code)
 
     def add(self, *partitions: tuple[str, int]) -> set[int]:
         """Add partitions; return the errors."""
         request = add_request(
             self.versions["add"], self.producer_id, self.epoch, partitions or T_0, self.transactional_id
         )
-        return set(added_codes(self.client.ask(request, self.versions["add"])).values())
+        return set(added_codes(self.client.call(request, self.versions["add"])).values())
 
     def add_offsets(self, group_id: str) -> int:
         """Add the offsets of a group to the transaction; return the error."""
@@ -167,19 +167,19 @@ class Producer:
             producer_epoch=self.epoch,
             group_id=group_id,
         )
-        return int(self.client.ask(request, 3).error_code)
+        return int(self.client.call(request, 3).error_code)
 
     def commit_offset(self, group_id: str, offset: int) -> int:
         """Commit an offset of partition 0 of "t" in the transaction; return the error."""
         request = offsets_request(self.producer_id, self.epoch, group_id, offset, self.transactional_id)
-        answer = self.client.ask(request, self.versions["offsets"])
-        return int(answer.topics[0].partitions[0].error_code)
+        response = self.client.call(request, self.versions["offsets"])
+        return int(response.topics[0].partitions[0].error_code)
 
     def send(self, *values: bytes, topic: str = "t", partition: int = 0) -> int:
         """Produce one batch with the next sequence number, which counts if it is accepted; return the error."""
         where = topic, partition
         sequence = self._sequences.get(where, 0)
-        answer = self.client.ask(
+        response = self.client.call(
             produce_request(
                 self.versions["produce"],
                 self.producer_id,
@@ -192,7 +192,7 @@ class Producer:
             ),
             self.versions["produce"],
         )
-        code = int(answer.responses[0].partition_responses[0].error_code)
+        code = int(response.responses[0].partition_responses[0].error_code)
         if not code:
             self._sequences[where] = sequence + len(values)
         return code
@@ -200,10 +200,10 @@ class Producer:
     def end(self, committed: bool = True) -> int:
         """Commit or abort; return the error."""
         request = end_request(self.producer_id, self.epoch, committed, self.transactional_id)
-        answer = self.client.ask(request, self.versions["end"])
-        if not answer.error_code and not self.adds_partitions:
-            self._take(answer.producer_id, answer.producer_epoch)
-        return int(answer.error_code)
+        response = self.client.call(request, self.versions["end"])
+        if not response.error_code and not self.adds_partitions:
+            self._take(response.producer_id, response.producer_epoch)
+        return int(response.error_code)
 
     def commit_values(self, *values: bytes, committed: bool = True) -> None:
         """Run one transaction with one batch in partition 0 of "t"."""

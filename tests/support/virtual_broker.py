@@ -24,7 +24,7 @@ from sluice.config.broker_config import Config
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.message import Message
 from sluice.virtual_time.transport import MemorySocket
-from tests.support.wire import api_key_of, frame, read_answer
+from tests.support.wire import api_key_of, frame, read_response
 
 if TYPE_CHECKING:
     from sluice.broker.network.tls_transport import TlsTransport
@@ -202,7 +202,7 @@ class Transport(asyncio.Transport):
         self._loop.call_soon(self._client.lost, error)
 
 
-class Answer(NamedTuple):
+class ReceivedResponse(NamedTuple):
     """One response as a client received it."""
 
     message: Any  # of the requested API, whose fields mypy cannot know
@@ -239,8 +239,8 @@ class Client:
         self.reads = True
         self.on_bytes: Callable[[bytes], object] = self.take  # handles received bytes
         self.closed_at_ms: float | None = None
-        self.answers: list[Answer] = []
-        self._asked: dict[int, tuple[int, int]] = {}  # correlation id -> API key, version of the response
+        self.responses: list[ReceivedResponse] = []
+        self._in_flight: dict[int, tuple[int, int]] = {}  # correlation id -> API key, version of the response
         self._last_id = 0
         self._sent = bytearray()  # what the broker has not read yet
         self._received = bytearray()
@@ -258,7 +258,7 @@ class Client:
         """Return the bytes of a request; `answered_in` is the version of the response, if it differs."""
         self._last_id += 1
         api = API_KEYS[api_key_of(request)]
-        self._asked[self._last_id] = api.key, version if answered_in is None else answered_in
+        self._in_flight[self._last_id] = api.key, version if answered_in is None else answered_in
         self._trace("sends", api.name, version)
         return frame(request, version, client_id=self.client_id, correlation_id=self._last_id)
 
@@ -276,21 +276,21 @@ class Client:
         """Send several requests that the broker receives in one read."""
         self.send_bytes(b"".join(self.frame(request, version) for request, version in requests))
 
-    def ask(self, request: Message, version: int) -> Any:
+    def call(self, request: Message, version: int) -> Any:
         """Send a request and return its response, which must be immediate."""
-        assert not self.answers, f"unread responses: {self.answers}"
+        assert not self.responses, f"unread responses: {self.responses}"
         self.send(request, version)
-        return self.answer().message
+        return self.response().message
 
-    def answer(self) -> Answer:
+    def response(self) -> ReceivedResponse:
         """Return the only new response."""
-        assert len(self.answers) == 1, f"expected one response, got {len(self.answers)}: {self.answers}"
-        return self.answers.pop()
+        assert len(self.responses) == 1, f"expected one response, got {len(self.responses)}: {self.responses}"
+        return self.responses.pop()
 
-    def take_answers(self) -> list[Answer]:
+    def take_responses(self) -> list[ReceivedResponse]:
         """Return the new responses."""
-        answers, self.answers = self.answers, []
-        return answers
+        responses, self.responses = self.responses, []
+        return responses
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
@@ -358,7 +358,7 @@ class Client:
                 break
             body = memoryview(bytes(self._received[4 : 4 + size]))
             del self._received[: 4 + size]
-            self.answers.append(self._decode(body))
+            self.responses.append(self._decode(body))
 
     def lost(self, error: Exception | None) -> None:
         """Handle the end of the transport."""
@@ -366,12 +366,12 @@ class Client:
             self.closed_at_ms = self.broker.now_ms
             self.protocol.connection_lost(error)
 
-    def _decode(self, body: memoryview) -> Answer:
+    def _decode(self, body: memoryview) -> ReceivedResponse:
         correlation_id = int.from_bytes(body[:4], signed=True)
-        key, version = self._asked.pop(correlation_id)
-        message = read_answer(body, key, version)
+        key, version = self._in_flight.pop(correlation_id)
+        message = read_response(body, key, version)
         self._trace("receives", API_KEYS[key].name, version)
-        return Answer(message, API_KEYS[key].name, version, correlation_id, self.broker.now_ms, len(body))
+        return ReceivedResponse(message, API_KEYS[key].name, version, correlation_id, self.broker.now_ms, len(body))
 
     def _trace(self, what: str, api: str, version: int) -> None:
         self.broker.loop.trace.append(Traced(self.broker.now_ms, self.port, self.client_id, what, api, version))

@@ -46,7 +46,7 @@ def error_codes(message: Message) -> list[int]:
     return found
 
 
-def read_answer(body: memoryview, api_key: int, version: int) -> Any:
+def read_response(body: memoryview, api_key: int, version: int) -> Any:
     """Return the response in a frame's body, typed Any: mypy cannot know the API."""
     api = API_KEYS[api_key]
     _, position = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
@@ -60,7 +60,7 @@ class WireClient:
         host, _, port = bootstrap.rpartition(":")
         self.client_id = client_id
         self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=TIMEOUT_S)
-        self._asked: list[tuple[int, int]] = []
+        self._in_flight: list[tuple[int, int]] = []
 
     def __enter__(self) -> "WireClient":
         return self
@@ -72,16 +72,16 @@ class WireClient:
 
     def send(self, request: Message, version: int) -> None:
         """Send a request without waiting for the response."""
-        self._asked.append((api_key_of(request), version))
+        self._in_flight.append((api_key_of(request), version))
         self.socket.sendall(frame(request, version, client_id=self.client_id))
 
     def receive(self) -> Any:
         """Wait for the next response."""
-        api_key, version = self._asked.pop(0)
+        api_key, version = self._in_flight.pop(0)
         size = int.from_bytes(self._read(4))
-        return read_answer(memoryview(self._read(size)), api_key, version)
+        return read_response(memoryview(self._read(size)), api_key, version)
 
-    def ask(self, request: Message, version: int) -> Any:
+    def call(self, request: Message, version: int) -> Any:
         """Send a request and wait for the response."""
         self.send(request, version)
         return self.receive()

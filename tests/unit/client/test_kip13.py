@@ -47,7 +47,7 @@ async def test_kip13_20_throttled_consumer_fetches_nothing_until_the_throttle_en
         stage.broker.quota(fetch=QUOTA)
         stage.consumer.assign([P0])
         assert len(await stage.read(8, within_ms=600_000)) == 8, "all records arrive, later"
-        throttled = [pause for pause in pauses(stage.asked("Fetch")) if pause[1] > 0]
+        throttled = [pause for pause in pauses(stage.requests("Fetch")) if pause[1] > 0]
         assert len(throttled) >= 2, "some responses are throttled"
         assert all(throttle_ms <= waited_ms <= throttle_ms + SLACK_MS for waited_ms, throttle_ms in throttled)
 
@@ -99,7 +99,7 @@ class TestMetrics:
                 stage.broker.quota(fetch=QUOTA)
             stage.consumer.assign([P0])
             assert len(await stage.read(6, within_ms=600_000)) == 6
-            most = max(request.throttle_time_ms for request in stage.asked("Fetch"))
+            most = max(request.throttle_time_ms for request in stage.requests("Fetch"))
             assert (most > 0) is is_throttled
             metrics = stage.consumer.metrics()
             assert metrics["fetch-throttle-time-max"] == most

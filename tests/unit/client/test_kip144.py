@@ -38,8 +38,8 @@ class Reconnecting:
         named = {name.replace("_", "."): value for name, value in given.items()}
         config = admin_config({"bootstrap.servers": "c:9092", **named, **(SASL if sasl else {})}, profile)
         for broker in (self.one, self.two, self.well):
-            broker.answers["SaslHandshake"] = lambda _: SaslHandshakeResponse()
-            broker.answers["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse()
+            broker.responses["SaslHandshake"] = lambda _: SaslHandshakeResponse()
+            broker.responses["SaslAuthenticate"] = lambda _: SaslAuthenticateResponse()
         metadata = Metadata(config.retry_backoff(lambda low, high: low), 300_000, equivalent_backoff=None)
         self.client: NetworkClient = self.network.client(config, metadata, seed=seed)
         self.client.wakeup()
@@ -126,7 +126,7 @@ def test_kip144_03_api_versions_response_resets_the_backoff(seed: int) -> None:
 
 def test_kip144_04_connection_alone_does_not_reset_the_backoff(seed: int) -> None:
     reconnecting = Reconnecting(seed)
-    reconnecting.one.answers["ApiVersions"] = lambda _: "disconnect"
+    reconnecting.one.responses["ApiVersions"] = lambda _: "disconnect"
     reconnecting.want(ONE, ms=4000)
     assert len(reconnecting.one.connected_at_ms) == len(reconnecting.one.attempted_at_ms)
     assert within(gaps(reconnecting.one), STEPS[:6], 1000), gaps(reconnecting.one)
@@ -221,6 +221,6 @@ def test_kip144_14_setup_timeout_grows_from_10_s_to_30_s(seed: int) -> None:
 def test_kip144_12_authentication_failure_counts_twice(seed: int) -> None:
     reconnecting = Reconnecting(seed, sasl=True)
     refusal = SaslAuthenticateResponse(error_code=ErrorCode.SASL_AUTHENTICATION_FAILED)
-    reconnecting.one.answers["SaslAuthenticate"] = lambda _: refusal
+    reconnecting.one.responses["SaslAuthenticate"] = lambda _: refusal
     reconnecting.want(ONE, ms=3000)
     assert within(gaps(reconnecting.one), [100, 400, 1000], 1000), gaps(reconnecting.one)

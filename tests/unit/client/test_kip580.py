@@ -20,7 +20,7 @@ from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import LoopClock
 from sluice.protocol.apis.create_topics import CreatableTopicResult, CreateTopicsResponse
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import Asked, ScriptedBroker, VirtualNetwork
+from tests.support.client_network import ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 STEPS = [100, 200, 400, 800, 1000, 1000, 1000]
 
@@ -47,7 +47,7 @@ def within(found: list[float], steps: list[int], slack_ms: float = 2) -> bool:
 def admin_retries(seed: int, ms: int, profile: Profile = "kafka", **given: int) -> list[float]:
     """Return the request times of an admin client whose controller returns only retriable errors."""
 
-    def later(request: Asked) -> CreateTopicsResponse:
+    def later(request: ReceivedRequest) -> CreateTopicsResponse:
         code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
         return CreateTopicsResponse(
             topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
@@ -57,7 +57,7 @@ def admin_retries(seed: int, ms: int, profile: Profile = "kafka", **given: int) 
         loop = asyncio.get_running_loop()
         network = VirtualNetwork(LoopClock(loop))
         broker = network.broker(1, "a:9092")
-        broker.answers["CreateTopics"] = later
+        broker.responses["CreateTopics"] = later
         named = {name.replace("_", "."): value for name, value in given.items()}
         config = admin_config({"bootstrap.servers": "a:9092", **named}, profile)
         random = Random(seed)
@@ -66,7 +66,7 @@ def admin_retries(seed: int, ms: int, profile: Profile = "kafka", **given: int) 
         admin = TopicAdmin()
         admin._calls = AdminCalls(AsyncNetwork(client, loop, network), config, random)
         await admin.create_topics([NewTopic("t")], timeout_ms=ms)
-        return broker.asked_at_ms("CreateTopics")
+        return broker.request_times_ms("CreateTopics")
 
     return testing.run(main(), seed=seed)
 
@@ -127,7 +127,7 @@ def test_kip580_08_unknown_topic_is_requested_with_growing_backoff(seed: int) ->
     sending = Sending(seed)
     sending.add("nowhere")
     sending.advance(8000)
-    times = sending.broker.asked_at_ms("Metadata")
+    times = sending.broker.request_times_ms("Metadata")
     assert times[0] == 0, "a new topic does not wait"
     assert within(gaps(times), STEPS), gaps(times)
 
@@ -146,7 +146,7 @@ def test_kip580_08_with_the_kip_profile_successful_responses_do_not_back_off(see
     sending = Sending(seed, "kip")
     sending.add("nowhere")
     sending.advance(4000)
-    found = gaps(sending.broker.asked_at_ms("Metadata"))
+    found = gaps(sending.broker.request_times_ms("Metadata"))
     assert len(found) > 25
     assert all(80 <= gap <= 121 for gap in found), found
 

@@ -129,25 +129,25 @@ def test_each_possible_code_is_in_a_decodable_response(key: int, version: int) -
             continue
         found_codes += 1
         if level.name == TOP:
-            answer = whole(key, request, code)
+            response = whole(key, request, code)
         else:
             divided = split(key, version, level, request, code, every, {})
             if divided is None:
                 assert not level.is_in_request
                 continue
             assert divided.rest is None
-            answer = divided.failed
-        assert set(error_codes(round_trip(answer, version))) == {code}, name
+            response = divided.failed
+        assert set(error_codes(round_trip(response, version))) == {code}, name
     assert found_codes
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED)
 def test_existing_response_fails_at_the_selected_level(key: int, version: int) -> None:
     for level in levels_of(key, version).values():
-        answer = sample(API_KEYS[key].response, version)
+        response = sample(API_KEYS[key].response, version)
         if level.name != TOP:
-            assert overwrite(level, answer, ErrorCode.UNKNOWN_SERVER_ERROR, every, {})
-            assert ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(round_trip(answer, version))
+            assert overwrite(level, response, ErrorCode.UNKNOWN_SERVER_ERROR, every, {})
+            assert ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(round_trip(response, version))
 
 
 def test_only_selected_partitions_fail_and_the_request_order_is_kept() -> None:
@@ -169,10 +169,10 @@ def test_only_selected_partitions_fail_and_the_request_order_is_kept() -> None:
     assert request.topic_data == topics, "the request is unchanged"
     handled = split(ApiKey.PRODUCE, 9, level, divided.rest, ErrorCode.NONE, every, {})
     assert handled is not None
-    answer = handled.failed
-    merge(level, request, answer, divided.failed)
-    assert isinstance(answer, ProduceResponse)
-    assert [(t.name, [(p.index, p.error_code) for p in t.partition_responses]) for t in answer.responses] == [
+    response = handled.failed
+    merge(level, request, response, divided.failed)
+    assert isinstance(response, ProduceResponse)
+    assert [(t.name, [(p.index, p.error_code) for p in t.partition_responses]) for t in response.responses] == [
         ("a", [(0, 0), (1, code)]),
         ("b", [(1, code)]),
         ("c", [(1, code), (0, 0), (2, 0)]),
@@ -188,12 +188,12 @@ def test_partition_of_one_of_several_groups_fails() -> None:
     code = ErrorCode.UNSTABLE_OFFSET_COMMIT
     divided = split(9, 8, level, request, code, lambda item: item.group == "h" and item.partition == 0, {})
     assert divided is not None
-    answer = split(9, 8, level, divided.rest, ErrorCode.NONE, every, {})  # type: ignore[arg-type]  # there is a rest
-    assert answer is not None
-    merge(level, request, answer.failed, divided.failed)
+    response = split(9, 8, level, divided.rest, ErrorCode.NONE, every, {})  # type: ignore[arg-type]  # there is a rest
+    assert response is not None
+    merge(level, request, response.failed, divided.failed)
     found = [
         (group.group_id, [p.error_code for topic in group.topics for p in topic.partitions])
-        for group in answer.failed.groups  # type: ignore[attr-defined]  # it is an OffsetFetchResponse
+        for group in response.failed.groups  # type: ignore[attr-defined]  # it is an OffsetFetchResponse
     ]
     assert found == [("g", [0, 0]), ("h", [code, 0])]
 
@@ -202,11 +202,11 @@ def test_failed_metadata_partition_keeps_its_replicas_and_has_no_leader() -> Non
     partitions = [
         MetadataResponsePartition(partition_index=i, leader_id=1, replica_nodes=[1], isr_nodes=[1]) for i in range(2)
     ]
-    answer = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+    response = MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
     level = levels_of(3, 9)[PARTITION]
     code = ErrorCode.LEADER_NOT_AVAILABLE
-    assert overwrite(level, answer, code, lambda item: item == ResponseItem("t", 1), {}) == 1
-    first, second = answer.topics[0].partitions
+    assert overwrite(level, response, code, lambda item: item == ResponseItem("t", 1), {}) == 1
+    first, second = response.topics[0].partitions
     assert (first.error_code, first.leader_id) == (0, 1)
     assert (second.error_code, second.leader_id, second.replica_nodes) == (code, -1, [1])
 

@@ -71,12 +71,12 @@ def quota_sensor(bound: float, num_samples: int = 11, window_ms: int = 1000) -> 
 @pytest.mark.parametrize(("history", "probe_ms", "rate", "window_ms", "throttle_ms"), GOLDEN.values(), ids=GOLDEN)
 def test_golden_figure(history: History, probe_ms: int, rate: float, window_ms: int, throttle_ms: int) -> None:
     sensor = quota_sensor(Q)
-    answer = None
+    response = None
     for now_ms, value in history:
-        answer = sensor.record_and_get_throttle_time_ms(value, now_ms)
+        response = sensor.record_and_get_throttle_time_ms(value, now_ms)
         last_ms = now_ms
     if probe_ms == last_ms:
-        assert answer == throttle_ms, "the throttle time of the last request"
+        assert response == throttle_ms, "the throttle time of the last request"
     assert sensor.rate.measure(probe_ms).hex() == rate.hex()
     assert sensor.rate.window_size_ms(probe_ms) == window_ms
     assert (throttle_time_ms(rate, Q, window_ms) if rate > Q else 0) == throttle_ms
@@ -100,8 +100,8 @@ def test_golden_figure_up_to_kafka_3_7(
 ) -> None:
     sensor = Sensor(RateUpTo37(11, 1000), Q, 0)
     for now_ms, value in history:
-        answer = sensor.record_and_get_throttle_time_ms(value, now_ms)
-    assert answer == throttle_ms, "the throttle time of the last request"
+        response = sensor.record_and_get_throttle_time_ms(value, now_ms)
+    assert response == throttle_ms, "the throttle time of the last request"
     assert sensor.rate.measure(probe_ms).hex() == rate.hex()
     assert sensor.rate.window_size_ms(probe_ms) == window_ms
 

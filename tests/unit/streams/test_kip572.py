@@ -107,7 +107,7 @@ async def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_l
                 await streams.run()
             assert streams.state is State.ERROR
             await asyncio.sleep(1)
-            assert len(stage.asked("LeaveGroup")) == 1, "without waiting for the application to close it"
+            assert len(stage.requests("LeaveGroup")) == 1, "without waiting for the application to close it"
         first_ms, last_ms = flaky.at_ms(b"a")[0], flaky.at_ms(b"a")[-1]
         assert flaky.at_ms(b"a")[-2] <= first_ms + 5000 < last_ms <= first_ms + 5000 + POLL_MS + 1
         assert raised.value.task_id == T00
@@ -145,7 +145,7 @@ async def test_kip572_05_failing_task_does_not_delay_others() -> None:
                 assert await stage.committed() == {1: number + 1}
             assert deadlines(streams)["0_0"] is not None
             assert deadlines(streams)["0_1"] is None
-        assert len(stage.asked("OffsetCommit")) >= 10
+        assert len(stage.requests("OffsetCommit")) >= 10
 
 
 async def test_kip572_06_same_record_is_retried_and_none_is_skipped() -> None:
@@ -309,7 +309,7 @@ async def test_kip572_10_application_does_not_start_without_its_global_tables() 
         with pytest.raises(StreamsException, match=r"Consumer.partitions_for names-topic.*no retry"):
             await streams.__aenter__()
         assert streams.state is State.ERROR
-        assert stage.asked("JoinGroup") == []
+        assert stage.requests("JoinGroup") == []
 
 
 @pytest.mark.parametrize("profile", ["kafka", "kip"])
@@ -320,8 +320,8 @@ async def test_kip572_11_leader_stops_at_half_of_the_poll_interval(profile: Prof
         async with stage.streams(word_count(), config) as streams:
             await asyncio.sleep(25)
             assert streams.state is State.REBALANCING
-            joins = [request.received_ns / 1e6 for request in stage.asked("JoinGroup", "-consumer")]
-            rounds = [request.received_ns / 1e6 for request in stage.asked("CreateTopics", "-admin")]
+            joins = [request.received_ns / 1e6 for request in stage.requests("JoinGroup", "-consumer")]
+            rounds = [request.received_ns / 1e6 for request in stage.requests("CreateTopics", "-admin")]
             apis = [request.api for request in stage.broker.journal.requests() if request.client_id == f"{APP}-1-admin"]
         first = [at_ms for at_ms in rounds if at_ms < joins[2]]
         assert all(99 <= later - earlier <= 110 for earlier, later in pairwise(first)), "constant backoff"

@@ -73,7 +73,7 @@ async def test_topology_may_have_only_global_tables() -> None:
             assert streams.state is State.RUNNING
             assert streams.tasks == {}
             await asyncio.sleep(1)
-        assert stage.asked("JoinGroup") == []
+        assert stage.requests("JoinGroup") == []
 
 
 async def test_internal_topics_are_created_with_their_settings() -> None:

@@ -15,8 +15,8 @@ def test_traffic_is_per_second_since_the_previous_snapshot() -> None:
     with watching(broker) as watcher:
         (seen,) = watcher.message()["brokers"]
         assert (seen["requests_per_s"], seen["in_per_s"]) == (0, 0)
-        client.ask(MetadataRequest(), 9)
-        client.ask(produce_of(1000, 9, "shop"), 9)
+        client.call(MetadataRequest(), 9)
+        client.call(produce_of(1000, 9, "shop"), 9)
         (seen,) = watcher.later()["brokers"]
     assert (seen["requests_per_s"], seen["connections"], seen["leads"]) == (4, 1, 1)
     assert 1800 < seen["in_per_s"] < 2000, "bytes of records, in half a second"
@@ -40,7 +40,7 @@ def test_the_state_of_a_broker_determines_the_actions(event: str, state: str, ca
 
 def test_a_restarted_broker_counts_from_0() -> None:
     broker = VirtualBroker("sluice.brokers=3")
-    broker.client("shop", node_id=2).ask(MetadataRequest(), 9)
+    broker.client("shop", node_id=2).call(MetadataRequest(), 9)
     with watching(broker) as watcher:
         watcher.message()
         broker.cluster_server.stop_broker(2)

@@ -34,7 +34,7 @@ def test_a_client_is_shown_from_its_first_request() -> None:
     broker, (client,) = _clients("shop")
     with watching(broker) as watcher:
         assert watcher.message()["clients"]["total"] == 0, "the client is not known before its first request"
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
         (row,) = watcher.later()["clients"]["rows"]
     assert (row["client_id"], row["user"], row["connections"], row["meters"]) == ("shop", "ANONYMOUS", 1, [])
 
@@ -42,7 +42,7 @@ def test_a_client_is_shown_from_its_first_request() -> None:
 def test_connections_of_one_client_are_one_row() -> None:
     broker, clients = _clients("shop", "shop", "other")
     for client in clients:
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
     with watching(broker) as watcher:
         rows = watcher.message()["clients"]["rows"]
     assert {row["client_id"]: row["connections"] for row in rows} == {"shop": 2, "other": 1}
@@ -97,13 +97,13 @@ def test_clients_are_sorted(sort: Sort, order: list[str]) -> None:
     broker, (idle, calm, busy) = _clients(
         "idle", "calm", "busy", overrides=("quota.producer.override=busy:9M,calm:1k",)
     )
-    idle.ask(MetadataRequest(), 9)
+    idle.call(MetadataRequest(), 9)
     _produce(busy, 1_000_000)
     _produce(calm, 100_000)
     with watching(broker, View(sort=sort)) as watcher:
         watcher.message()
         client = broker.client("busy")  # the next snapshot sorts by the values that this one reads
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
         message = watcher.later()
     assert [{1: "idle", 2: "calm", 3: "busy"}[number] for number in message["clients"]["order"]] == order
 
@@ -120,7 +120,7 @@ def test_clients_are_sorted(sort: Sort, order: list[str]) -> None:
 def test_clients_are_searched(search: str, found: list[str]) -> None:
     broker, clients = _clients("a", "b", "Ärger")
     for client in clients:
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
     with watching(broker, View(search=search, sort="name")) as watcher:
         message = watcher.message()
     assert sorted(_ids(message)) == sorted(found)
@@ -130,7 +130,7 @@ def test_clients_are_searched(search: str, found: list[str]) -> None:
 def test_a_page_of_many_is_sent() -> None:
     broker, clients = _clients(*(f"c{number:02}" for number in range(30)))
     for client in clients:
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
     with watching(broker, View(sort="name", page=2, size=10)) as watcher:
         message = watcher.message()
     assert _ids(message) == [f"c{number}" for number in range(20, 30)]
@@ -160,7 +160,7 @@ def test_the_number_of_disconnected_clients_is_limited(monkeypatch: pytest.Monke
     found = Clients(broker.cluster_server)
     for number in range(6):
         client = broker.client(f"c{number}")
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
         found.find(1)
         client.leave()
         broker.advance(10)

@@ -73,7 +73,7 @@ def test_one_slow_snapshot_does_not_delay_the_next(monkeypatch: pytest.MonkeyPat
 def test_a_viewer_that_returns_soon_gets_the_history(away_ms: float, is_known: bool) -> None:
     broker = VirtualBroker()
     feed = Feed(broker.cluster_server)
-    broker.client("shop").ask(MetadataRequest(), 9)
+    broker.client("shop").call(MetadataRequest(), 9)
     with watching(broker, feed=feed) as watcher:
         assert watcher.message()["look"] == 0
         watcher.later()

@@ -16,7 +16,7 @@ def _read(broker: VirtualBroker, after: int = 0, **filters: str) -> Lines:
 
 def test_lines_have_the_format_of_the_command() -> None:
     broker = VirtualBroker(JOURNAL)
-    broker.client("shop").ask(MetadataRequest(), 9)
+    broker.client("shop").call(MetadataRequest(), 9)
     opened, request = _read(broker).lines
     assert (opened.seq, opened.kind, opened.connection, opened.client_id) == (1, "connection-opened", 1, "")
     assert opened.what.startswith("connected from 127.0.0.1:")
@@ -28,7 +28,7 @@ def test_later_reads_return_new_events() -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client("shop")
     after = _read(broker).after
-    client.ask(MetadataRequest(), 9)
+    client.call(MetadataRequest(), 9)
     found = _read(broker, after)
     assert [line.seq for line in found.lines] == [2]
     assert _read(broker, found.after).lines == []
@@ -38,7 +38,7 @@ def test_only_the_newest_of_many_are_returned_and_the_others_counted() -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client("shop")
     for _ in range(80):
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
     found = _read(broker)
     assert ([line.seq for line in found.lines], found.left_off) == ([*range(32, 82)], 31)
     assert _read(broker, kind="request").left_off == 30
@@ -49,7 +49,7 @@ def test_overwritten_events_are_skipped() -> None:
     broker = VirtualBroker("sluice.journal.events=4")
     client = broker.client("shop")
     for _ in range(10):
-        client.ask(MetadataRequest(), 9)
+        client.call(MetadataRequest(), 9)
     assert [line.seq for line in _read(broker).lines] == [8, 9, 10, 11]
 
 
@@ -58,8 +58,8 @@ def test_lines_have_a_tone() -> None:
     broker.topic()
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "times": 1})
     client = broker.client("shop")
-    client.ask(produce(9), 9)
-    client.ask(produce(9, partition=7), 9)
+    client.call(produce(9), 9)
+    client.call(produce(9, partition=7), 9)
     client.send(produce_of(50_000, 9, "shop"), 9)
     broker.advance(60_000)
     tones = [(line.kind, line.tone) for line in _read(broker, client_id="shop").lines]

@@ -51,9 +51,9 @@ def test_waiting_connections_are_first_then_the_newest() -> None:
     broker.topic()
     held, idle, new = (broker.client(name) for name in ("held", "idle", "new"))
     held.send(produce_of(100_000, 9, "held"), 9)
-    idle.ask(MetadataRequest(), 9)
+    idle.call(MetadataRequest(), 9)
     broker.advance(3000)
-    new.ask(ApiVersionsRequest(client_software_name="lib", client_software_version="2"), 3)
+    new.call(ApiVersionsRequest(client_software_name="lib", client_software_version="2"), 3)
     found = connections(broker.cluster_server, "")
     assert [(row.client_id, row.waiting, row.idle_s) for row in found.rows] == [
         ("held", True, 3),
@@ -67,5 +67,5 @@ def test_waiting_connections_are_first_then_the_newest() -> None:
 def test_connections_are_searched(text: str, ids: list[str]) -> None:
     broker = VirtualBroker()
     for name in ("shop", "other"):
-        broker.client(name).ask(MetadataRequest(), 9)
+        broker.client(name).call(MetadataRequest(), 9)
     assert [row.client_id for row in connections(broker.cluster_server, text).rows] == ids

@@ -18,7 +18,7 @@ EVERYTHING = View(connections=True, journal=True)
 
 def test_the_first_message_has_everything_and_one_without_changes_nothing() -> None:
     broker = VirtualBroker(JOURNAL)
-    broker.client("shop").ask(MetadataRequest(), 9)
+    broker.client("shop").call(MetadataRequest(), 9)
     with watching(broker, View(journal=True)) as watcher:
         first = watcher.message()
         assert first.keys() == {"look", "at_ms", "cluster", "brokers", "clients", "quotas", "faults", "journal"}
@@ -30,7 +30,7 @@ def test_the_first_message_has_everything_and_one_without_changes_nothing() -> N
 @pytest.mark.parametrize("part", ["connections", "journal"])
 def test_parts_that_are_not_requested_are_not_sent(part: str) -> None:
     broker = VirtualBroker(JOURNAL)
-    broker.client("shop").ask(MetadataRequest(), 9)
+    broker.client("shop").call(MetadataRequest(), 9)
     with watching(broker) as watcher:
         assert part not in watcher.message()
     with watching(broker, EVERYTHING) as watcher:
@@ -46,10 +46,10 @@ def test_without_a_journal_no_lines_are_sent() -> None:
 def test_only_changed_clients_are_sent() -> None:
     broker = VirtualBroker()
     for name in ("a", "b"):
-        broker.client(name).ask(MetadataRequest(), 9)
+        broker.client(name).call(MetadataRequest(), 9)
     with watching(broker, View(sort="name")) as watcher:
         assert len(watcher.message()["clients"]["rows"]) == 2
-        broker.client("b").ask(MetadataRequest(), 9)
+        broker.client("b").call(MetadataRequest(), 9)
         (row,) = watcher.later()["clients"]["rows"]
     assert (row["client_id"], row["connections"]) == ("b", 2)
 
@@ -70,8 +70,8 @@ HOSTILE = [
 def test_any_client_id_is_one_string_without_line_ends(name: str) -> None:
     broker = VirtualBroker(JOURNAL)
     client = broker.client(name)
-    client.ask(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
-    client.ask(MetadataRequest(), 9)
+    client.call(ApiVersionsRequest(client_software_name="a-b", client_software_version="1"), 3)
+    client.call(MetadataRequest(), 9)
     with watching(broker, EVERYTHING) as watcher:
         broker.settle()
         message = watcher.message()
@@ -97,7 +97,7 @@ def test_a_message_matches_the_openapi_document() -> None:
 def test_a_message_has_no_line_ends() -> None:
     """A line end would end the server-sent event."""
     broker = VirtualBroker(JOURNAL)
-    broker.client("a\n\ndata: {}\r\u2028").ask(MetadataRequest(), 9)
+    broker.client("a\n\ndata: {}\r\u2028").call(MetadataRequest(), 9)
     feed = Feed(broker.cluster_server)
     with feed.watching(EVERYTHING) as viewer:
         broker.settle()

@@ -99,10 +99,10 @@ def _reads_and_commits(observation: Observation) -> None:
     assert sum(event.api == "OffsetCommit" and not event.error_codes for event in requests) > 2
 
 
-def _asks(observation: Observation) -> None:
+def _describes_groups(observation: Observation) -> None:
     requests = [event for event in observation.events if isinstance(event, Request)]
     assert sum(event.api == "DescribeGroups" and not event.error_codes for event in requests) > 2
     assert _of(observation, "call-failed") == []
 
 
-CHECKS = {Role.PRODUCER: _produces, Role.CONSUMER: _reads_and_commits, Role.ADMIN: _asks}
+CHECKS = {Role.PRODUCER: _produces, Role.CONSUMER: _reads_and_commits, Role.ADMIN: _describes_groups}

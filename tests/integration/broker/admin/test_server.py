@@ -29,9 +29,9 @@ def test_broker_stops_without_warnings_with_a_connected_http_client(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), SyncBroker(admin_port=0) as broker:
-        answer = urlopen(f"{broker.admin}{path}", timeout=60)
-        assert answer.readline()
-    answer.close()
+        response = urlopen(f"{broker.admin}{path}", timeout=60)
+        assert response.readline()
+    response.close()
     assert caplog.messages == []
 
 

@@ -27,9 +27,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     log: Path = tmp_path_factory.mktemp("journal") / "log"
     with running_broker(log, *overrides("auto.create.topics.enable=false", "sluice.journal.events=16384")) as running:
         with WireClient(running.bootstrap, "shop") as client:
-            client.ask(MetadataRequest(), 9)
-            client.ask(MetadataRequest(), 9)
-            client.ask(produce(9), 9)
+            client.call(MetadataRequest(), 9)
+            client.call(MetadataRequest(), 9)
+            client.call(produce(9), 9)
         yield running
 
 

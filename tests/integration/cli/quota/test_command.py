@@ -137,7 +137,7 @@ def test_failed_deletion_deletes_no_quota(broker: BrokerProcess) -> None:
 
 def test_explanation_of_a_throttled_client(broker: BrokerProcess) -> None:
     with WireClient(broker.bootstrap, client_id="bronze") as client:
-        client.ask(produce_of(60_000, 9, "bronze"), 9)
+        client.call(produce_of(60_000, 9, "bronze"), 9)
         explained = run("explain", "bronze", "--admin", broker.admin)
         in_json = run("explain", "bronze", "--admin", broker.admin, "--format", "json")
     assert explained.exit_code == 0, explained.output

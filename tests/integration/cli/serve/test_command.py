@@ -25,7 +25,7 @@ def settings(broker: BrokerProcess, *names: str) -> dict[str, str | None]:
     """Return the properties of the running broker."""
     resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=list(names))
     with WireClient(broker.bootstrap) as client:
-        (result,) = client.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+        (result,) = client.call(DescribeConfigsRequest(resources=[resource]), 4).results
     return {config.name: config.value for config in result.configs}
 
 
@@ -55,7 +55,7 @@ def test_stdout_has_exactly_one_ready_line(tmp_path: Path) -> None:
             "pid": broker.process.pid,
         }
         with WireClient(broker.bootstrap) as client:
-            (node,) = client.ask(MetadataRequest(topics=[]), 9).brokers
+            (node,) = client.call(MetadataRequest(topics=[]), 9).brokers
         assert f"{node.host}:{node.port}" == broker.bootstrap
         assert json.loads(broker.get("/healthz")) == {"status": "ok"}
         exit_code, _, rest = broker.stop()
@@ -70,7 +70,7 @@ def test_several_brokers_listen_and_form_a_cluster(tmp_path: Path) -> None:
         assert len(set(brokers)) == 3
         for address in brokers:
             with WireClient(address) as client:
-                nodes = client.ask(MetadataRequest(topics=[]), 9).brokers
+                nodes = client.call(MetadataRequest(topics=[]), 9).brokers
             assert [f"{node.host}:{node.port}" for node in nodes] == brokers
         exit_code, _, _ = broker.stop()
         assert exit_code == 0
@@ -89,7 +89,7 @@ def test_ipv6(tmp_path: Path) -> None:
     with running_broker(tmp_path / "log", "--host", "::1") as broker:
         assert broker.bootstrap.startswith("[::1]:")
         with WireClient(broker.bootstrap) as client:
-            assert client.ask(MetadataRequest(topics=[]), 9).brokers[0].host == "::1"
+            assert client.call(MetadataRequest(topics=[]), 9).brokers[0].host == "::1"
 
 
 def test_seed_makes_topic_ids_reproducible(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_seed_makes_topic_ids_reproducible(tmp_path: Path) -> None:
     for seed in ("7", "7", "8"):
         with running_broker(tmp_path / "log", "--seed", seed) as broker, WireClient(broker.bootstrap) as client:
             ids.append(
-                client.ask(
+                client.call(
                     CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)]), 7
                 )
                 .topics[0]
@@ -119,7 +119,7 @@ def test_hundreds_of_connections_may_wait_in_the_accept_queue(tmp_path: Path) ->
             assert monotonic() - started < 1, "a SYN packet was retransmitted"
         finally:
             broker.process.send_signal(signal.SIGCONT)
-        assert clients[-1].ask(MetadataRequest(topics=[]), 9).brokers
+        assert clients[-1].call(MetadataRequest(topics=[]), 9).brokers
 
 
 # -- configuration -----------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_unknown_environment_variable_is_reported_and_ignored(tmp_path: Path) ->
 def provoke(broker: BrokerProcess) -> None:
     """Make the broker close a connection."""
     with WireClient(broker.bootstrap, 'the "client') as client:
-        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
         client.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert client.socket.recv(1) == b"", "the connection must be closed"
 
@@ -205,7 +205,7 @@ def open_connections(broker: BrokerProcess, stack: ExitStack) -> None:
 def parked(broker: BrokerProcess, stack: ExitStack) -> None:
     for _ in range(20):
         client = stack.enter_context(WireClient(broker.bootstrap))
-        client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
         client.send(fetch(0, max_wait_ms=600_000), 11)
 
 
@@ -213,7 +213,7 @@ def throttled(version: int) -> Callable[[BrokerProcess, ExitStack], None]:
     def throttle(broker: BrokerProcess, stack: ExitStack) -> None:
         for number in range(20):
             client = stack.enter_context(WireClient(broker.bootstrap, f"slow-{number}"))
-            client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+            client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
             client.send(produce_of(100_000, version, client.client_id), version)
             client.send(produce(version), version)
 
@@ -227,8 +227,8 @@ def half_sent(broker: BrokerProcess, stack: ExitStack) -> None:
 
 def not_reading(broker: BrokerProcess, stack: ExitStack) -> None:
     client = stack.enter_context(WireClient(broker.bootstrap))
-    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
-    client.ask(produce_of(1_000_000, 9, "wire"), 9)
+    client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+    client.call(produce_of(1_000_000, 9, "wire"), 9)
     for _ in range(50):
         client.send(fetch(0), 11)
 
@@ -237,7 +237,7 @@ def not_reading_long_pipelines(broker: BrokerProcess, stack: ExitStack) -> None:
     """Pipeline requests of about 5 ms, for more seconds than the broker has to stop."""
     clients = [stack.enter_context(WireClient(broker.bootstrap)) for _ in range(10)]
     topic = CreatableTopic(name="t", num_partitions=1000, replication_factor=1)
-    clients[0].ask(CreateTopicsRequest(topics=[topic]), 5)
+    clients[0].call(CreateTopicsRequest(topics=[topic]), 5)
     for client in clients:
         for _ in range(300):
             client.send(MetadataRequest(topics=None), 9)

@@ -46,9 +46,9 @@ async def test_every_broker_of_a_cluster_is_reachable() -> None:
         nodes = await nodes_of(network)
         assert {node.id: f"{node.host}:{node.port}" for node in nodes} == broker.brokers
         for node in nodes:
-            answer = await network.request(node, request_of(DescribeClusterRequest()))
-            assert isinstance(answer, DescribeClusterResponse)
-            assert [node.broker_id for node in answer.brokers] == list(broker.brokers)
+            response = await network.request(node, request_of(DescribeClusterRequest()))
+            assert isinstance(response, DescribeClusterResponse)
+            assert [node.broker_id for node in response.brokers] == list(broker.brokers)
 
 
 async def test_host_name_is_resolved() -> None:
@@ -89,8 +89,8 @@ async def test_connection_error_has_its_reason() -> None:
 async def test_requests_share_a_connection_and_queue() -> None:
     async with Broker() as broker, network_to(broker.bootstrap) as network:
         (node,) = await nodes_of(network)
-        answers = await asyncio.gather(*(network.request(node, request_of(ListGroupsRequest())) for _ in range(20)))
-        assert len(answers) == 20
+        responses = await asyncio.gather(*(network.request(node, request_of(ListGroupsRequest())) for _ in range(20)))
+        assert len(responses) == 20
 
 
 async def test_stopped_broker_is_unreachable() -> None:

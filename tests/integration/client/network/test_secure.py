@@ -19,7 +19,7 @@ def sasl(mechanism: str, *, secret: str = "alice-secret", protocol: str = "SASL_
     }
 
 
-async def asking(config: dict[str, str], given: dict[str, str]) -> int:
+async def brokers_seen(config: dict[str, str], given: dict[str, str]) -> int:
     """Return the number of brokers that a client with these settings sees."""
     async with (
         Broker(config=config) as broker,
@@ -65,9 +65,9 @@ def broker_tls(protocol: str = "SSL", **given: str) -> dict[str, str]:
     ],
 )
 def test_tls(broker: dict[str, str], client: dict[str, str]) -> None:
-    assert asyncio.run(asking(broker, client)) == 1
+    assert asyncio.run(brokers_seen(broker, client)) == 1
 
 
 def test_untrusted_broker_certificate_is_rejected() -> None:
     with pytest.raises(SslAuthenticationException, match="certificate verify failed"):
-        asyncio.run(asking(broker_tls(), tls(truststore_location=certificates().other_ca)))
+        asyncio.run(brokers_seen(broker_tls(), tls(truststore_location=certificates().other_ca)))

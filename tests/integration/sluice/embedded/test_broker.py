@@ -16,7 +16,7 @@ from sluice import Broker
 from sluice.broker.scenarios.model import Scenario, Step
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import BrokerState, ScenarioStep
-from tests.support.local_broker import ask_metadata
+from tests.support.local_broker import request_metadata
 
 
 @pytest.mark.parametrize("name", ["Broker", "SyncBroker"])
@@ -52,8 +52,8 @@ async def test_admin_port_is_optional() -> None:
         assert broker.admin is not None
 
         def described() -> object:
-            with urlopen(Request(f"{broker.admin}/api/v1/cluster"), timeout=10) as answer:
-                return json.load(answer)
+            with urlopen(Request(f"{broker.admin}/api/v1/cluster"), timeout=10) as response:
+                return json.load(response)
 
         found = await asyncio.to_thread(described)
         assert isinstance(found, dict)
@@ -68,7 +68,7 @@ def test_broker_is_unusable_before_its_start() -> None:
 async def test_stopped_broker_is_readable_but_accepts_no_change() -> None:
     async with Broker() as broker:
         await broker.cluster.create_topic("t")
-        await ask_metadata(broker.bootstrap)
+        await request_metadata(broker.bootstrap)
     assert broker.cluster.partition("t", 0).leader == 1
     assert [request.api for request in broker.journal.requests(client_id="wire")] == ["Metadata"]
     with pytest.raises(SluiceError, match="the broker has stopped"):
@@ -121,7 +121,7 @@ async def test_scenario_ends_with_the_waiting_task() -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
         await broker.wait_for(ScenarioStep, where=lambda step: step.what == "is stopped")
-        await ask_metadata(broker.brokers[1])  # the broker runs again
+        await request_metadata(broker.brokers[1])  # the broker runs again
 
 
 async def test_invalid_scenario_is_rejected(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from tests.support.wire import WireClient
 async def leader_of(address: str, name: str) -> int:
     """Return the leader of a topic's first partition from the metadata of the broker at this address."""
 
-    def ask() -> int:
+    def send() -> int:
         with WireClient(address) as client:
-            (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
+            (topic,) = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
         leader_id: int = topic.partitions[0].leader_id
         return leader_id
 
-    return await asyncio.to_thread(ask)
+    return await asyncio.to_thread(send)
 
 
 async def test_brokers_stop_start_and_move_leaders() -> None:

@@ -17,7 +17,7 @@ from sluice.errors import SluiceError
 from sluice.journal_events import Fault
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.local_broker import ask_metadata
+from tests.support.local_broker import request_metadata
 from tests.support.wire import WireClient
 
 REBOOTSTRAP = {"action": {"kind": "error", "code": "REBOOTSTRAP_REQUIRED"}, "api": "Metadata", "times": 1}
@@ -41,8 +41,8 @@ def test_added_fault_is_active(rule: Any, fields: dict[str, Any]) -> None:
     with SyncBroker() as broker, WireClient(broker.bootstrap) as client:
         fault = broker.faults.add(rule, **fields)
         assert (fault.id, fault.hits, fault.matched, fault.enabled, fault.problem) == ("fault-1", 0, 0, True, "")
-        assert client.ask(MetadataRequest(), 13).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
-        assert client.ask(MetadataRequest(), 13).error_code == ErrorCode.NONE
+        assert client.call(MetadataRequest(), 13).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+        assert client.call(MetadataRequest(), 13).error_code == ErrorCode.NONE
         assert (fault.hits, fault.matched) == (1, 1), "an expired fault matches nothing"
         (hit,) = broker.wait_for(Fault)
         assert (hit.rule_id, hit.action, hit.api) == ("fault-1", "error", "Metadata")
@@ -52,7 +52,7 @@ def test_name_is_an_action_with_its_defaults() -> None:
     with SyncBroker() as broker, WireClient(broker.bootstrap, "shop") as client:
         broker.faults.add("close", client_id="sh?p")
         with pytest.raises(ConnectionError):
-            client.ask(MetadataRequest(), 9)
+            client.call(MetadataRequest(), 9)
 
 
 async def test_faults_are_listed_and_removed() -> None:
@@ -103,7 +103,7 @@ def test_invalid_fault_is_rejected_with_its_path(rule: Any, fields: dict[str, An
 async def test_wait_for_fault_hits() -> None:
     async with Broker() as broker:
         fault = broker.faults.add(Delay(ms=1), api="Metadata")
-        await ask_metadata(broker.bootstrap, versions=(9, 9))
+        await request_metadata(broker.bootstrap, versions=(9, 9))
         assert await broker.wait_for(fault, times=2) == 2
         with pytest.raises(TimeoutError) as raised:
             await broker.wait_for(fault, times=3, timeout_s=0.02)
@@ -114,7 +114,7 @@ async def test_wait_for_fault_hits() -> None:
 def test_wait_for_fault_hits_from_another_thread() -> None:
     with SyncBroker() as broker, broker.faults.add(Delay(ms=1), api="Metadata") as fault:
         with WireClient(broker.bootstrap) as client:
-            client.ask(MetadataRequest(), 9)
+            client.call(MetadataRequest(), 9)
         assert broker.wait_for(fault) == 1
         with pytest.raises(TimeoutError, match="has 1 of 2 hits"):
             broker.wait_for(fault, times=2, timeout_s=0.02)
@@ -129,7 +129,7 @@ def test_disabled_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     with SyncBroker() as broker:
         fault = broker.faults.add(Delay(ms=1), api="Metadata")
         with WireClient(broker.bootstrap) as client:
-            client.ask(MetadataRequest(), 9)
+            client.call(MetadataRequest(), 9)
         assert not fault.enabled
         with pytest.raises(SluiceError, match=message):
             broker.wait_for(fault, times=2)

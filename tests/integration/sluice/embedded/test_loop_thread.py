@@ -74,17 +74,17 @@ def test_waiting_caller_is_released_when_the_thread_ends() -> None:
         waits.set()
         await asyncio.Event().wait()
 
-    def ask() -> None:
+    def run() -> None:
         try:
             thread.run(forever)
         except SluiceError as error:
             raised.append(error)
 
-    asking = Thread(target=ask)
-    asking.start()
+    runner = Thread(target=run)
+    runner.start()
     assert waits.wait(10)
     thread.stop()
-    asking.join(10)
+    runner.join(10)
     assert [str(error) for error in raised] == ["the broker has stopped"]
     assert thread.has_ended
 
@@ -105,11 +105,11 @@ def test_function_call_during_shutdown_runs_after_the_end() -> None:
         with suppress(SluiceError):
             thread.run(holds_up)
 
-    def ask() -> None:
+    def run() -> None:
         called.append(thread.call(lambda: thread.has_ended))
 
     called: list[bool] = []
-    others = [Thread(target=hold_up), Thread(target=thread.stop), Thread(target=ask)]
+    others = [Thread(target=hold_up), Thread(target=thread.stop), Thread(target=run)]
     others[0].start()
     assert held.wait(10)
     others[1].start()

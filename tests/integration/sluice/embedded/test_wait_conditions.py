@@ -9,7 +9,7 @@ import pytest
 from sluice import Broker
 from sluice.errors import SluiceError
 from sluice.journal_events import BrokerState, ClientEvent, ConnectionOpened, LeaderChange, Request
-from tests.support.local_broker import ask_metadata
+from tests.support.local_broker import request_metadata
 
 
 def _returned(value: object) -> Callable[[], object]:
@@ -18,10 +18,10 @@ def _returned(value: object) -> Callable[[], object]:
 
 async def test_past_and_future_events_are_waited_for() -> None:
     async with Broker() as broker:
-        await ask_metadata(broker.bootstrap, "early")
+        await request_metadata(broker.bootstrap, "early")
         (early,) = await broker.wait_for(Request)
         waiting = asyncio.ensure_future(broker.wait_for(Request, times=2, after=early.seq, api="Metadata"))
-        await ask_metadata(broker.bootstrap, "late", versions=(9, 8, 7))
+        await request_metadata(broker.bootstrap, "late", versions=(9, 8, 7))
         assert [(each.client_id, each.version) for each in await waiting] == [("late", 9), ("late", 8)]
 
 
@@ -30,7 +30,7 @@ async def test_waiting_can_start_at_a_future_event() -> None:
         waiting = asyncio.ensure_future(broker.wait_for(Request, after=2))  # the connection and its first request
         await asyncio.sleep(0)
         await broker.wait_for(lambda: True)
-        await ask_metadata(broker.bootstrap, versions=(9, 8))
+        await request_metadata(broker.bootstrap, versions=(9, 8))
         assert [each.version for each in await waiting] == [8]
 
 
@@ -49,7 +49,7 @@ async def test_wait_returns_the_matching_events(
 ) -> None:
     async with Broker() as broker:
         for name in ("a", "b"):
-            await ask_metadata(broker.bootstrap, name)
+            await request_metadata(broker.bootstrap, name)
         found = await broker.wait_for(type_, **how)  # type: ignore[call-overload]  # one of its filters each
         assert [event.client_id for event in found] == clients
 
@@ -64,8 +64,8 @@ async def test_cluster_change_is_waited_for() -> None:
 
 async def test_function_result_is_waited_for() -> None:
     async with Broker() as broker:
-        answers: Iterator[object] = iter([0, [], None, "now"])
-        assert await broker.wait_for(lambda: next(answers)) == "now"
+        responses: Iterator[object] = iter([0, [], None, "now"])
+        assert await broker.wait_for(lambda: next(responses)) == "now"
 
 
 async def test_coroutine_function_is_rejected() -> None:
@@ -93,7 +93,7 @@ async def test_timed_out_wait_for_events_reports_counts_and_other_events() -> No
         )
         waiting = asyncio.ensure_future(_too_late(broker, wrong))
         await asyncio.sleep(0)
-        await ask_metadata(broker.bootstrap, "a", versions=(9, 8))
+        await request_metadata(broker.bootstrap, "a", versions=(9, 8))
         assert await waiting == (
             "after 0.5 s: 1 of 3 Request with client_id=a, api=Metadata, and 1 for which `where` is false; "
             "4 journal events during the wait; last events:\n"
@@ -108,7 +108,7 @@ async def test_timed_out_wait_reports_earlier_events() -> None:
     async with Broker() as broker:
         waiting = _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
         assert await waiting == "after 0 s: 0 of 1 BrokerState; no journal events during the wait, nor before"
-        await ask_metadata(broker.bootstrap, versions=(9,) * 12)
+        await request_metadata(broker.bootstrap, versions=(9,) * 12)
         await broker.wait_for(ConnectionOpened)
         message = await _too_late(broker, broker.wait_for(BrokerState, timeout_s=0))
         first, *events = message.splitlines()

@@ -14,7 +14,7 @@ RULE = '{"action": "close"}'
 TOKEN = "sluice.admin.token=secret"
 
 
-def ask(
+def send(
     path: str, method: str = "GET", body: str = "", override: str = "node.id=1", **headers: str
 ) -> tuple[int, dict[str, str], Any]:
     """Return status, headers and JSON of a response; only a successful POST may add a rule."""
@@ -30,20 +30,20 @@ def ask(
     "host", ["localhost", "LOCALHOST:9644", "127.0.0.1:9644", "127.0.0.2", "[::1]:9644", "[::1]", ""]
 )
 def test_loopback_names_need_no_token(host: str) -> None:
-    assert ask(CLUSTER, host=host)[0] == 200
+    assert send(CLUSTER, host=host)[0] == 200
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example:9644", "localhost.evil.example", "192.168.1.7:9644", "[::2]", "1", "a:b:c"]
 )
 def test_other_host_names_are_rejected_without_a_token(host: str) -> None:
-    status, _, response = ask(CLUSTER, host=host)
+    status, _, response = send(CLUSTER, host=host)
     assert status == 403
     assert response["error"].startswith(f"host {host}: not a loopback name; use localhost")
 
 
 def test_any_host_name_is_accepted_with_the_token() -> None:
-    assert ask(CLUSTER, override=TOKEN, host="sluice:9644", authorization="Bearer secret")[0] == 200
+    assert send(CLUSTER, override=TOKEN, host="sluice:9644", authorization="Bearer secret")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_any_host_name_is_accepted_with_the_token() -> None:
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_page_of_another_site_is_rejected(origin: str, method: str) -> None:
     body = RULE if method == "POST" else ""
-    status, response_headers, response = ask(FAULTS, method, body, host="localhost:9644", origin=origin)
+    status, response_headers, response = send(FAULTS, method, body, host="localhost:9644", origin=origin)
     assert (status, response["error"]) == (
         403,
         f"origin {origin}: another site's page; expected the port's own origin, localhost:9644",
@@ -61,7 +61,7 @@ def test_page_of_another_site_is_rejected(origin: str, method: str) -> None:
 
 
 def test_own_page_is_accepted() -> None:
-    assert ask(FAULTS, "POST", RULE, host="localhost:9644", origin="http://localhost:9644")[0] == 200
+    assert send(FAULTS, "POST", RULE, host="localhost:9644", origin="http://localhost:9644")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_changes_require_json_or_the_request_header(
     method: str, body: str, headers: dict[str, str], status: int
 ) -> None:
     own = {"x_sluice_request": ""} | headers if body else headers
-    assert ask(FAULTS, method, body, **own)[0] == status
+    assert send(FAULTS, method, body, **own)[0] == status
 
 
 @pytest.mark.parametrize("path", [CLUSTER, "/metrics", "/api/openapi.json", "/nothing", "/healthz/", "/page"])
 def test_missing_token_reveals_no_paths(path: str) -> None:
-    status, response_headers, response = ask(path, override=TOKEN, host="sluice:9644")
+    status, response_headers, response = send(path, override=TOKEN, host="sluice:9644")
     assert (status, response_headers["www-authenticate"]) == (401, "Bearer")
     assert response == {
         "error": "authorization: missing or wrong; send the value of sluice.admin.token as a bearer token"

@@ -56,7 +56,7 @@ def state(cluster: VirtualBroker) -> tuple[int, tuple[int, ...]]:
 
 def send(cluster: VirtualBroker, node_id: int, acks: int = 1) -> list[int]:
     """Return the error codes of a produce request that completes immediately."""
-    return error_codes(cluster.client(node_id=node_id).ask(produce(9, acks=acks), 9))
+    return error_codes(cluster.client(node_id=node_id).call(produce(9, acks=acks), 9))
 
 
 # -- stop and restart --------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def test_controlled_shutdown_moves_leadership_immediately(cluster: VirtualBroker
     waiting.send(fetch(0, max_wait_ms=60_000), 11)
     stop(cluster, 1, controlled=True)
     assert state(cluster) == (2, (2, 3))
-    assert error_codes(waiting.answer().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert error_codes(waiting.response().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert not waiting.is_open
 
 
@@ -143,7 +143,7 @@ def test_partition_is_offline_until_an_in_sync_replica_restarts() -> None:
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
     assert state(cluster) == (NO_LEADER, (1,))
-    (topic,) = cluster.client(node_id=2).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
+    (topic,) = cluster.client(node_id=2).call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
     (metadata_partition,) = topic.partitions
     assert (metadata_partition.error_code, metadata_partition.leader_id, metadata_partition.offline_replicas) == (
         ErrorCode.LEADER_NOT_AVAILABLE,
@@ -184,7 +184,7 @@ def test_metadata_lists_live_brokers(cluster: VirtualBroker) -> None:
     client = cluster.client(node_id=3)
 
     def brokers_and_controller() -> tuple[list[int], int]:
-        metadata = client.ask(MetadataRequest(topics=[]), 9)
+        metadata = client.call(MetadataRequest(topics=[]), 9)
         return [broker.node_id for broker in metadata.brokers], metadata.controller_id
 
     stop(cluster, 1)
@@ -203,9 +203,9 @@ def test_acks_all_waits_for_the_followers() -> None:
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(99)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     cluster.advance(1)
-    assert client.answer().at_ms == 100
+    assert client.response().at_ms == 100
 
 
 def test_acks_all_waits_for_a_crashed_follower_until_it_leaves_the_isr(cluster: VirtualBroker) -> None:
@@ -213,10 +213,10 @@ def test_acks_all_waits_for_a_crashed_follower_until_it_leaves_the_isr(cluster: 
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(DELAY_MS - 1)
-    assert client.take_answers() == []
-    assert fetched_bytes(cluster.client(node_id=1).ask(fetch(0), 11)) == b"", "consumers read up to the high watermark"
+    assert client.take_responses() == []
+    assert fetched_bytes(cluster.client(node_id=1).call(fetch(0), 11)) == b"", "consumers read up to the high watermark"
     cluster.advance(1)
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
 
 
 def test_lagging_follower_leaves_the_isr_though_the_controller_sees_it_alive() -> None:
@@ -244,11 +244,11 @@ def test_acks_all_below_min_isr_fails_or_waits_if_already_appended() -> None:
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(DELAY_MS)
-    assert client.take_answers() == [], "the high watermark must not advance below min.insync.replicas"
+    assert client.take_responses() == [], "the high watermark must not advance below min.insync.replicas"
     assert send(cluster, 1, ALL) == [ErrorCode.NOT_ENOUGH_REPLICAS]
     assert send(cluster, 1, 1) == []
     start(cluster, 2)
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
     assert cluster.partition().log.high_watermark == 2
 
 
@@ -259,13 +259,13 @@ def test_acks_all_fails_after_append_if_min_isr_was_raised() -> None:
     cluster.advance(100 - 1)
     partition = cluster.partition()
     cluster.advance(1)
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
     client.send(produce(9, acks=ALL), 9)
     partition.isr = (1,)
     partition.topic.min_insync_replicas = 2
     partition.log.advance_high_watermark(2)
     cluster.cluster.high_watermark_moved(partition)
-    assert error_codes(client.answer().message) == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
+    assert error_codes(client.response().message) == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
 
 
 def test_records_only_on_the_leader_are_lost_with_it() -> None:
@@ -273,7 +273,7 @@ def test_records_only_on_the_leader_are_lost_with_it() -> None:
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(100)
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
     assert send(cluster, 1, 1) == []
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
@@ -286,7 +286,7 @@ def test_waiting_producer_receives_the_new_leader_after_a_move() -> None:
     client = cluster.client(node_id=1)
     client.send(produce(10, acks=ALL), 10)
     cluster.cluster_server.move_leader("t", 0, 2)
-    response = client.answer().message
+    response = client.response().message
     (partition_response,) = response.responses[0].partition_responses
     assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (partition_response.current_leader.leader_id, partition_response.current_leader.leader_epoch) == (2, 1)
@@ -317,9 +317,9 @@ def test_new_leader_returns_no_offset_before_its_high_watermark_is_known(
     requested = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[requested])])
     client = cluster.client(node_id=2)
-    assert error_codes(client.ask(request, version)) == ([] if code is None else [code])
+    assert error_codes(client.call(request, version)) == ([] if code is None else [code])
     cluster.advance(DELAY_MS)
-    assert error_codes(client.ask(request, version)) == []
+    assert error_codes(client.call(request, version)) == []
 
 
 # -- leader moves ------------------------------------------------------------------------------------------------------
@@ -327,16 +327,16 @@ def test_new_leader_returns_no_offset_before_its_high_watermark_is_known(
 
 def test_leader_move_raises_the_epoch_and_old_epochs_are_fenced(cluster: VirtualBroker) -> None:
     client = cluster.client(node_id=1)
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     cluster.cluster_server.move_leader("t", 0, 3)
     assert state(cluster) == (3, (1, 2, 3))
     old = fetch(0, current_leader_epoch=0)
-    assert error_codes(cluster.client(node_id=3).ask(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH]
-    assert error_codes(client.ask(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH], "a follower fences old epochs too"
+    assert error_codes(cluster.client(node_id=3).call(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH]
+    assert error_codes(client.call(old, 11)) == [ErrorCode.FENCED_LEADER_EPOCH], "a follower fences old epochs too"
     new = fetch(0, current_leader_epoch=1)
-    assert fetched(cluster.client(node_id=3).ask(new, 11)).high_watermark == 1
+    assert fetched(cluster.client(node_id=3).call(new, 11)).high_watermark == 1
     newer = fetch(0, current_leader_epoch=2)
-    assert error_codes(cluster.client(node_id=3).ask(newer, 11)) == [ErrorCode.UNKNOWN_LEADER_EPOCH]
+    assert error_codes(cluster.client(node_id=3).call(newer, 11)) == [ErrorCode.UNKNOWN_LEADER_EPOCH]
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,8 @@ def elect(cluster: VirtualBroker, election: Election) -> list[int]:
     topics = [TopicPartitions(topic="t", partitions=[0])]
     request = ElectLeadersRequest(election_type=election.value, topic_partitions=topics)
     return [
-        one.error_code for one in cluster.client(node_id=3).ask(request, 2).replica_election_results[0].partition_result
+        one.error_code
+        for one in cluster.client(node_id=3).call(request, 2).replica_election_results[0].partition_result
     ]
 
 
@@ -425,12 +426,12 @@ def test_unclean_election_on_request_elects_an_out_of_sync_replica() -> None:
 def reassign(cluster: VirtualBroker, replicas: list[int] | None, factor: bool = True) -> tuple[int, str | None]:
     requested = ReassignableTopic(name="t", partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
     request = AlterPartitionReassignmentsRequest(topics=[requested], allow_replication_factor_change=factor)
-    (response,) = cluster.client(node_id=2).ask(request, 1).responses[0].partitions
+    (response,) = cluster.client(node_id=2).call(request, 1).responses[0].partitions
     return response.error_code, response.error_message
 
 
 def ongoing(cluster: VirtualBroker) -> list[tuple[list[int], list[int], list[int]]]:
-    topics = cluster.client(node_id=2).ask(ListPartitionReassignmentsRequest(topics=None), 0).topics
+    topics = cluster.client(node_id=2).call(ListPartitionReassignmentsRequest(topics=None), 0).topics
     return (
         [(one.replicas, one.adding_replicas, one.removing_replicas) for one in topics[0].partitions] if topics else []
     )
@@ -438,7 +439,7 @@ def ongoing(cluster: VirtualBroker) -> list[tuple[list[int], list[int], list[int
 
 def test_reassignment_completes_when_the_new_replicas_are_in_sync() -> None:
     cluster = three("sluice.replication.delay.ms=100", replicas=1)
-    cluster.client(node_id=1).ask(produce(9), 9)
+    cluster.client(node_id=1).call(produce(9), 9)
     cluster.advance(100)
     assert reassign(cluster, [2, 3]) == (0, None)
     assert ongoing(cluster) == [([2, 3, 1], [2, 3], [1])]
@@ -447,7 +448,7 @@ def test_reassignment_completes_when_the_new_replicas_are_in_sync() -> None:
     assert ongoing(cluster) == []
     partition = cluster.partition()
     assert (partition.leader, partition.replicas, partition.isr, partition.leader_epoch) == (2, (2, 3), (2, 3), 1)
-    assert fetched(cluster.client(node_id=2).ask(fetch(0), 11)).high_watermark == 1
+    assert fetched(cluster.client(node_id=2).call(fetch(0), 11)).high_watermark == 1
 
 
 def test_reassignment_to_a_stopped_broker_waits_and_can_be_cancelled() -> None:
@@ -480,7 +481,7 @@ def test_isolated_leader_accepts_acks_1_and_times_out_acks_all() -> None:
     client = cluster.client(node_id=1)
     client.send(produce(9, acks=ALL), 9)
     cluster.advance(10)
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
     cluster.cluster_server.isolate_broker(1)
     cluster.advance(DELAY_MS)
     assert state(cluster) == (2, (2, 3))
@@ -488,9 +489,9 @@ def test_isolated_leader_accepts_acks_1_and_times_out_acks_all() -> None:
     assert send(cluster, 2, 1) == []
     client.send(produce(9, acks=ALL, timeout_ms=500), 9)
     cluster.advance(500)
-    assert error_codes(client.answer().message) == [ErrorCode.REQUEST_TIMED_OUT]
-    assert fetched(cluster.client(node_id=1).ask(fetch(0), 11)).high_watermark == 1
-    assert fetched(cluster.client(node_id=2).ask(fetch(0), 11)).high_watermark == 2
+    assert error_codes(client.response().message) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert fetched(cluster.client(node_id=1).call(fetch(0), 11)).high_watermark == 1
+    assert fetched(cluster.client(node_id=2).call(fetch(0), 11)).high_watermark == 2
     cluster.cluster_server.rejoin_broker(1)
     cluster.advance(10)
     assert state(cluster) == (2, (1, 2, 3))
@@ -538,7 +539,7 @@ def test_isolated_broker_returns_metadata_from_before_its_isolation(cluster: Vir
     cluster.topic("later")
 
     def brokers_and_leaders(node_id: int) -> tuple[list[int], dict[str, int]]:
-        metadata = cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9)
+        metadata = cluster.client(node_id=node_id).call(MetadataRequest(topics=None), 9)
         brokers = [broker.node_id for broker in metadata.brokers]
         return brokers, {topic.name: topic.partitions[0].leader_id for topic in metadata.topics}
 
@@ -555,9 +556,9 @@ def test_request_for_the_controller_waits_until_the_broker_rejoins(cluster: Virt
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
     client.send(CreateTopicsRequest(topics=[topic]), 5)
     cluster.advance(20_000)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     cluster.cluster_server.rejoin_broker(1)
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
     assert "new" in cluster.cluster.topics
 
 
@@ -574,7 +575,7 @@ def test_isolated_broker_can_be_stopped_and_restarted(cluster: VirtualBroker) ->
 
 def metadata_leader(cluster: VirtualBroker, node_id: int, name: str = "t") -> int:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-    (topic,) = cluster.client(node_id=node_id).ask(request, 9).topics
+    (topic,) = cluster.client(node_id=node_id).call(request, 9).topics
     leader_id: int = topic.partitions[0].leader_id if topic.partitions else -topic.error_code
     return leader_id
 
@@ -584,7 +585,7 @@ def test_metadata_shows_a_new_leader_after_the_lag() -> None:
     cluster.advance(200)
     cluster.cluster_server.move_leader("t", 0, 2)
     assert send(cluster, 2) == [], "the new leader accepts produce requests immediately"
-    response = cluster.client(node_id=1).ask(produce(10), 10)
+    response = cluster.client(node_id=1).call(produce(10), 10)
     (partition_response,) = response.responses[0].partition_responses
     assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition_response.current_leader.leader_id == 1, "current_leader comes from delayed metadata"
@@ -605,7 +606,7 @@ def test_metadata_drops_a_crashed_broker_after_the_lag() -> None:
     cluster = three("sluice.metadata.lag.ms=200")
 
     def broker_ids() -> list[int]:
-        return [broker.node_id for broker in cluster.client(node_id=2).ask(MetadataRequest(topics=[]), 9).brokers]
+        return [broker.node_id for broker in cluster.client(node_id=2).call(MetadataRequest(topics=[]), 9).brokers]
 
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
@@ -621,9 +622,9 @@ def test_request_on_an_isolated_leader_times_out_though_another_leads(cluster: V
     cluster.advance(DELAY_MS)
     assert state(cluster)[0] == 2
     assert send(cluster, 2, ALL) == []
-    assert not waiting.answers, "an isolated leader does not learn of the election"
+    assert not waiting.responses, "an isolated leader does not learn of the election"
     cluster.advance(20_000 - DELAY_MS)
-    assert error_codes(waiting.answer().message) == [ErrorCode.REQUEST_TIMED_OUT]
+    assert error_codes(waiting.response().message) == [ErrorCode.REQUEST_TIMED_OUT]
 
 
 def test_request_on_an_isolated_leader_fails_when_it_rejoins(cluster: VirtualBroker) -> None:
@@ -632,4 +633,4 @@ def test_request_on_an_isolated_leader_fails_when_it_rejoins(cluster: VirtualBro
     waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
     cluster.advance(DELAY_MS)
     cluster.cluster_server.rejoin_broker(1)
-    assert error_codes(waiting.answer().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert error_codes(waiting.response().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

@@ -24,7 +24,7 @@ def leader_change(cluster: VirtualBroker) -> LeaderChange:
 
 def metadata_leader(cluster: VirtualBroker, node_id: int) -> tuple[int, int]:
     """Return the error and leader of the partition in a broker's metadata."""
-    response = cluster.client(node_id=node_id).ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+    response = cluster.client(node_id=node_id).call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
     (partition,) = response.topics[0].partitions
     return partition.error_code, partition.leader_id
 
@@ -77,9 +77,9 @@ def test_request_for_the_controller_waits_until_it_is_back() -> None:
     client = cluster.client(node_id=2)
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 5)
     cluster.advance(30_000)
-    assert not client.answers
+    assert not client.responses
     restore()
-    assert error_codes(client.answer().message) == []
+    assert error_codes(client.response().message) == []
     assert "new" in cluster.cluster.topics
 
 
@@ -87,10 +87,10 @@ def test_metadata_without_a_controller_creates_no_topics() -> None:
     cluster = three()
     restore = cluster.cluster.controller.make_unavailable()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
-    metadata = cluster.client().ask(request, 9)
+    metadata = cluster.client().call(request, 9)
     assert (metadata.controller_id, metadata.topics[0].error_code) == (NO_LEADER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     restore()
-    metadata = cluster.client().ask(request, 9)
+    metadata = cluster.client().call(request, 9)
     assert (metadata.controller_id, metadata.topics[0].error_code) == (1, ErrorCode.NONE)
 
 
@@ -190,7 +190,7 @@ def test_topic_deleted_during_its_election_stays_deleted() -> None:
 def with_records(count: int) -> VirtualBroker:
     cluster = three(JOURNAL)
     for _ in range(count):
-        cluster.client().ask(produce(9, acks=-1), 9)
+        cluster.client().call(produce(9, acks=-1), 9)
     return cluster
 
 
@@ -214,7 +214,7 @@ def test_losing_more_records_than_exist_loses_all() -> None:
 
 def test_batch_is_lost_as_a_whole() -> None:
     cluster = three(JOURNAL)
-    cluster.client().ask(produce(9, batch(b"a", b"b", b"c", b"d")), 9)
+    cluster.client().call(produce(9, batch(b"a", b"b", b"c", b"d")), 9)
     cluster.cluster.controller.elect_uncleanly(cluster.partition(), None, 1)
     assert cluster.partition().log.log_end_offset == 0
     assert leader_change(cluster).lost_records == 4

@@ -104,13 +104,13 @@ def test_isolated_leader_shares_the_cluster_log_until_another_leads() -> None:
 def test_isolated_broker_does_not_auto_create_topics() -> None:
     cluster, _ = isolated()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
-    assert error_codes(cluster.client(node_id=1).ask(request, 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert error_codes(cluster.client(node_id=1).call(request, 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert "new" not in cluster.cluster.topics
 
 
 def test_isolated_follower_returns_the_former_leader() -> None:
     cluster, _ = isolated()
-    response = cluster.client(node_id=1).ask(produce(10, topic="u"), 10)
+    response = cluster.client(node_id=1).call(produce(10, topic="u"), 10)
     (partition_response,) = response.responses[0].partition_responses
     assert (partition_response.error_code, partition_response.current_leader.leader_id) == (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

@@ -21,7 +21,7 @@ def three() -> VirtualBroker:
 
 def metadata_of(cluster: VirtualBroker, node_id: int) -> tuple[int, list[int]]:
     """Return the leader and the brokers in a broker's metadata."""
-    response = cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9)
+    response = cluster.client(node_id=node_id).call(MetadataRequest(topics=None), 9)
     (topic,) = (topic for topic in response.topics if topic.name == "t")
     return topic.partitions[0].leader_id, [broker.node_id for broker in response.brokers]
 
@@ -48,7 +48,7 @@ def test_broker_without_updates_keeps_its_old_metadata(three: VirtualBroker) -> 
     three.advance(60_000)
     assert metadata_of(three, 3) == (1, [1, 2, 3])
     assert metadata_of(three, 2) == (2, [2, 3])
-    topics = {topic.name: topic for topic in three.client(node_id=3).ask(MetadataRequest(topics=None), 9).topics}
+    topics = {topic.name: topic for topic in three.client(node_id=3).call(MetadataRequest(topics=None), 9).topics}
     assert topics["new"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -67,7 +67,7 @@ def test_new_topics_are_delayed_too(three: VirtualBroker) -> None:
     client = three.client(node_id=3)
 
     def error_code() -> int:
-        response = client.ask(MetadataRequest(topics=None), 9)
+        response = client.call(MetadataRequest(topics=None), 9)
         return next(int(topic.error_code) for topic in response.topics if topic.name == "a")
 
     assert error_code() == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

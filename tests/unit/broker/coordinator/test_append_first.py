@@ -70,8 +70,8 @@ def test_failed_append_keeps_a_static_member_and_its_member_id(broker: VirtualBr
     again = Member(broker, instance_id="i")
     with FailingAppends(broker):
         again.send_join(session_timeout_ms=20_000)
-        answer = again.joined()
-    assert (answer.error_code, answer.member_id, answer.generation_id) == (FAILED, "", 1)
+        response = again.joined()
+    assert (response.error_code, response.member_id, response.generation_id) == (FAILED, "", 1)
     [known] = classic_group(broker).members.values()
     assert (known.member_id, known.session_timeout_ms) == (member.member_id, 10_000)
     assert member.heartbeat() == ErrorCode.NONE
@@ -86,13 +86,13 @@ def test_failed_append_of_an_assignment_starts_a_rebalance(broker: VirtualBroker
     member.joined()
     with FailingAppends(broker):
         member.send_sync({member.member_id: b"mine"})
-        assert member.client.answer().message.error_code == FAILED
+        assert member.client.response().message.error_code == FAILED
     assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_failed_append_commits_no_offset_and_creates_no_group(topic: Topic, broker: VirtualBroker) -> None:
     with FailingAppends(broker):
-        assert commit_code(broker.client().ask(commit_request(), 9)) == FAILED
+        assert commit_code(broker.client().call(commit_request(), 9)) == FAILED
     groups = broker.broker.groups
     assert (groups.groups, dict(groups.offsets.of_group("group"))) == ({}, {})
 
@@ -106,20 +106,20 @@ def test_failed_append_leaves_no_pending_transactional_offset(topic: Topic, brok
 
 
 def _delete_group(broker: VirtualBroker) -> int:
-    code: int = broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2).results[0].error_code
+    code: int = broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2).results[0].error_code
     return code
 
 
 def _delete_offset(broker: VirtualBroker) -> int:
     topics = [OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
-    code: int = broker.client().ask(OffsetDeleteRequest(group_id="group", topics=topics), 0).error_code
+    code: int = broker.client().call(OffsetDeleteRequest(group_id="group", topics=topics), 0).error_code
     return code
 
 
 @pytest.mark.parametrize("delete", [_delete_group, _delete_offset], ids=["group", "offset"])
 def test_failed_append_deletes_nothing(broker: VirtualBroker, delete: Callable[[VirtualBroker], int]) -> None:
     broker.topic()
-    broker.client().ask(commit_request(), 9)
+    broker.client().call(commit_request(), 9)
     with FailingAppends(broker):
         assert delete(broker) == FAILED
     groups = broker.broker.groups
@@ -131,7 +131,7 @@ def test_failed_append_deletes_nothing(broker: VirtualBroker, delete: Callable[[
 def test_expired_offset_is_removed_once_its_tombstone_can_be_appended() -> None:
     broker = VirtualBroker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=60000")
     broker.topic()
-    broker.client().ask(commit_request(), 9)
+    broker.client().call(commit_request(), 9)
     groups = broker.broker.groups
     with FailingAppends(broker):
         broker.advance(60_000)
@@ -179,8 +179,8 @@ def test_failed_append_fails_leave_group_of_a_consumer_group() -> None:
     classic = Member(broker)
     classic.member_id = "a"
     with FailingAppends(broker):
-        answer = classic.leave()
-    assert (answer.error_code, answer.members) == (FAILED, [])
+        response = classic.leave()
+    assert (response.error_code, response.members) == (FAILED, [])
     assert list(consumer_group(broker).members) == ["a"]
 
 
@@ -192,7 +192,7 @@ def test_failed_append_does_not_upgrade_a_classic_group() -> None:
     broker.advance(10)
     member.joined()
     member.send_sync({member.member_id: b"\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\xff\xff\xff\xff"})
-    member.client.take_answers()
+    member.client.take_responses()
     with FailingAppends(broker):
         assert ConsumerMember(broker, "a").join().error_code == FAILED
     assert classic_group(broker).state is STABLE

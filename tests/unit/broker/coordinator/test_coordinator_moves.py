@@ -95,8 +95,8 @@ def test_every_broker_returns_the_leader_of_a_keys_partition_as_coordinator(
     client = broker.client(node_id=node_id)
     keys = [f"key-{number}" for number in range(8)]
     for key in keys:
-        answer = client.ask(FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key]), version)
-        found = answer.coordinators[0] if version >= 4 else answer
+        response = client.call(FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key]), version)
+        found = response.coordinators[0] if version >= 4 else response
         leader = partition_of(broker, key).leader
         port = broker.cluster_server.servers[leader].endpoints[0].port
         assert (found.error_code, found.node_id, found.port) == (ErrorCode.NONE, leader, port)
@@ -107,8 +107,8 @@ def test_every_broker_returns_the_leader_of_a_keys_partition_as_coordinator(
 def test_partition_without_leader_returns_coordinator_not_available(version: int, message: str) -> None:
     broker = three_brokers()
     move_leader(broker, group_partition(broker), NO_LEADER)
-    answer = broker.client().ask(FindCoordinatorRequest(key="group", coordinator_keys=["group"]), version)
-    found = answer.coordinators[0] if version >= 4 else answer
+    response = broker.client().call(FindCoordinatorRequest(key="group", coordinator_keys=["group"]), version)
+    found = response.coordinators[0] if version >= 4 else response
     assert (found.error_code, found.node_id, found.error_message) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, message)
 
 
@@ -160,9 +160,9 @@ def _member() -> Member:
     return member
 
 
-def codes(answer: Any) -> set[int]:
+def codes(response: Any) -> set[int]:
     """Return the error codes of a response without NONE; {0} if there are no others."""
-    return {code for code in error_codes(answer) if code} or {0}
+    return {code for code in error_codes(response) if code} or {0}
 
 
 @pytest.mark.parametrize(("make_request", "version"), GROUP_REQUESTS.values(), ids=GROUP_REQUESTS)
@@ -170,7 +170,7 @@ def test_other_broker_returns_not_coordinator_for_a_group(make_request: Callable
     broker = three_brokers()
     broker.topic()
     node_id = other_node(group_partition(broker))
-    assert codes(broker.client(node_id=node_id).ask(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
+    assert codes(broker.client(node_id=node_id).call(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
 
 
 @pytest.mark.parametrize(("make_request", "version"), TRANSACTION_REQUESTS.values(), ids=TRANSACTION_REQUESTS)
@@ -179,7 +179,7 @@ def test_other_broker_returns_not_coordinator_for_a_transactional_id(
 ) -> None:
     broker.topic()
     node_id = other_node(transaction_partition(broker))
-    assert codes(broker.client(node_id=node_id).ask(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
+    assert codes(broker.client(node_id=node_id).call(make_request(), version)) == {ErrorCode.NOT_COORDINATOR}
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,12 @@ def test_loading_coordinator_returns_coordinator_load_in_progress(
     broker.broker.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
     assert broker.broker.transactions.shards.is_loading
     expected = ERRORS_WHILE_LOADING.get(api, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    assert codes(client.ask(make_request(), version)) == {expected}
+    assert codes(client.call(make_request(), version)) == {expected}
     broker.advance(1_000)
     client.send(make_request(), version)
-    assert all(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS not in codes(answer.message) for answer in client.take_answers())
+    assert all(
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS not in codes(response.message) for response in client.take_responses()
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,25 +218,25 @@ def test_list_requests_return_load_in_progress_until_all_partitions_are_loaded(
     broker.broker.cluster.internal_topic(topic)
     assert broker.broker.groups.shards.is_loading or broker.broker.transactions.shards.is_loading
     client, version = broker.client(), 1 if isinstance(list_request, ListTransactionsRequest) else 5
-    assert client.ask(list_request, version).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert client.call(list_request, version).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.advance(1_000)
-    assert client.ask(list_request, version).error_code == ErrorCode.NONE
+    assert client.call(list_request, version).error_code == ErrorCode.NONE
 
 
 def test_broker_lists_the_groups_and_transactions_it_coordinates(broker: VirtualBroker) -> None:
     broker.topic()
     names = [f"g-{number}" for number in range(6)]
     for name in names:
-        client_of(broker, group_partition(broker, name)).ask(commit_request(group_id=name), 9)
+        client_of(broker, group_partition(broker, name)).call(commit_request(group_id=name), 9)
         producer = Producer(broker, transactional_id=name)
         producer.client = client_of(broker, transaction_partition(broker, name))
         assert producer.init() == ErrorCode.NONE
     for node_id in NODES:
         client = broker.client(node_id=node_id)
-        groups = {group.group_id for group in client.ask(ListGroupsRequest(), 5).groups}
+        groups = {group.group_id for group in client.call(ListGroupsRequest(), 5).groups}
         assert groups == {name for name in names if group_partition(broker, name).leader == node_id}
         ids = {
-            transaction.transactional_id for transaction in client.ask(ListTransactionsRequest(), 1).transaction_states
+            transaction.transactional_id for transaction in client.call(ListTransactionsRequest(), 1).transaction_states
         }
         assert ids == {name for name in names if transaction_partition(broker, name).leader == node_id}
 
@@ -278,7 +280,7 @@ def test_group_survives_a_coordinator_move_without_a_rebalance(broker: VirtualBr
     assert [member.heartbeat() for member in members] == [ErrorCode.NONE] * 4
     group = group_on(broker, after)
     assert (group.state, group.generation_id, len(group.members)) == (STABLE, 1, 4)
-    assert fetched(members[0].client.ask(fetch_request(), 9))["t", 0] == (5, ErrorCode.NONE)
+    assert fetched(members[0].client.call(fetch_request(), 9))["t", 0] == (5, ErrorCode.NONE)
     again = Member(broker, instance_id="i")
     again.client = broker.client(node_id=after)
     again.send_join()
@@ -291,11 +293,11 @@ def test_coordinator_move_fails_a_pending_join_with_not_coordinator(broker: Virt
     newcomer = Member(broker)
     newcomer.client = client_of(broker, group_partition(broker))
     newcomer.send_join()
-    assert newcomer.client.answers == []
+    assert newcomer.client.responses == []
     move_leader(broker, group_partition(broker), other_node(group_partition(broker)))
     assert newcomer.joined().error_code == ErrorCode.NOT_COORDINATOR
     broker.advance(60_000)
-    assert newcomer.client.answers == []
+    assert newcomer.client.responses == []
     assert member.client.is_open
 
 
@@ -312,15 +314,15 @@ def test_commit_response_waits_for_the_replicas() -> None:
     broker.topic()
     client = broker.client()
     client.send(commit_request(), 9)
-    assert client.answers == []
+    assert client.responses == []
     client.end()
     reader = broker.client()
     reader.send(fetch_request(), 9)
     broker.advance(99)
-    assert (client.answers, reader.answers) == ([], [])  # nor is the offset visible
+    assert (client.responses, reader.responses) == ([], [])  # nor is the offset visible
     broker.advance(1)
-    assert commit_code(client.answer().message) == ErrorCode.NONE
-    assert fetched(reader.answer().message)["t", 0] == (7, ErrorCode.NONE)
+    assert commit_code(client.response().message) == ErrorCode.NONE
+    assert fetched(reader.response().message)["t", 0] == (7, ErrorCode.NONE)
 
 
 def test_commit_fails_if_the_leader_changes_before_the_replicas_have_it() -> None:
@@ -331,9 +333,9 @@ def test_commit_fails_if_the_leader_changes_before_the_replicas_have_it() -> Non
     client.send(commit_request(), 9)
     partition.log.truncate_to(0)
     move_leader(broker, partition, other_node(partition))
-    assert commit_code(client.answer().message) == ErrorCode.NOT_COORDINATOR
+    assert commit_code(client.response().message) == ErrorCode.NOT_COORDINATOR
     client = client_of(broker, partition)
-    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (-1, ErrorCode.NONE)
+    assert fetched(client.call(fetch_request(), 9))["t", 0] == (-1, ErrorCode.NONE)
 
 
 def test_commit_that_is_not_replicated_in_time_returns_coordinator_not_available() -> None:
@@ -342,10 +344,10 @@ def test_commit_that_is_not_replicated_in_time_returns_coordinator_not_available
     client = broker.client()
     client.send(commit_request(), 9)
     broker.advance(2_000)
-    assert commit_code(client.answer().message) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert commit_code(client.response().message) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     client.send(fetch_request(), 9)
     broker.advance(2_000)
-    assert client.answer().message.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+    assert client.response().message.groups[0].error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_assignment_is_returned_after_the_replicas_have_it() -> None:
@@ -356,9 +358,9 @@ def test_assignment_is_returned_after_the_replicas_have_it() -> None:
     member.joined()
     member.send_sync({member.member_id: b"mine"})
     broker.advance(99)
-    assert member.client.answers == []
+    assert member.client.responses == []
     broker.advance(1)
-    assert member.client.answer().message.assignment == b"mine"
+    assert member.client.response().message.assignment == b"mine"
 
 
 # -- transactions across brokers ---------------------------------------------------------------------------------------
@@ -424,10 +426,10 @@ def test_offsets_of_a_group_on_another_broker_are_committed_with_the_transaction
     coordinator, producer.client = producer.client, client_of(broker, group)
     assert producer.commit_offset("group", 9) == ErrorCode.NONE
     reader = client_of(broker, group)
-    assert fetched(reader.ask(fetch_request(), 9))["t", 0][0] == -1
+    assert fetched(reader.call(fetch_request(), 9))["t", 0][0] == -1
     producer.client = coordinator
     assert producer.end() == ErrorCode.NONE
-    assert fetched(reader.ask(fetch_request(), 9))["t", 0][0] == 9
+    assert fetched(reader.call(fetch_request(), 9))["t", 0][0] == 9
 
 
 def test_marker_is_written_when_the_partition_has_a_leader_again(broker: VirtualBroker) -> None:
@@ -494,4 +496,4 @@ def test_single_broker_coordinates_every_group() -> None:
     broker = VirtualBroker()
     stable_group(broker)
     heartbeat = HeartbeatRequest(group_id="group", member_id="member", generation_id=1)
-    assert broker.client().ask(heartbeat, 4).error_code == ErrorCode.NONE
+    assert broker.client().call(heartbeat, 4).error_code == ErrorCode.NONE

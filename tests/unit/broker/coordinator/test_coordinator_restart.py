@@ -47,10 +47,10 @@ def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
         member.member_id, member.generation_id = known.member_id, known.generation_id
         assert member.heartbeat() == ErrorCode.NONE
     client = broker.client()
-    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (5, ErrorCode.NONE)
+    assert fetched(client.call(fetch_request(), 9))["t", 0] == (5, ErrorCode.NONE)
     producer.client = client
     assert producer.send(b"w") == producer.end() == ErrorCode.NONE
-    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
+    assert fetched(client.call(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
     stop(broker)
 
 

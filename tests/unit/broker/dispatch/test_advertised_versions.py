@@ -56,9 +56,9 @@ def test_kafka_4_4_advertises_produce_0_and_does_not_serve_it() -> None:
 def test_version_newer_than_the_release_closes_the_connection() -> None:
     broker = VirtualBroker("sluice.kafka.release=kafka-1.1")
     client = broker.client()
-    answer = client.ask(ApiVersionsRequest(), 1)
-    assert {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys} == advertised_by("kafka-1.1")
-    client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 5)
+    response = client.call(ApiVersionsRequest(), 1)
+    assert {api.api_key: (api.min_version, api.max_version) for api in response.api_keys} == advertised_by("kafka-1.1")
+    client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 5)
     client.send(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 6)
     assert not client.is_open
 
@@ -66,9 +66,9 @@ def test_version_newer_than_the_release_closes_the_connection() -> None:
 def test_newer_api_versions_request_returns_the_supported_range_of_the_release() -> None:
     client = VirtualBroker("sluice.kafka.release=kafka-0.10.2").client()
     client.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3, answered_in=0)
-    answer = client.answer().message
-    assert answer.error_code == 35
-    assert [(api.api_key, api.min_version, api.max_version) for api in answer.api_keys] == [(API_VERSIONS, 0, 0)]
+    response = client.response().message
+    assert response.error_code == 35
+    assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [(API_VERSIONS, 0, 0)]
 
 
 def test_kafka_0_9_does_not_serve_api_versions() -> None:

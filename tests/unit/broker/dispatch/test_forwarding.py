@@ -113,15 +113,15 @@ def test_every_entry_of_a_forwarded_request_times_out_after_a_minute(
     cluster, client = isolated()
     client.send(request_, version)
     cluster.advance(FORWARDING_TIMEOUT_MS - 1)
-    assert not client.answers
+    assert not client.responses
     cluster.advance(1)
-    answer = client.answer()
-    codes -= (answer.api, version) in WITHOUT_TOP_LEVEL_CODE
-    assert error_codes(answer.message) == [ErrorCode.REQUEST_TIMED_OUT] * codes
-    text = repr(answer.message)
-    assert answer.api in WITHOUT_NAMES or 0 < text.index("'a'") < text.index("'b'")
+    response = client.response()
+    codes -= (response.api, version) in WITHOUT_TOP_LEVEL_CODE
+    assert error_codes(response.message) == [ErrorCode.REQUEST_TIMED_OUT] * codes
+    text = repr(response.message)
+    assert response.api in WITHOUT_NAMES or 0 < text.index("'a'") < text.index("'b'")
     cluster.cluster_server.rejoin_broker(1)
-    assert not client.answers, "a request gets one response"
+    assert not client.responses, "a request gets one response"
     assert not cluster.cluster.topics, "a request that timed out is not performed"
 
 
@@ -139,5 +139,5 @@ def test_stopping_the_broker_closes_connections_with_waiting_requests() -> None:
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 7)
     cluster.cluster_server.stop_broker(1)
     cluster.advance(FORWARDING_TIMEOUT_MS)
-    assert not client.answers
+    assert not client.responses
     assert not client.is_open

@@ -101,7 +101,7 @@ def after_unreplicated_write(
 
     def park() -> tuple[VirtualBroker, Client]:
         cluster = three_brokers()
-        cluster.client(node_id=TARGET).ask(commit_request(), 9)  # creates the group and the coordinators
+        cluster.client(node_id=TARGET).call(commit_request(), 9)  # creates the group and the coordinators
         stop_follower(cluster)
         send_to_target(cluster, commit_request(), 9)
         return cluster, send_to_target(cluster, request_of(), version)
@@ -132,7 +132,7 @@ def in_transaction(
 def with_stopped_follower(request: Message, version: int) -> Callable[[], tuple[VirtualBroker, Client]]:
     def park() -> tuple[VirtualBroker, Client]:
         cluster = three_brokers()
-        cluster.client(node_id=TARGET).ask(produce(9), 9)
+        cluster.client(node_id=TARGET).call(produce(9), 9)
         stop_follower(cluster)
         return cluster, send_to_target(cluster, request, version)
 
@@ -176,7 +176,7 @@ def fetching() -> tuple[VirtualBroker, Client]:
 def deleting() -> tuple[VirtualBroker, Client]:
     """Park a DeleteRecords that waits for followers longer than its timeout."""
     cluster = three_brokers(f"sluice.replication.delay.ms={2 * TIME_MS}")
-    cluster.client(node_id=TARGET).ask(produce(9), 9)
+    cluster.client(node_id=TARGET).call(produce(9), 9)
     cluster.advance(2 * TIME_MS)
     return cluster, send_to_target(cluster, DELETION, 2)
 
@@ -325,7 +325,7 @@ EVENTS = {
 
 
 def has_ended(client: Client) -> bool:
-    return bool(client.answers) or not client.is_open
+    return bool(client.responses) or not client.is_open
 
 
 @pytest.mark.parametrize("apply_event", EVENTS.values(), ids=[f"its broker {event}" for event in EVENTS])
@@ -349,12 +349,12 @@ def test_request_that_waits_for_another_broker_gets_a_response_within_its_timeou
     assert not has_ended(client), "the request is parked"
     apply_event(cluster, PEER)
     cluster.advance(parked.time_ms)
-    assert client.answers
+    assert client.responses
     assert client.is_open
 
 
 def _codes(client: Client) -> list[int]:
-    return error_codes(client.answer().message)
+    return error_codes(client.response().message)
 
 
 CALLS = list(AT_PEER.values())
@@ -392,10 +392,10 @@ def test_request_with_a_lost_response_ends_after_request_timeout_ms(
 def test_late_response_of_the_called_broker_is_ignored(parked: Parked) -> None:
     cluster, client = parked.park()
     cluster.advance(PEER_MS)
-    assert len(client.take_answers()) == 1
+    assert len(client.take_responses()) == 1
     cluster.run(cluster.cluster_server.start_broker(SILENT))
     cluster.advance(TIMEOUT_MS)
-    assert not client.answers
+    assert not client.responses
 
 
 @pytest.mark.parametrize("parked", CALLS, ids=AT_PEER)

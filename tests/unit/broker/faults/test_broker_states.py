@@ -37,7 +37,7 @@ def test_broker_is_stopped_while_its_rule_lasts(three: VirtualBroker, controlled
     assert fault.hits == 1
     three.advance(4_000)
     assert state(three) is RUNNING
-    three.client(node_id=2).ask(ApiVersionsRequest(), 0)
+    three.client(node_id=2).call(ApiVersionsRequest(), 0)
 
 
 def test_single_broker_can_be_stopped() -> None:

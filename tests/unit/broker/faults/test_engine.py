@@ -58,7 +58,7 @@ def log_end_offsets(broker: VirtualBroker) -> list[int]:
 
 def code_of(client: Client, version: int = 9) -> int:
     """Return the error code of a produce request."""
-    (code,) = codes(client.ask(produce(version), version))
+    (code,) = codes(client.call(produce(version), version))
     return code
 
 
@@ -67,7 +67,7 @@ def code_of(client: Client, version: int = 9) -> int:
 
 def test_only_the_named_partition_fails_and_gets_no_records(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
-    response = broker.client().ask(to_all(), 9)
+    response = broker.client().call(to_all(), 9)
     assert codes(response) == [0, NOT_LEADER, 0]
     assert [item.base_offset for item in response.responses[0].partition_responses] == [0, -1, 0]
     assert log_end_offsets(broker) == [1, 0, 1]
@@ -75,15 +75,15 @@ def test_only_the_named_partition_fails_and_gets_no_records(broker: VirtualBroke
 
 def test_all_partitions_fail_if_none_is_named(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(6), api="Produce"))
-    assert codes(broker.client().ask(to_all(), 9)) == [NOT_LEADER] * 3
+    assert codes(broker.client().call(to_all(), 9)) == [NOT_LEADER] * 3
     assert log_end_offsets(broker) == [0, 0, 0]
 
 
 def test_error_after_the_append_keeps_the_records(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(7, when="after"), topic="t", partition=[0, 2], api="Produce", times=1))
     client = broker.client()
-    assert codes(client.ask(to_all(), 9)) == [7, 0, 7]
-    assert codes(client.ask(to_all(), 9)) == [0, 0, 0]
+    assert codes(client.call(to_all(), 9)) == [7, 0, 7]
+    assert codes(client.call(to_all(), 9)) == [0, 0, 0]
     assert log_end_offsets(broker) == [2, 2, 2]
 
 
@@ -97,7 +97,7 @@ def test_topic_patterns_match_names_of_topic_ids(broker: VirtualBroker) -> None:
 
 
 def code_of_id(client: Client, topic_id: bytes) -> int:
-    (code,) = codes(client.ask(produce(13, topic="", topic_id=topic_id), 13))
+    (code,) = codes(client.call(produce(13, topic="", topic_id=topic_id), 13))
     return code
 
 
@@ -110,7 +110,7 @@ def test_acks_0_produce_with_an_error_closes_the_connection(when: str, partition
     client = broker.client()
     client.send(to_all(acks=0), 9)
     assert not client.is_open
-    assert client.take_answers() == []
+    assert client.take_responses() == []
 
 
 def test_acks_all_produce_returns_an_error_for_the_named_partition_only() -> None:
@@ -120,7 +120,7 @@ def test_acks_all_produce_returns_an_error_for_the_named_partition_only() -> Non
     client = broker.client()
     client.send(to_all(acks=-1), 9)
     broker.advance(100)
-    response = codes(client.answer().message)
+    response = codes(client.response().message)
     assert [(index, response[index]) for index in led_partitions if index] == [
         (index, 0) for index in led_partitions if index
     ]
@@ -134,7 +134,7 @@ def test_rule_removed_during_a_request_leaves_its_response_complete() -> None:
     client.send(to_all(acks=-1), 9)
     fault.remove()
     broker.advance(100)
-    assert len(codes(client.answer().message)) == 3
+    assert len(codes(client.response().message)) == 3
 
 
 def test_metadata_keeps_its_brokers_when_topics_fail(broker: VirtualBroker) -> None:
@@ -146,7 +146,7 @@ def test_metadata_keeps_its_brokers_when_topics_fail(broker: VirtualBroker) -> N
         [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="u")],
         [MetadataRequestTopic(name="t")],
     ):
-        response = client.ask(MetadataRequest(topics=topics), 9)
+        response = client.call(MetadataRequest(topics=topics), 9)
         assert [each.node_id for each in response.brokers] == [1]
         found = {topic.name: topic.error_code for topic in response.topics}
         assert found == {"t": 5} | ({} if topics is not None and len(topics) == 1 else {"u": 0})
@@ -155,16 +155,16 @@ def test_metadata_keeps_its_brokers_when_topics_fail(broker: VirtualBroker) -> N
 def test_failed_topic_is_not_auto_created() -> None:
     broker = started("auto.create.topics.enable=true")
     broker.cluster_server.faults.add(Rule(Error(3), api="Metadata", topic="new"))
-    response = broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
+    response = broker.client().call(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
     assert [topic.error_code for topic in response.topics] == [3]
     assert "new" not in broker.cluster.topics
 
 
 def test_failed_coordinator_is_returned_with_its_key(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
-    response = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
+    response = broker.client().call(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
     assert {(one.key, one.error_code) for one in response.coordinators} == {("g0", 15), ("g1", 15)}
-    response = broker.client().ask(FindCoordinatorRequest(key="g0"), 3)
+    response = broker.client().call(FindCoordinatorRequest(key="g0"), 3)
     assert response.error_code == 0
 
 
@@ -172,10 +172,10 @@ def test_api_versions_error_falls_back_to_version_0(broker: VirtualBroker) -> No
     broker.cluster_server.faults.add(Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
     client = broker.client()
     client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3, answered_in=0)
-    response = client.answer().message
+    response = client.response().message
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [each.api_key for each in response.api_keys] == [18]
-    assert client.ask(ApiVersionsRequest(), 0).error_code == 0
+    assert client.call(ApiVersionsRequest(), 0).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_failed_authentication_closes_the_connection(api: str, code: str) -> Non
     client = broker.client()
     client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     if api == "SaslAuthenticate":
-        assert client.answer().message.error_code == 0
+        assert client.response().message.error_code == 0
         client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     broker.advance(100)
-    assert client.answer().message.error_code == ErrorCode[code]
+    assert client.response().message.error_code == ErrorCode[code]
     assert not client.is_open
 
 
@@ -210,10 +210,10 @@ def test_rule_matches_the_authenticated_principal() -> None:
 
 def test_fetch_reads_the_healthy_partitions(broker: VirtualBroker) -> None:
     client = broker.client()
-    client.ask(to_all(), 9)
+    client.call(to_all(), 9)
     broker.cluster_server.faults.add(Rule(Error("OFFSET_OUT_OF_RANGE"), api="Fetch", partition=1))
     requested = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(3)]
-    response = client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=requested)]), 11)
+    response = client.call(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=requested)]), 11)
     assert [(item.error_code, bool(item.records)) for item in response.responses[0].partitions] == [
         (0, True),
         (1, False),
@@ -224,31 +224,31 @@ def test_fetch_reads_the_healthy_partitions(broker: VirtualBroker) -> None:
 def test_failed_partition_ends_a_long_poll(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", partition=0, times=1))
     client = broker.client()
-    assert fetched(client.ask(fetch(max_wait_ms=500), 11)).error_code == NOT_LEADER
+    assert fetched(client.call(fetch(max_wait_ms=500), 11)).error_code == NOT_LEADER
     client.send(fetch(max_wait_ms=500), 11)
     broker.advance(499)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
 
 
 def test_fetch_session_returns_a_failure_and_then_its_end(broker: VirtualBroker) -> None:
     client = broker.client()
     session = FetchRequest(session_epoch=0, max_bytes=1 << 20, topics=fetch(0).topics)
-    session_id = client.ask(session, 11).session_id
+    session_id = client.call(session, 11).session_id
     assert session_id
     fault = broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", topic="t"))
     follow = FetchRequest(session_id=session_id, session_epoch=1, max_bytes=1 << 20)
-    assert fetched(client.ask(follow, 11)).error_code == NOT_LEADER
+    assert fetched(client.call(follow, 11)).error_code == NOT_LEADER
     fault.remove()
     follow.session_epoch = 2
-    assert fetched(client.ask(follow, 11)).error_code == 0
+    assert fetched(client.call(follow, 11)).error_code == 0
     follow.session_epoch = 3
-    assert client.ask(follow, 11).responses == [], "an unchanged partition is not returned"
+    assert client.call(follow, 11).responses == [], "an unchanged partition is not returned"
 
 
 def test_fetch_session_can_be_lost(broker: VirtualBroker) -> None:
     client = broker.client()
     broker.cluster_server.faults.add(Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
-    response = client.ask(FetchRequest(session_id=7, session_epoch=3), 11)
+    response = client.call(FetchRequest(session_id=7, session_epoch=3), 11)
     assert (response.error_code, response.session_id, response.responses) == (70, 0, [])
 
 
@@ -261,9 +261,9 @@ def test_delay_applies_before_or_after_handling(broker: VirtualBroker, when: str
     client = broker.client()
     client.send(produce(9), 9)
     broker.advance(19)
-    assert (client.take_answers(), log_end_offsets(broker)[0]) == ([], appended)
+    assert (client.take_responses(), log_end_offsets(broker)[0]) == ([], appended)
     broker.advance(1)
-    assert codes(client.answer().message) == [0]
+    assert codes(client.response().message) == [0]
     assert log_end_offsets(broker)[0] == 1
 
 
@@ -271,10 +271,10 @@ def test_delayed_request_keeps_its_records(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Delay("20ms"), api="Produce", client_id="slow"))
     slow, fast = broker.client("slow"), broker.client("fast")
     slow.send(produce(9, batch(b"from the slow one")), 9)
-    fast.ask(produce(9, batch(b"x" * 500), partition=1), 9)
+    fast.call(produce(9, batch(b"x" * 500), partition=1), 9)
     broker.advance(20)
-    assert codes(slow.answer().message) == [0]
-    assert b"from the slow one" in fetched_bytes(fast.ask(fetch(), 11))
+    assert codes(slow.response().message) == [0]
+    assert b"from the slow one" in fetched_bytes(fast.call(fetch(), 11))
 
 
 def test_delays_of_several_rules_add_up_and_requests_stay_in_order(broker: VirtualBroker) -> None:
@@ -284,11 +284,11 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order(broker: Virtu
     client = broker.client()
     client.send_together((produce(9), 9), (HeartbeatRequest(), 3), (produce(9), 9))
     broker.advance(29)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     broker.advance(1)
-    assert [response.api for response in client.take_answers()] == ["Produce", "Heartbeat"]
+    assert [response.api for response in client.take_responses()] == ["Produce", "Heartbeat"]
     broker.advance(30)
-    assert client.answer().api == "Produce"
+    assert client.response().api == "Produce"
 
 
 @pytest.mark.parametrize("action", ["black-hole", {"kind": "delay", "ms": "60m"}], ids=["black hole", "delay"])
@@ -297,9 +297,9 @@ def test_waiting_request_continues_when_its_rule_is_removed(broker: VirtualBroke
     client = broker.client()
     client.send(produce(9), 9)
     broker.advance(60_000)
-    assert (client.take_answers(), log_end_offsets(broker)[0]) == ([], 0)
+    assert (client.take_responses(), log_end_offsets(broker)[0]) == ([], 0)
     fault.remove()
-    assert codes(client.answer().message) == [0]
+    assert codes(client.response().message) == [0]
     assert broker.broker.fault_waits is not None
     assert len(broker.broker.fault_waits) == 0
 
@@ -416,7 +416,7 @@ def test_rule_matches_the_client_software() -> None:
     def client(broker: VirtualBroker) -> Client:
         found = broker.client()
         code_of(found)
-        found.ask(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.6.0"), 3)
+        found.call(ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.6.0"), 3)
         return found
 
     assert hit({"software_name": "librdkafka", "software_version": "2.*", "times": 3}, 4, client) == "xxx."
@@ -434,7 +434,7 @@ def test_rule_applies_to_the_named_brokers() -> None:
     broker = started("sluice.brokers=3")
     broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=[2, 3]))
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    found = [broker.client(node_id=node_id).ask(request, 9).topics[0].error_code for node_id in (1, 2, 3)]
+    found = [broker.client(node_id=node_id).call(request, 9).topics[0].error_code for node_id in (1, 2, 3)]
     assert found == [0, 5, 5]
 
 
@@ -444,12 +444,12 @@ def test_restarted_broker_applies_the_rules() -> None:
     broker.cluster_server.stop_broker(2)
     broker.run(broker.cluster_server.start_broker(2))
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    assert broker.client(node_id=2).ask(request, 9).topics[0].error_code == 5
+    assert broker.client(node_id=2).call(request, 9).topics[0].error_code == 5
 
 
 def test_route_without_rules_keeps_its_handler(broker: VirtualBroker) -> None:
     client = broker.client()
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     (route,) = broker.broker.dispatcher.routes
     handler = route.handle
     faults = broker.cluster_server.faults
@@ -538,8 +538,8 @@ def test_cached_misses_are_dropped_when_the_rules_change(broker: VirtualBroker) 
     faults.add(Rule(Error(6), api="Produce", topic="u"))
     client = broker.client()
     assert [code_of(client), code_of(client)] == [0, 0]
-    assert codes(client.ask(produce(9, topic="u"), 9)) == [NOT_LEADER]
+    assert codes(client.call(produce(9, topic="u"), 9)) == [NOT_LEADER]
     faults.add(Rule(Error(5), api="Produce", topic="t", partition=[0, 1]))
     assert code_of(client) == 5
-    assert codes(client.ask(produce(9, partition=2), 9)) == [0]
-    assert codes(client.ask(to_all(), 9)) == [5, 5, 0]
+    assert codes(client.call(produce(9, partition=2), 9)) == [0]
+    assert codes(client.call(to_all(), 9)) == [5, 5, 0]

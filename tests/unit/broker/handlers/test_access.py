@@ -106,7 +106,7 @@ SINGLE = [
 ]
 
 
-def answer(access: Access, *acls: Acl) -> Message:
+def response_to_alice(access: Access, *acls: Acl) -> Message:
     """Return the response to alice with these ACLs, from a broker with topics, groups and transactions."""
     broker = secured_broker("sluice.telemetry=true")
     topic = broker.topic()
@@ -118,9 +118,9 @@ def answer(access: Access, *acls: Acl) -> Message:
     request = PLAIN[access.api](version, topic.topic_id) if make is None else make(topic.topic_id)
     client = alice(broker)
     client.send(request, version)
-    if not client.answers:
+    if not client.responses:
         broker.advance(10_000)  # completes the rebalance of JoinGroup
-    message: Message = client.answer().message
+    message: Message = client.response().message
     return message
 
 
@@ -132,9 +132,9 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     member = ConsumerMember(broker, group_id="members")
     assert not member.join().error_code
     client = broker.client()
-    assert error_codes(client.ask(commit_request(group_id="empty", topic_id=topic_id), 9)) == []
-    assert error_codes(client.ask(init_request(), 5)) == []
-    assert error_codes(client.ask(add_request(3, 0, 0), 3)) == []
+    assert error_codes(client.call(commit_request(group_id="empty", topic_id=topic_id), 9)) == []
+    assert error_codes(client.call(init_request(), 5)) == []
+    assert error_codes(client.call(add_request(3, 0, 0), 3)) == []
 
 
 def test_every_served_api_is_in_the_table() -> None:
@@ -144,7 +144,7 @@ def test_every_served_api_is_in_the_table() -> None:
 @pytest.mark.parametrize("access", BY_USE)
 def test_api_is_allowed_with_any_sufficient_acls(access: Access) -> None:
     for acls in product(*(need.anyone for need in access.needs)):
-        message = answer(access, *acls)
+        message = response_to_alice(access, *acls)
         assert AUTHORIZATION.isdisjoint(error_codes(message)), acls
         for need in access.needs:
             assert need.left_out in repr(message), acls
@@ -152,7 +152,7 @@ def test_api_is_allowed_with_any_sufficient_acls(access: Access) -> None:
 
 @pytest.mark.parametrize(("access", "need"), SINGLE)
 def test_api_is_rejected_without_a_required_acl(access: Access, need: Need) -> None:
-    message = answer(access, *(other.anyone[0] for other in access.needs if other is not need))
+    message = response_to_alice(access, *(other.anyone[0] for other in access.needs if other is not need))
     if need.left_out:
         assert need.left_out not in repr(message)
         assert AUTHORIZATION.isdisjoint(error_codes(message))

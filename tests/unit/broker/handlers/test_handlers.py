@@ -319,7 +319,7 @@ def test_valid_request_returns_no_error(name: str, version: int) -> None:
         client = VirtualBroker(*SASL).client()
         if name == "SaslAuthenticate":
             handshake(client)
-    response = client.ask(PLAIN[name](version, topic.topic_id), version)
+    response = client.call(PLAIN[name](version, topic.topic_id), version)
     assert error_codes(response) == []
 
 
@@ -333,7 +333,7 @@ def test_empty_request_gets_a_response(name: str, version: int) -> None:
     if isinstance(request, DescribeAclsRequest):
         request = describe_acls()  # a filter of zeros closes the connection
     client.send(request, version)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 @pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
@@ -353,11 +353,11 @@ def test_response_contains_the_throttle_time_in_each_version_that_has_it(
     client = broker.client()
     client.send(PLAIN[name](version, topic.topic_id), version)
     broker.settle()  # a slow request that is sliced continues in a later event-loop iteration
-    answer = client.answer()
-    response = API_KEYS[next(key for key in HANDLERS if API_KEYS[key].name == name)].response
-    field = next((field for field in fields_of(response) if field.name == "throttle_time_ms"), None)
+    response = client.response()
+    kind = API_KEYS[next(key for key in HANDLERS if API_KEYS[key].name == name)].response
+    field = next((field for field in fields_of(kind) if field.name == "throttle_time_ms"), None)
     has_field = field is not None and version in field.versions
-    assert getattr(answer.message, "throttle_time_ms", 0) == (1_000 if has_field else 0)
+    assert getattr(response.message, "throttle_time_ms", 0) == (1_000 if has_field else 0)
     exempt = name in ("WriteTxnMarkers", "SaslHandshake", "SaslAuthenticate")
     assert client.transport.reading == exempt, (
         "inter-broker and authentication requests are exempt from the request quota"
@@ -365,17 +365,17 @@ def test_response_contains_the_throttle_time_in_each_version_that_has_it(
 
 
 def test_advertised_versions_are_the_served_versions() -> None:
-    response = full_broker().client().ask(ApiVersionsRequest(), 0)
+    response = full_broker().client().call(ApiVersionsRequest(), 0)
     advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     assert advertised == {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
 
 
 def test_telemetry_apis_are_served_only_when_enabled() -> None:
     client = VirtualBroker().client()
-    advertised = {api.api_key for api in client.ask(ApiVersionsRequest(), 0).api_keys}
+    advertised = {api.api_key for api in client.call(ApiVersionsRequest(), 0).api_keys}
     assert set(HANDLERS) - advertised == {71, 72}
     client.send(GetTelemetrySubscriptionsRequest(), 0)
-    assert (client.take_answers(), client.is_open) == ([], False)
+    assert (client.take_responses(), client.is_open) == ([], False)
 
 
 def test_served_versions_are_stable_versions_of_the_protocol() -> None:

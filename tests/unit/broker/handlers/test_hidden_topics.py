@@ -43,8 +43,8 @@ def deleted(broker: VirtualBroker, *targets: str | bytes) -> list[tuple[str | No
         DeleteTopicState(name=target) if isinstance(target, str) else DeleteTopicState(topic_id=target)
         for target in targets
     ]
-    answer = alice(broker).ask(DeleteTopicsRequest(topics=states), 6)
-    return [(result.name, result.topic_id, result.error_code, result.error_message) for result in answer.responses]
+    response = alice(broker).call(DeleteTopicsRequest(topics=states), 6)
+    return [(result.name, result.topic_id, result.error_code, result.error_message) for result in response.responses]
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ def test_duplicate_name_and_id_of_an_unauthorized_topic_are_not_linked() -> None
 def test_only_authorized_topics_are_created() -> None:
     broker = broker_with(acl(AclOperation.CREATE, name="new"))
     requested = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("new", "other", "t")]
-    answer = alice(broker).ask(CreateTopicsRequest(topics=requested), 7)
+    response = alice(broker).call(CreateTopicsRequest(topics=requested), 7)
     results = [
-        (topic.name, topic.error_code, topic.error_message, topic.topic_config_error_code) for topic in answer.topics
+        (topic.name, topic.error_code, topic.error_message, topic.topic_config_error_code) for topic in response.topics
     ]
     assert results == [
         ("new", 0, None, DENIED),
         ("other", DENIED, "Authorization failed.", 0),
         ("t", DENIED, "Authorization failed.", 0),
     ]
-    assert (answer.topics[0].num_partitions, answer.topics[0].configs) == (-1, [])
+    assert (response.topics[0].num_partitions, response.topics[0].configs) == (-1, [])
     assert sorted(broker.broker.cluster.topics) == ["new", "secret", "t"]
 
 
@@ -119,15 +119,15 @@ def test_unauthorized_topics_do_not_count_towards_the_partition_limit() -> None:
         CreatableTopic(name=name, num_partitions=count, replication_factor=1)
         for name, count in (("new", 1), ("huge", 10_000))
     ]
-    answer = alice(broker).ask(CreateTopicsRequest(topics=requested), 7)
-    assert [topic.error_code for topic in answer.topics] == [0, DENIED]
+    response = alice(broker).call(CreateTopicsRequest(topics=requested), 7)
+    assert [topic.error_code for topic in response.topics] == [0, DENIED]
 
 
 def test_partitions_are_created_only_for_authorized_topics() -> None:
     broker = broker_with(acl(AclOperation.ALTER))
     requested = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "secret", "none")]
-    answer = alice(broker).ask(CreatePartitionsRequest(topics=requested), 3)
-    assert {result.name: (result.error_code, result.error_message) for result in answer.results} == {
+    response = alice(broker).call(CreatePartitionsRequest(topics=requested), 3)
+    assert {result.name: (result.error_code, result.error_message) for result in response.results} == {
         "t": (0, None),
         "secret": (DENIED, None),
         "none": (DENIED, None),
@@ -147,8 +147,8 @@ def test_partitions_are_created_only_for_authorized_topics() -> None:
 def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, code: ErrorCode) -> None:
     config = AlterableConfig(name="max.message.bytes" if kind == 2 else "message.max.bytes", value=value)
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
-    answer = alice(broker_with()).ask(AlterConfigsRequest(resources=[resource]), 2)
-    assert answer.responses[0].error_code == code
+    response = alice(broker_with()).call(AlterConfigsRequest(resources=[resource]), 2)
+    assert response.responses[0].error_code == code
 
 
 # -- describe APIs -----------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, 
 
 def test_invalid_topic_name_is_reported_before_authorization() -> None:
     requested = [TopicRequest(name=name, partition_indexes=[0]) for name in ("t", "secret", "none", "?")]
-    answer = alice(broker_with(acl(AclOperation.READ))).ask(DescribeProducersRequest(topics=requested), 0)
+    response = alice(broker_with(acl(AclOperation.READ))).call(DescribeProducersRequest(topics=requested), 0)
     results = {
-        topic.name: (topic.partitions[0].error_code, topic.partitions[0].error_message) for topic in answer.topics
+        topic.name: (topic.partitions[0].error_code, topic.partitions[0].error_message) for topic in response.topics
     }
     rejected = (DENIED, "Topic authorization failed.")
     assert (results["t"], results["secret"], results["none"]) == ((0, None), rejected, rejected)
@@ -168,8 +168,10 @@ def test_invalid_topic_name_is_reported_before_authorization() -> None:
 def test_unauthorized_topics_come_last_in_a_page() -> None:
     requested = [PageTopic(name=name) for name in ("secret", "none", "t")]
     request = DescribeTopicPartitionsRequest(topics=requested, response_partition_limit=1)
-    answer = alice(broker_with(DESCRIBE_T)).ask(request, 0)
-    results: list[Any] = [(topic.name, topic.error_code, topic.topic_authorized_operations) for topic in answer.topics]
+    response = alice(broker_with(DESCRIBE_T)).call(request, 0)
+    results: list[Any] = [
+        (topic.name, topic.error_code, topic.topic_authorized_operations) for topic in response.topics
+    ]
     assert results == [("t", 0, 1 << 8), ("none", DENIED, -(2**31)), ("secret", DENIED, -(2**31))]
 
 

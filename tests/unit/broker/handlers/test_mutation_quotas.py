@@ -55,9 +55,9 @@ def delete(*names: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topic_names=list(names), topics=[DeleteTopicState(name=name) for name in names])
 
 
-def results_of(answer: Any) -> list[tuple[str, int]]:
+def results_of(response: Any) -> list[tuple[str, int]]:
     """Return names and error codes, sorted by name."""
-    message = answer.message
+    message = response.message
     results = getattr(message, "topics", None) or getattr(message, "results", None) or message.responses
     return sorted((result.name, result.error_code) for result in results)
 
@@ -82,9 +82,9 @@ def test_permissive_versions_are_accepted_and_throttled(
     broker = broker_with_quota(*topics)
     client = broker.client()
     client.send(request_, permissive)
-    answer = client.answer()
-    assert results_of(answer) == [("n0", 0), ("n1", 0), ("n2", 0)]
-    assert (answer.at_ms, answer.throttle_time_ms, tokens(broker)) == (0, 6_000, -6.0)
+    response = client.response()
+    assert results_of(response) == [("n0", 0), ("n1", 0), ("n2", 0)]
+    assert (response.at_ms, response.throttle_time_ms, tokens(broker)) == (0, 6_000, -6.0)
     assert not reads(client)
     broker.advance(6_000)
     assert reads(client)
@@ -98,9 +98,9 @@ def test_strict_versions_reject_topics_without_tokens(
     before = {topic.name: len(topic.partitions) for topic in broker.broker.cluster.topics.values()}
     client = broker.client()
     client.send(request_, permissive + 1)
-    answer = client.answer()
-    assert results_of(answer) == [("n0", 0), ("n1", EXCEEDED), ("n2", EXCEEDED)]
-    assert (answer.at_ms, answer.throttle_time_ms, tokens(broker)) == (0, 3_000, -3.0)
+    response = client.response()
+    assert results_of(response) == [("n0", 0), ("n1", EXCEEDED), ("n2", EXCEEDED)]
+    assert (response.at_ms, response.throttle_time_ms, tokens(broker)) == (0, 3_000, -3.0)
     after = {topic.name: len(topic.partitions) for topic in broker.broker.cluster.topics.values()}
     assert {name: after.get(name) for name in ("n1", "n2")} == {name: before.get(name) for name in ("n1", "n2")}
     assert after.get("n0") != before.get("n0")
@@ -112,7 +112,7 @@ def test_validate_only_is_charged_as_in_kafka(request_: Message) -> None:
     broker = broker_with_quota(("t", 1))
     client = broker.client()
     client.send(request_, 3)
-    client.answer()
+    client.response()
     assert tokens(broker) == -3.0
     assert list(broker.broker.cluster.topics) == ["t"]
 
@@ -130,20 +130,20 @@ def test_invalid_request_is_not_charged(request_: Message, version: int) -> None
     broker = broker_with_quota(("t", 1))
     client = broker.client()
     client.send(request_, version)
-    ((_, code),) = results_of(client.answer())
+    ((_, code),) = results_of(client.response())
     assert code != 0
     assert tokens(broker) == BURST
 
 
 def test_throttled_topic_has_no_error_message() -> None:
-    (_, rejected) = broker_with_quota().client().ask(create(12, 1), 7).topics
+    (_, rejected) = broker_with_quota().client().call(create(12, 1), 7).topics
     assert (rejected.error_code, rejected.error_message) == (EXCEEDED, None), (
         "as in Kafka, the error code has no message"
     )
 
 
 def request_metadata(client: Client, name: str) -> int:
-    (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
+    (topic,) = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9).topics
     assert isinstance(topic.error_code, int)
     return topic.error_code
 
@@ -151,7 +151,7 @@ def request_metadata(client: Client, name: str) -> int:
 def test_auto_created_topic_is_charged_and_rejected_like_others() -> None:
     broker = broker_with_quota()
     client = broker.client()
-    client.ask(create(11), 7)
+    client.call(create(11), 7)
     assert request_metadata(client, "a") == 0, "zero tokens left are enough"
     assert request_metadata(client, "b") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "b" not in broker.broker.cluster.topics
@@ -161,6 +161,6 @@ def test_auto_created_topic_is_charged_and_rejected_like_others() -> None:
 
 def test_mutations_without_a_quota_are_not_counted(client: Client, broker: VirtualBroker) -> None:
     client.send(create(5_000), 7)
-    answer = client.answer()
-    assert (results_of(answer), answer.throttle_time_ms) == ([("n0", 0)], 0)
+    response = client.response()
+    assert (results_of(response), response.throttle_time_ms) == ([("n0", 0)], 0)
     assert broker.broker.cluster.controller_quotas.mutation is None

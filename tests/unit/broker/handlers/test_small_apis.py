@@ -41,13 +41,13 @@ def test_client_software_name_and_version_are_validated_as_in_kip_511(
     version: int, name: str, software_version: str, code: int
 ) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
-    assert VirtualBroker().client().ask(request, version).error_code == code
+    assert VirtualBroker().client().call(request, version).error_code == code
 
 
 def listed_features(version: int, release: str = "all") -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
     """Return supported ranges, finalized levels, and their epoch."""
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    response = VirtualBroker(f"sluice.kafka.release={release}").client().ask(request, version)
+    response = VirtualBroker(f"sluice.kafka.release={release}").client().call(request, version)
     supported = {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features}
     assert all(feature.min_version_level == feature.max_version_level for feature in response.finalized_features)
     finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
@@ -110,7 +110,7 @@ def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
     request = ApiVersionsRequest(
         client_software_name="a", client_software_version="1", cluster_id=cluster_id, node_id=node_id
     )
-    assert VirtualBroker("sluice.cluster.id=this").client().ask(request, 5).error_code == code
+    assert VirtualBroker("sluice.cluster.id=this").client().call(request, 5).error_code == code
 
 
 # -- InitProducerId ----------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
 
 @pytest.mark.parametrize("version", range(6))
 def test_each_producer_gets_its_own_id_with_epoch_0(broker: VirtualBroker, version: int) -> None:
-    responses = [broker.client().ask(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
+    responses = [broker.client().call(InitProducerIdRequest(transactional_id=None), version) for _ in range(3)]
     assert [(r.error_code, r.producer_id, r.producer_epoch) for r in responses] == [(0, n, 0) for n in range(3)]
 
 
@@ -133,7 +133,7 @@ def test_each_producer_gets_its_own_id_with_epoch_0(broker: VirtualBroker, versi
 )
 def test_invalid_init_producer_id_is_rejected(fields: dict[str, Any], code: int) -> None:
     request = InitProducerIdRequest(**({"transactional_id": None} | fields))
-    response = VirtualBroker().client().ask(request, 4)
+    response = VirtualBroker().client().call(request, 4)
     assert response.error_code == code
     assert (response.producer_id, response.producer_epoch) == ((-1, -1) if code else (0, 0))
 
@@ -144,14 +144,14 @@ def test_invalid_init_producer_id_is_rejected(fields: dict[str, Any], code: int)
 @pytest.mark.parametrize("version", range(4))
 def test_broker_coordinates_each_group(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
-    found = broker.client().ask(FindCoordinatorRequest(key="group"), version)
+    found = broker.client().call(FindCoordinatorRequest(key="group"), version)
     assert (found.error_code, found.node_id, found.host, found.port) == (0, 3, "kafka.example", 9093)
 
 
 @pytest.mark.parametrize("version", range(4, 7))
 def test_several_coordinators_are_found_in_one_request(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
-    response = broker.client().ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
+    response = broker.client().call(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
     assert [
         (found.key, found.error_code, found.node_id, found.host, found.port) for found in response.coordinators
     ] == [
@@ -163,7 +163,7 @@ def test_several_coordinators_are_found_in_one_request(version: int) -> None:
 @pytest.mark.parametrize("version", range(1, 7))
 def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(version: int) -> None:
     broker = VirtualBroker("node.id=3", "transaction.state.log.num.partitions=4")
-    response = broker.client().ask(FindCoordinatorRequest(key="tx", coordinator_keys=["tx"], key_type=1), version)
+    response = broker.client().call(FindCoordinatorRequest(key="tx", coordinator_keys=["tx"], key_type=1), version)
     found = response.coordinators[0] if version >= 4 else response
     assert (found.error_code, found.node_id) == (0, 3)
     assert len(broker.broker.cluster.topics["__transaction_state"].partitions) == 4
@@ -173,7 +173,7 @@ def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(versi
 @pytest.mark.parametrize("version", range(1, 7))
 def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type: int) -> None:
     request = FindCoordinatorRequest(key="key", coordinator_keys=["key"], key_type=key_type)
-    response = VirtualBroker().client().ask(request, version)
+    response = VirtualBroker().client().call(request, version)
     found = response.coordinators[0] if version >= 4 else response
     assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)
     assert found.error_message
@@ -185,7 +185,7 @@ def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type
 @pytest.mark.parametrize("version", range(3))
 def test_describe_cluster_returns_the_broker(version: int) -> None:
     broker = VirtualBroker("node.id=3", "sluice.cluster.id=cluster", "advertised.listeners=PLAINTEXT://kafka:9093")
-    response = broker.client().ask(DescribeClusterRequest(), version)
+    response = broker.client().call(DescribeClusterRequest(), version)
     assert (response.error_code, response.cluster_id, response.controller_id) == (0, "cluster", 3)
     assert [(node.broker_id, node.host, node.port, node.is_fenced) for node in response.brokers] == [
         (3, "kafka", 9093, False)
@@ -195,7 +195,7 @@ def test_describe_cluster_returns_the_broker(version: int) -> None:
 
 def test_cluster_authorized_operations_are_returned_on_request() -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    operations = VirtualBroker().client().ask(request, 0).cluster_authorized_operations
+    operations = VirtualBroker().client().call(request, 0).cluster_authorized_operations
     assert operations == sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 
 
@@ -208,7 +208,7 @@ def test_cluster_authorized_operations_are_returned_on_request() -> None:
     ],
 )
 def test_describe_cluster_accepts_only_the_endpoint_type_brokers(endpoint_type: int, code: ErrorCode) -> None:
-    response = VirtualBroker().client().ask(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
+    response = VirtualBroker().client().call(DescribeClusterRequest(endpoint_type=endpoint_type), 1)
     assert (response.error_code, response.brokers) == (code, [])
     assert response.error_message
 
@@ -219,7 +219,7 @@ def test_describe_cluster_accepts_only_the_endpoint_type_brokers(endpoint_type: 
 def end_of(broker: VirtualBroker, version: int, epoch: int, *, topic: str = "t", **more: Any) -> EpochEndOffset:
     partition = OffsetForLeaderPartition(**({"partition": 0, "leader_epoch": epoch} | more))
     request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=topic, partitions=[partition])])
-    (result,) = broker.client().ask(request, version).topics[0].partitions
+    (result,) = broker.client().call(request, version).topics[0].partitions
     assert isinstance(result, EpochEndOffset)
     return result
 
@@ -231,7 +231,7 @@ def with_epochs() -> VirtualBroker:
     for epoch, count in ((0, 2), (4, 3)):
         broker.partition().leader_epoch = epoch
         for _ in range(count):
-            broker.client().ask(produce(9), 9)
+            broker.client().call(produce(9), 9)
     return broker
 
 

@@ -63,11 +63,11 @@ def test_request_event_has_every_identifying_field() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("orders")
     client = broker.client("shop")
-    client.ask(ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 4)
+    client.call(ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 4)
     broker.advance(5)
     data = batch(b"one", producer_id=7, producer_epoch=1, base_sequence=0)
     client.send(produce(9, data, topic="orders"), 9)
-    answer = client.answer()
+    response = client.response()
     request = last_request(broker)
     assert request == Request(
         seq=3,
@@ -89,7 +89,7 @@ def test_request_event_has_every_identifying_field() -> None:
         answered_ns=request.at_ns,
         written_ns=request.at_ns,
         request_bytes=request.request_bytes,
-        response_bytes=answer.size,
+        response_bytes=response.size,
         partitions=[TopicPartition(topic="orders", partition=0, producer_id=7, producer_epoch=1, base_sequence=0)],
         partitions_left_off=0,
         group_id="",
@@ -110,7 +110,7 @@ def test_times_of_a_waiting_request() -> None:
     broker.advance(10)
     client.send(fetch(max_wait_ms=500, min_bytes=1), 4)
     broker.advance(200)
-    broker.client("other").ask(produce(9), 9)
+    broker.client("other").call(produce(9), 9)
     waited = next(one for one in reader(broker).requests() if one.api == "Fetch")
     times = (waited.received_ns, waited.started_ns, waited.answered_ns, waited.written_ns)
     assert [ms(time) for time in times] == [10, 10, 210, 210]
@@ -149,7 +149,7 @@ def test_held_request_keeps_its_start_time() -> None:
     broker.topic()
     broker.client("busy").send(produce_of(12_000, 3, "busy"), 3)
     broker.advance(1500)
-    broker.client("other").ask(MetadataRequest(), 9)
+    broker.client("other").call(MetadataRequest(), 9)
     broker.advance(500)
     held = last_request(broker)
     assert [ms(time) for time in (held.received_ns, held.started_ns, held.answered_ns)] == [0, 0, 2000]
@@ -228,17 +228,17 @@ def test_only_the_first_error_of_a_large_response_is_recorded() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic("t", partitions=2)
     client = broker.client()
-    client.ask(produce(9, batch(bytes(300_000))), 9)
+    client.call(produce(9, batch(bytes(300_000))), 9)
     partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
         for index, offset in ((7, 0), (0, 0), (1, 50))
     ]
     request = FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=partitions)])
-    response = client.ask(request, 12)
+    response = client.call(request, 12)
     assert len(response.responses[0].partitions[0].records) > 256 * 1024
     assert last_request(broker).error_codes == [ErrorCode.OFFSET_OUT_OF_RANGE]
     del partitions[1]
-    client.ask(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=partitions)]), 12)
+    client.call(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=partitions)]), 12)
     codes = [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert last_request(broker).error_codes == codes
 
@@ -295,15 +295,15 @@ def test_incremental_fetch_has_the_partitions_of_its_session() -> None:
     topic = broker.topic()
     client = broker.client()
     topics = [FetchTopic(topic_id=topic.topic_id, partitions=[FetchPartition(partition=0, partition_max_bytes=99)])]
-    opened = client.ask(FetchRequest(session_epoch=0, max_bytes=99, topics=topics), 13)
-    client.ask(FetchRequest(session_id=opened.session_id, session_epoch=1, max_bytes=99), 13)
+    opened = client.call(FetchRequest(session_epoch=0, max_bytes=99, topics=topics), 13)
+    client.call(FetchRequest(session_id=opened.session_id, session_epoch=1, max_bytes=99), 13)
     assert [(one.topic, one.partition) for one in last_request(broker).partitions] == [("t", 0)]
 
 
 def test_topic_deleted_since_the_request_is_identified_by_its_id() -> None:
     broker = VirtualBroker(JOURNAL)
     topic = broker.topic()
-    broker.client().ask(produce(13, topic_id=topic.topic_id), 13)
+    broker.client().call(produce(13, topic_id=topic.topic_id), 13)
     assert last_request(broker).attempt_key == "t-0"
     broker.broker.delete_topic(topic)
     assert last_request(broker).attempt_key == f"{topic.topic_id.hex()}-0"
@@ -315,7 +315,7 @@ def test_topic_deleted_since_the_request_is_identified_by_its_id() -> None:
 def test_opened_and_closed_connections_are_recorded_with_numbers() -> None:
     broker = VirtualBroker(JOURNAL)
     first, second = broker.client("a"), broker.client("b")
-    first.ask(MetadataRequest(), 9)
+    first.call(MetadataRequest(), 9)
     first.end()
     second.send_bytes(b"\xff\xff\xff\xff")
     opened = [one for one in events(broker) if isinstance(one, ConnectionOpened)]
@@ -483,7 +483,7 @@ def test_unclean_election_is_recorded_with_its_lost_records() -> None:
     broker.topic(replicas=2)
     leader = broker.partition().leader
     client: Client = broker.client(node_id=leader)
-    client.ask(produce(9, batch(b"one", b"two")), 9)
+    client.call(produce(9, batch(b"one", b"two")), 9)
     broker.cluster_server.move_leader("t", 0, 3 - leader)
     (change,) = [one for one in events(broker) if isinstance(one, LeaderChange)]
     assert change.lost_records == 2
@@ -494,7 +494,7 @@ def test_unclean_election_is_recorded_with_its_lost_records() -> None:
 
 def test_broker_without_journal_events_has_no_journal(broker: VirtualBroker) -> None:
     assert broker.cluster.journal is None
-    broker.client().ask(MetadataRequest(), 9)
+    broker.client().call(MetadataRequest(), 9)
 
 
 def test_event_times_never_decrease() -> None:
@@ -502,7 +502,7 @@ def test_event_times_never_decrease() -> None:
     broker.topic()
     client = broker.client()
     for _ in range(5):
-        client.ask(produce(9), 9)
+        client.call(produce(9), 9)
         broker.advance(1.5)
     times = [one.at_ns for one in events(broker)]
     assert times == sorted(times)

@@ -88,8 +88,8 @@ def test_requests_are_filtered_by_client_and_api() -> None:
     broker.topic()
     for name in ("a", "b"):
         client = broker.client(name)
-        client.ask(MetadataRequest(), 9)
-        client.ask(produce(9), 9)
+        client.call(MetadataRequest(), 9)
+        client.call(produce(9), 9)
     assert broker.cluster.journal is not None
     reader = JournalReader(broker.cluster.journal, broker.clock)
     assert [(event.client_id, event.api) for event in reader.requests()] == [

@@ -25,7 +25,7 @@ def connect(broker: VirtualBroker, count: int = 1, *, host: str = "127.0.0.1", l
 
 def answered_ms(clients: list[Client]) -> list[float | None]:
     """Return the time of each client's first response; None if it has none."""
-    return [client.answers[0].at_ms if client.answers else None for client in clients]
+    return [client.responses[0].at_ms if client.responses else None for client in clients]
 
 
 def disconnect(broker: VirtualBroker, client: Client) -> None:
@@ -73,7 +73,7 @@ def test_connection_that_closes_while_it_waits_does_not_delay_the_next_one() -> 
         client.connection.cut()
     broker.advance(20_000)
     assert answered_ms([third]) == [2_000]
-    assert [client.answers for client in (first, second)] == [[], []]
+    assert [client.responses for client in (first, second)] == [[], []]
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_connection_above_the_creation_rate_of_its_address_is_closed_after_a_del
     (rejected,) = connect(broker, host="10.0.0.1")
     assert answered_ms(connect(broker, 20, host="10.0.0.2")) == [0] * 20, "other addresses do not wait"
     broker.advance(999)
-    assert (rejected.answers, rejected.is_open) == ([], True)
+    assert (rejected.responses, rejected.is_open) == ([], True)
     broker.advance(1)
-    assert (rejected.answers, rejected.closed_at_ms) == ([], 1_000)
+    assert (rejected.responses, rejected.closed_at_ms) == ([], 1_000)
     broker.advance(10_000)
     assert answered_ms(connect(broker, host="10.0.0.1")) == [11_000], (
         "a connection rejected for its address is not counted"

@@ -78,7 +78,7 @@ def test_principal_over_sasl_ssl_is_the_authenticated_user() -> None:
     handshake(client)
     authenticate(client, plain("bob", "b"))
     assert user_of(broker) == ("bob", "User:bob")
-    assert client.ask(MetadataRequest(topics=[]), 9).brokers
+    assert client.call(MetadataRequest(topics=[]), 9).brokers
 
 
 def test_sasl_ssl_ignores_ssl_client_auth_without_a_listener_prefix() -> None:

@@ -41,9 +41,9 @@ def field(record: logging.LogRecord, name: str) -> str:
 
 def test_requests_of_one_read_are_answered_in_order_with_one_write(topic: Topic, client: Client) -> None:
     client.send_together(*[(produce(9), 9)] * 20, (fetch(0), 11), (MetadataRequest(topics=None), 9))
-    answers = client.take_answers()
-    assert [answer.correlation_id for answer in answers] == list(range(1, 23))
-    assert [answer.api for answer in answers] == ["Produce"] * 20 + ["Fetch", "Metadata"]
+    responses = client.take_responses()
+    assert [response.correlation_id for response in responses] == list(range(1, 23))
+    assert [response.api for response in responses] == ["Produce"] * 20 + ["Fetch", "Metadata"]
     assert len(client.transport.writes) == 1, "all responses to one read are sent in one write"
 
 
@@ -52,7 +52,7 @@ def test_requests_beyond_one_turn_are_answered_in_order(broker: VirtualBroker, m
     client = broker.client()
     client.send_together(*[(ApiVersionsRequest(), 0)] * 1000)
     broker.advance(10)
-    assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 1001))
+    assert [response.correlation_id for response in client.take_responses()] == list(range(1, 1001))
     assert client.transport.reading
 
 
@@ -66,8 +66,8 @@ def test_long_pipelines_delay_another_client_by_one_turn_each(monkeypatch: pytes
         broker.loop.call_soon(client.deliver)
     broker.loop.call_soon(other.send_bytes, other.frame(ApiVersionsRequest(), 0))
     broker.advance(401 * 0.5)
-    assert other.answer().at_ms <= 5 * TURN_MS + 0.5, "one turn of each pipelining client and of the queue precede"
-    assert [len(client.take_answers()) for client in pipelining] == [100] * 4
+    assert other.response().at_ms <= 5 * TURN_MS + 0.5, "one turn of each pipelining client and of the queue precede"
+    assert [len(client.take_responses()) for client in pipelining] == [100] * 4
     assert broker.now_ms == 401 * 0.5
 
 
@@ -84,9 +84,12 @@ def slow_requests(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_m
 
 def test_request_after_a_waiting_one_is_answered_after_it(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.send_together((fetch(0, max_wait_ms=500), 11), (ApiVersionsRequest(), 0))
-    assert client.take_answers() == [], "a response does not overtake that of an earlier request"
+    assert client.take_responses() == [], "a response does not overtake that of an earlier request"
     broker.advance(500)
-    assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 500), ("ApiVersions", 500)]
+    assert [(response.api, response.at_ms) for response in client.take_responses()] == [
+        ("Fetch", 500),
+        ("ApiVersions", 500),
+    ]
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
@@ -98,11 +101,11 @@ def test_request_split_at_any_byte_is_answered_when_complete(client: Client, bro
     client._last_id = 0
     wrong = []
     for cut in range(1, len(data)):
-        client._asked = {1: (0, 9), 2: (1, 12)}
+        client._in_flight = {1: (0, 9), 2: (1, 12)}
         client.send_bytes(data[:cut])
-        before = len(client.answers)
+        before = len(client.responses)
         client.send_bytes(data[cut:])
-        if [answer.api for answer in client.take_answers()] != ["Produce", "Fetch"] or before == 2:
+        if [response.api for response in client.take_responses()] != ["Produce", "Fetch"] or before == 2:
             wrong.append(cut)
     assert wrong == []
     assert broker.partition().log.log_end_offset == len(data) - 1
@@ -112,9 +115,9 @@ def test_requests_received_byte_by_byte_are_answered() -> None:
     client = VirtualBroker().client()
     data = client.frame(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3) * 3
     for position in range(len(data)):
-        client._asked = {1: (18, 3)}
+        client._in_flight = {1: (18, 3)}
         client.send_bytes(data[position : position + 1])
-    assert len(client.take_answers()) == 3
+    assert len(client.take_responses()) == 3
 
 
 @pytest.mark.parametrize(
@@ -130,8 +133,8 @@ def test_large_request_in_pieces_is_stored_completely(size: int, piece: int) -> 
         data = client.frame(request, 9)
         for position in range(0, len(data), piece):
             client.send_bytes(data[position : position + piece])
-        assert client.answer().message.responses[0].partition_responses[0].error_code == 0
-    stored = fetched_bytes(client.ask(fetch(1, partition_max_bytes=10 * MIB), 12))
+        assert client.response().message.responses[0].partition_responses[0].error_code == 0
+    stored = fetched_bytes(client.call(fetch(1, partition_max_bytes=10 * MIB), 12))
     records = request.topic_data[0].partition_data[0].records
     assert isinstance(records, bytes)
     assert stored[61:] == records[61:]  # after the header, which contains the offset
@@ -243,10 +246,10 @@ def test_malformed_request_closes_the_connection_and_logs_one_line(
     broker.topic()
     client = broker.client("good-client")
     if earlier:
-        client.ask(ApiVersionsRequest(), 0)
+        client.call(ApiVersionsRequest(), 0)
     client.send_bytes(data)
     assert client.closed_at_ms == 0, "a malformed request closes the connection"
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.server.connections == {}
     line = closed_line(caplog)
     assert field(line, "peer") == "127.0.0.1:40001"
@@ -270,8 +273,8 @@ def test_bytes_after_a_request_body_are_ignored_as_in_kafka(client: Client, brok
     broker.topic()
     body = client.frame(MetadataRequest(topics=None), 9)[4:] + b"\1\0\0"
     client.send_bytes(sized(body))
-    assert [topic.name for topic in client.answer().message.topics] == ["t"]
-    assert client.ask(ApiVersionsRequest(), 0)
+    assert [topic.name for topic in client.response().message.topics] == ["t"]
+    assert client.call(ApiVersionsRequest(), 0)
 
 
 def test_requests_before_a_malformed_one_are_answered_and_later_ones_are_not(
@@ -281,7 +284,7 @@ def test_requests_before_a_malformed_one_are_answered_and_later_ones_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client.send_bytes(client.frame(produce(9), 9) + sized(b"") + client.frame(produce(9), 9))
-    assert client.answer().correlation_id == 1
+    assert client.response().correlation_id == 1
     assert broker.partition().log.log_end_offset == 1, "a request after a malformed one is not handled"
     closed_line(caplog)
 
@@ -291,11 +294,11 @@ def test_unsupported_api_versions_version_returns_version_0_with_error_35(versio
     client = VirtualBroker().client()
     data = client.frame(ApiVersionsRequest(), 0)
     client.send_bytes(data[:6] + version.to_bytes(2, signed=True) + data[8:])
-    message = client.answer().message
+    message = client.response().message
     assert message.error_code == 35
     assert [(api.api_key, api.min_version, api.max_version) for api in message.api_keys] == [(18, 0, 5)]
     assert client.is_open, "the client can retry on the same connection"
-    assert client.ask(ApiVersionsRequest(), 0).error_code == 0
+    assert client.call(ApiVersionsRequest(), 0).error_code == 0
 
 
 def test_failed_produce_with_acks_0_closes_the_connection(
@@ -306,7 +309,7 @@ def test_failed_produce_with_acks_0_closes_the_connection(
 ) -> None:
     client.send_together((produce(9, topic="nowhere", acks=0), 9), (produce(9), 9))
     assert client.closed_at_ms == 0
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.partition().log.log_end_offset == 0, "a request after the failed one is not handled"
     line = closed_line(caplog)
     assert (field(line, "client_id"), field(line, "api")) == ("client", "Produce v9")
@@ -315,7 +318,7 @@ def test_failed_produce_with_acks_0_closes_the_connection(
 
 def test_produce_with_acks_0_has_no_response(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.send_together((produce(9, acks=0), 9), (produce(9), 9))
-    assert client.answer().correlation_id == 2
+    assert client.response().correlation_id == 2
     assert broker.partition().log.log_end_offset == 2
 
 
@@ -325,7 +328,7 @@ def test_produce_with_acks_0_has_no_response(topic: Topic, client: Client, broke
 def parked_fetch(broker: VirtualBroker) -> Client:
     client = broker.client()
     client.send(fetch(0, max_wait_ms=60_000), 11)
-    assert client.answers == []
+    assert client.responses == []
     return client
 
 
@@ -340,7 +343,7 @@ def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request(b
         "a response that was not sent is not counted"
     )
     assert broker.server.connections == {}
-    broker.client().ask(produce(9), 9)  # completes no removed fetch
+    broker.client().call(produce(9), 9)  # completes no removed fetch
     broker.advance(60_000)
 
 
@@ -358,7 +361,7 @@ def test_connection_is_not_read_further_while_a_request_is_parked(topic: Topic, 
     client.send_bytes(b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(10_000)))
     assert client.unread_bytes >= 10_000 * 20 - PARKED_READ_BYTES, "TCP buffers the requests, not the broker"
     broker.advance(60_000)
-    assert len(client.take_answers()) == 10_001
+    assert len(client.take_responses()) == 10_001
 
 
 @pytest.mark.parametrize(
@@ -372,7 +375,7 @@ def test_requests_sent_before_a_half_close_are_answered(quota: list[str]) -> Non
     client.end()
     assert client.is_open, "a half-closed connection stays open while its request waits"
     broker.advance(60_000)
-    assert [answer.api for answer in client.take_answers()] == ["Fetch", "Produce", "ApiVersions"]
+    assert [response.api for response in client.take_responses()] == ["Fetch", "Produce", "ApiVersions"]
     assert client.closed_at_ms is not None, "a half-closed connection is closed after its last response"
     assert not client.transport.aborted
 
@@ -381,7 +384,7 @@ def test_half_close_after_a_long_pipeline_takes_effect_after_all_requests() -> N
     client = VirtualBroker().client()
     client._sent += b"".join(client.frame(ApiVersionsRequest(), 0) for _ in range(2000))
     client.end()
-    assert len(client.take_answers()) == 2000
+    assert len(client.take_responses()) == 2000
     assert client.closed_at_ms is not None
 
 
@@ -389,7 +392,7 @@ def test_half_close_without_requests_closes_the_connection_without_a_log_line(
     client: Client,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    client.ask(ApiVersionsRequest(), 0)
+    client.call(ApiVersionsRequest(), 0)
     client.end()
     assert client.closed_at_ms == 0
     assert caplog.records == []
@@ -401,27 +404,30 @@ def test_half_close_without_requests_closes_the_connection_without_a_log_line(
 def test_requests_of_a_client_that_does_not_read_its_responses_are_not_handled(broker: VirtualBroker) -> None:
     broker.topic()
     client = broker.client()
-    client.ask(produce(9, batch(bytes(200_000))), 9)
+    client.call(produce(9, batch(bytes(200_000))), 9)
     client.stop_reading()
     fetches = [(fetch(0), 11)] * 50
     client.send_together(*fetches)
     assert len(client.transport.unsent) < 4 * 200_000, "responses do not accumulate for a client that does not read"
     assert not client.transport.reading
     client.read_on()
-    assert len(client.take_answers()) == 50
+    assert len(client.take_responses()) == 50
     assert client.transport.reading
 
 
 def test_client_that_resumes_reading_still_waits_for_its_parked_request(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client.ask(produce(9, batch(bytes(200_000))), 9)
+    client.call(produce(9, batch(bytes(200_000))), 9)
     client.stop_reading()
     client.send_together((fetch(0), 11), (fetch(1, max_wait_ms=1000), 11), (ApiVersionsRequest(), 0))
     client.read_on()
     broker.advance(10)
-    assert [answer.api for answer in client.take_answers()] == ["Fetch"]
+    assert [response.api for response in client.take_responses()] == ["Fetch"]
     broker.advance(1000)
-    assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("Fetch", 1000), ("ApiVersions", 1000)]
+    assert [(response.api, response.at_ms) for response in client.take_responses()] == [
+        ("Fetch", 1000),
+        ("ApiVersions", 1000),
+    ]
 
 
 # -- queued.max.request.bytes ------------------------------------------------------------------------------------------
@@ -440,12 +446,12 @@ def test_large_request_is_not_read_until_memory_is_available() -> None:
     data = first.frame(produce_of(700_000, 9, "first"), 9)
     first.send_bytes(data[:300_000])
     second.send(produce_of(700_000, 9, "second"), 9)
-    assert second.answers == [], "no request is read beyond queued.max.request.bytes"
+    assert second.responses == [], "no request is read beyond queued.max.request.bytes"
     assert second.unread_bytes >= 700_000 - 2 * SCRATCH_BYTES
-    assert small.ask(produce(9), 9)  # not charged: it fits into the shared buffer
+    assert small.call(produce(9), 9)  # not charged: it fits into the shared buffer
     first.send_bytes(data[300_000:])
-    assert first.answer().api == "Produce"
-    assert second.answer().api == "Produce"
+    assert first.response().api == "Produce"
+    assert second.response().api == "Produce"
 
 
 @pytest.mark.parametrize("disconnect", [Client.leave, Client.end])
@@ -457,7 +463,7 @@ def test_disconnect_of_a_client_releases_memory_for_the_next_large_request(
     first.send_bytes(first.frame(produce_of(700_000, 9, "client"), 9)[:300_000])
     second.send(produce_of(700_000, 9, "client"), 9)
     disconnect(first)
-    assert second.answer().api == "Produce"
+    assert second.response().api == "Produce"
 
 
 def test_queued_max_request_bytes_of_minus_1_is_unlimited() -> None:
@@ -467,7 +473,7 @@ def test_queued_max_request_bytes_of_minus_1_is_unlimited() -> None:
     for client in clients:
         client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))
     last = broker.client()
-    assert last.ask(produce_of(700_000, 9, "client"), 9)
+    assert last.call(produce_of(700_000, 9, "client"), 9)
 
 
 def test_large_request_after_a_throttled_one_reserves_no_memory() -> None:
@@ -475,9 +481,9 @@ def test_large_request_after_a_throttled_one_reserves_no_memory() -> None:
     slow, other = broker.client("slow"), broker.client("other")
     data = slow.frame(produce(9), 9) + slow.frame(produce_of(700_000, 9, "slow"), 9)
     slow.send_bytes(data[:300_000])
-    assert slow.answer().throttle_time_ms > 0
+    assert slow.response().throttle_time_ms > 0
     other.send(produce_of(700_000, 9, "other"), 9)
-    assert other.answer().at_ms == 0, "a client above its quota does not delay another one"
+    assert other.response().at_ms == 0, "a client above its quota does not delay another one"
 
 
 # -- memory of waiting requests ----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def test_shaped_transport_without_limits_changes_nothing(client: Client, broker:
     shaped(client)
     for _ in range(3):
         client.send(ApiVersionsRequest(), 0)
-        assert client.answer().at_ms == broker.now_ms
+        assert client.response().at_ms == broker.now_ms
     client.leave()
     assert client.connection.closed
 
@@ -47,17 +47,17 @@ def test_shaped_transport_without_limits_changes_nothing(client: Client, broker:
 
 
 def test_duration_of_a_response_follows_the_send_rate(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce_of(50_000, 9, "client"), 9)
+    client.call(produce_of(50_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     began_ms = broker.now_ms
     client.send(fetch(0), 11)
     broker.advance(10_000)
-    answer = client.answer()
-    assert answer.at_ms - began_ms == pytest.approx(answer.size / RATE * 1e3, abs=60)
+    response = client.response()
+    assert response.at_ms - began_ms == pytest.approx(response.size / RATE * 1e3, abs=60)
 
 
 def test_limited_responses_are_sent_at_a_steady_rate(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce_of(50_000, 9, "client"), 9)
+    client.call(produce_of(50_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     client.send(fetch(0), 11)
     sent = len(client.transport.writes)
@@ -77,9 +77,9 @@ def test_duration_of_a_request_follows_the_receive_rate_with_back_pressure(broke
     client.send_bytes(request)
     broker.advance(2_000)
     assert client.unread_bytes == pytest.approx(len(request) - 2 * RATE, abs=1_000)
-    assert not client.answers
+    assert not client.responses
     broker.advance(8_000)
-    assert client.answer().at_ms - began_ms == pytest.approx(len(request) / RATE * 1e3, abs=60)
+    assert client.response().at_ms - began_ms == pytest.approx(len(request) / RATE * 1e3, abs=60)
 
 
 def test_limit_of_one_byte_per_second_makes_progress(client: Client, broker: VirtualBroker) -> None:
@@ -87,42 +87,42 @@ def test_limit_of_one_byte_per_second_makes_progress(client: Client, broker: Vir
     size = len(client.frame(ApiVersionsRequest(), 0))
     client.send(ApiVersionsRequest(), 0)
     broker.advance((size - 2) * 1_000)
-    assert not client.answers
+    assert not client.responses
     broker.advance(2_000)
-    assert client.answer()
+    assert client.response()
 
 
 def test_removed_limit_releases_delayed_bytes(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce_of(50_000, 9, "client"), 9)
+    client.call(produce_of(50_000, 9, "client"), 9)
     remove_limit = shaped(client).limit(RATE, RATE)
     client.send(fetch(0), 11)
     broker.advance(100)
-    assert not client.answers
+    assert not client.responses
     remove_limit()
-    assert client.answer()
-    client.ask(produce_of(50_000, 9, "client"), 9)
+    assert client.response()
+    client.call(produce_of(50_000, 9, "client"), 9)
 
 
 def test_requests_wait_while_earlier_responses_are_unsent(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce_of(200_000, 9, "client"), 9)
+    client.call(produce_of(200_000, 9, "client"), 9)
     shaped(client).limit(None, 100_000)
     for request, version in ((fetch(0), 11), (MetadataRequest(topics=[]), 9), (produce_of(200, 9, "client"), 9)):
         client.send(request, version)
     broker.advance(1_000)
     assert broker.partition().log.log_end_offset == 1, "a request is not handled while earlier responses are unsent"
     broker.advance(1_500)
-    assert [answer.api for answer in client.take_answers()] == ["Fetch", "Metadata", "Produce"]
+    assert [response.api for response in client.take_responses()] == ["Fetch", "Metadata", "Produce"]
 
 
 def test_half_closed_connection_sends_pending_bytes_before_it_closes(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce_of(30_000, 9, "client"), 9)
+    client.call(produce_of(30_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     client.send(fetch(0), 11)
     client.end()
     broker.advance(1_000)
     assert client.is_open
     broker.advance(3_000)
-    assert client.answer()
+    assert client.response()
     assert not client.is_open
 
 
@@ -132,15 +132,15 @@ def test_slowest_of_several_limits_applies_until_it_is_removed(client: Client, b
     remove_limit = transport.limit(1, None)
     client.send(produce_of(10_000, 9, "client"), 9)
     broker.advance(10_000)
-    assert not client.answers
+    assert not client.responses
     remove_limit()
     broker.advance(1_100)
-    assert client.answer()
+    assert client.response()
 
 
 def test_connection_closed_during_a_limited_response_handles_no_more_requests(broker: VirtualBroker) -> None:
     client = broker.client()
-    client.ask(produce_of(30_000, 9, "client"), 9)
+    client.call(produce_of(30_000, 9, "client"), 9)
     shaped(client).limit(None, RATE)
     client.send(fetch(0), 11)
     client.connection.abort()
@@ -158,10 +158,10 @@ def test_held_connection_handles_no_request_until_released(client: Client, broke
     transport.hold()
     client.send(ApiVersionsRequest(), 0)
     broker.advance(60_000)
-    assert (client.answers, client.is_open) == ([], True)
+    assert (client.responses, client.is_open) == ([], True)
     transport.release()
     broker.settle()
-    assert client.answer()
+    assert client.response()
 
 
 def test_responses_of_a_held_connection_wait_until_released(client: Client, broker: VirtualBroker) -> None:
@@ -169,9 +169,9 @@ def test_responses_of_a_held_connection_wait_until_released(client: Client, brok
     transport = shaped(client)
     transport.hold()
     broker.advance(1_000)
-    assert not client.answers
+    assert not client.responses
     transport.release()
-    assert client.answer()
+    assert client.response()
 
 
 def test_disconnect_of_a_held_connection_is_noticed(broker: VirtualBroker) -> None:
@@ -192,7 +192,7 @@ def test_held_connection_applies_back_pressure(client: Client, broker: VirtualBr
     assert client.unread_bytes > 100_000, "a held connection is not read"
     transport.release()
     broker.advance(0)
-    assert len(client.take_answers()) == 5
+    assert len(client.take_responses()) == 5
 
 
 def test_connection_held_twice_continues_after_two_releases(client: Client, broker: VirtualBroker) -> None:
@@ -202,10 +202,10 @@ def test_connection_held_twice_continues_after_two_releases(client: Client, brok
     client.send(ApiVersionsRequest(), 0)
     transport.release()
     broker.settle()
-    assert not client.answers
+    assert not client.responses
     transport.release()
     broker.settle()
-    assert client.answer()
+    assert client.response()
 
 
 def test_requests_received_while_held_are_throttled_after_the_release() -> None:
@@ -218,10 +218,10 @@ def test_requests_received_while_held_are_throttled_after_the_release() -> None:
         client.send(produce_of(20_000, 9, "client"), 9)
     transport.release()
     broker.settle()
-    throttle_ms = client.answer().throttle_time_ms
+    throttle_ms = client.response().throttle_time_ms
     assert throttle_ms > 0
     broker.advance(throttle_ms)
-    assert client.answer().at_ms == throttle_ms
+    assert client.response().at_ms == throttle_ms
 
 
 def test_close_of_a_held_connection_takes_effect_at_the_release(client: Client, broker: VirtualBroker) -> None:
@@ -250,7 +250,7 @@ def test_dropped_connection_sends_no_response_and_stays_open(client: Client, bro
     shaped(client).drop()
     client.send(ApiVersionsRequest(), 0)
     broker.advance(60_000)
-    assert (client.answers, client.is_open) == ([], True)
+    assert (client.responses, client.is_open) == ([], True)
     assert client.unread_bytes == 0, "a dropped transport discards received bytes"
 
 
@@ -272,11 +272,11 @@ def test_connection_is_dropped_after_the_idle_time(client: Client, broker: Virtu
     transport.drop_when_idle(1_000, lambda: None)
     for _ in range(5):
         broker.advance(999)
-        client.ask(ApiVersionsRequest(), 0)
+        client.call(ApiVersionsRequest(), 0)
     broker.advance(1_000)
     client.send(ApiVersionsRequest(), 0)
     broker.advance(60_000)
-    assert (client.answers, transport.dropped) == ([], True)
+    assert (client.responses, transport.dropped) == ([], True)
 
 
 def test_responses_reset_the_idle_time(client: Client, broker: VirtualBroker) -> None:
@@ -284,7 +284,7 @@ def test_responses_reset_the_idle_time(client: Client, broker: VirtualBroker) ->
     transport.drop_when_idle(1_000, lambda: None)
     client.send(fetch(0, max_wait_ms=900), 11)
     broker.advance(1_800)
-    assert client.answer()
+    assert client.response()
     assert not transport.dropped
 
 
@@ -294,7 +294,7 @@ def test_connection_is_not_dropped_after_the_idle_rule_ends(client: Client, brok
     broker.advance(500)
     end()
     broker.advance(10_000)
-    client.ask(ApiVersionsRequest(), 0)
+    client.call(ApiVersionsRequest(), 0)
 
 
 def test_reset_closes_the_connection_immediately(client: Client, broker: VirtualBroker) -> None:

@@ -15,7 +15,7 @@ def test_idle_connection_is_closed_without_a_log_line(caplog: pytest.LogCaptureF
     broker = VirtualBroker("connections.max.idle.ms=10000")
     idle, busy = broker.client(), broker.client()
     for _ in range(4):
-        busy.ask(ApiVersionsRequest(), 0)
+        busy.call(ApiVersionsRequest(), 0)
         broker.advance(CHECK_MS)
     assert idle.closed_at_ms is not None
     assert 10_000 < idle.closed_at_ms <= 10_000 + CHECK_MS + 1
@@ -37,7 +37,7 @@ def test_connection_with_a_waiting_request_is_not_idle_and_its_idle_time_starts_
     consumer.send(fetch(0, partition=1, max_wait_ms=24_999), 11)
     producer.send(produce_of(34_999, 9, "client"), 9)
     broker.advance(25_001)
-    assert consumer.answer().at_ms == 24_999
+    assert consumer.response().at_ms == 24_999
     assert consumer.is_open, "the idle time starts with the response"
     assert producer.is_open
     broker.advance(9_000)
@@ -50,7 +50,7 @@ def test_idle_connection_with_unsent_responses_is_aborted() -> None:
     broker = VirtualBroker("connections.max.idle.ms=10000")
     broker.topic()
     client = broker.client()
-    client.ask(produce_of(500_000, 9, "client"), 9)
+    client.call(produce_of(500_000, 9, "client"), 9)
     client.stop_reading()
     client.send(fetch(0), 11)
     broker.advance(10_000 + 2 * CHECK_MS)
@@ -70,7 +70,7 @@ def test_connection_accepted_just_before_its_broker_stops_is_closed(overrides: l
         broker.loop.factories[port] = connect
         client = broker.client()
         client.send(ApiVersionsRequest(), 0)
-        assert not client.answers
+        assert not client.responses
         assert client.closed_at_ms is not None
     assert not broker.server.connections
 
@@ -78,20 +78,20 @@ def test_connection_accepted_just_before_its_broker_stops_is_closed(overrides: l
 def test_metadata_returns_the_bound_port(broker: VirtualBroker) -> None:
     (endpoint,) = broker.server.endpoints
     assert endpoint.port > 0
-    (advertised,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
+    (advertised,) = broker.client().call(MetadataRequest(topics=[]), 9).brokers
     assert (advertised.host, advertised.port) == ("127.0.0.1", endpoint.port)
 
 
 def test_metadata_returns_the_advertised_address() -> None:
     broker = VirtualBroker("advertised.listeners=PLAINTEXT://kafka.example:29092")
-    (advertised,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
+    (advertised,) = broker.client().call(MetadataRequest(topics=[]), 9).brokers
     assert (advertised.host, advertised.port) == ("kafka.example", 29092)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "[::]", ""])
 def test_metadata_of_a_wildcard_listener_returns_the_address_that_the_client_used(host: str) -> None:
     broker = VirtualBroker(f"listeners=PLAINTEXT://{host}:0")
-    (advertised,) = broker.client().ask(MetadataRequest(topics=[]), 9).brokers
+    (advertised,) = broker.client().call(MetadataRequest(topics=[]), 9).brokers
     assert advertised.host == "127.0.0.1"
 
 
@@ -103,7 +103,7 @@ def test_topic_ids_are_derived_from_the_seed() -> None:
 def test_scheduler_enforces_retention() -> None:
     broker = VirtualBroker("log.retention.ms=1000", "log.retention.check.interval.ms=10000")
     broker.topic()
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     broker.advance(9_999)
     assert broker.partition().log.log_start_offset == 0
     broker.advance(1)
@@ -113,7 +113,7 @@ def test_scheduler_enforces_retention() -> None:
 def test_scheduler_removes_quota_state_of_clients_after_an_idle_hour() -> None:
     broker = VirtualBroker("quota.producer.default=1000")
     broker.topic()
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     broker.advance(3_600_000)
     assert len(broker.broker.quotas.produce.snapshot(broker.clock.wall_ms())) == 1
     broker.advance(30_000)
@@ -125,12 +125,12 @@ def test_listener_accepts_again_after_every_refusal_ended_and_keeps_its_connecti
     (endpoint,) = broker.server.endpoints
     ends = [broker.server.refuse("PLAINTEXT"), broker.server.refuse("PLAINTEXT")]
     assert endpoint.port not in broker.loop.factories
-    before.ask(ApiVersionsRequest(), 0)
+    before.call(ApiVersionsRequest(), 0)
     ends[0]()
     assert endpoint.port not in broker.loop.factories, "connections are refused until the last refusal ends"
     ends[1]()
     broker.settle()
-    broker.client().ask(ApiVersionsRequest(), 0)
+    broker.client().call(ApiVersionsRequest(), 0)
 
 
 def test_refusal_that_ends_after_its_server_closed_opens_no_port(broker: VirtualBroker) -> None:

@@ -37,7 +37,7 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_requests_are_answered_over_both_tls_versions(version: str) -> None:
     client = connected(VirtualBroker(*TLS, f"ssl.enabled.protocols={version}"))
     assert client.tls.version() == version
-    assert client.ask(MetadataRequest(topics=[]), 9).brokers[0].port
+    assert client.call(MetadataRequest(topics=[]), 9).brokers[0].port
 
 
 def test_request_and_response_larger_than_any_buffer_are_transferred() -> None:
@@ -45,15 +45,15 @@ def test_request_and_response_larger_than_any_buffer_are_transferred() -> None:
     broker.topic()
     client = connected(broker)
     client.send(produce_of(900_000, 9, "client"), 9)
-    assert client.answer().message.responses[0].partition_responses[0].error_code == 0
-    answer = client.ask(fetch(0, max_bytes=2_000_000), 11)
-    assert len(bytes(answer.responses[0].partitions[0].records)) > 890_000
+    assert client.response().message.responses[0].partition_responses[0].error_code == 0
+    response = client.call(fetch(0, max_bytes=2_000_000), 11)
+    assert len(bytes(response.responses[0].partitions[0].records)) > 890_000
 
 
 def test_requests_of_one_read_are_answered_in_order() -> None:
     client = connected(VirtualBroker(*TLS))
     client.send_together(*[(ApiVersionsRequest(), 0)] * 300)  # more than one loop iteration handles
-    assert [answer.correlation_id for answer in client.take_answers()] == list(range(1, 301))
+    assert [response.correlation_id for response in client.take_responses()] == list(range(1, 301))
 
 
 def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
@@ -61,13 +61,13 @@ def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
     broker.topic()
     client = connected(broker)
     client.send(produce_of(20_000, 9, "client"), 9)
-    throttle_ms = client.answer().throttle_time_ms
+    throttle_ms = client.response().throttle_time_ms
     client.send(produce(9), 9)
     client.send(produce(9), 9)
-    assert (client.answers, client.transport.reading) == ([], False)
+    assert (client.responses, client.transport.reading) == ([], False)
     assert client.unread_bytes > 0, "a muted connection is not read"
     broker.advance(throttle_ms)
-    assert client.answer().at_ms == throttle_ms
+    assert client.response().at_ms == throttle_ms
 
 
 def test_client_that_resumes_reading_gets_all_responses() -> None:
@@ -75,14 +75,14 @@ def test_client_that_resumes_reading_gets_all_responses() -> None:
     broker.topic()
     client = connected(broker)
     client.send(produce_of(900_000, 9, "client"), 9)
-    client.answer()
+    client.response()
     client.stop_reading()
     client.send_together(*[(fetch(0, max_bytes=2_000_000), 11)] * 3)
-    assert client.answers == []
+    assert client.responses == []
     encrypted = len(client.transport.unsent)
     assert encrypted < 900_000, "data is not encrypted before the socket accepts it"
     client.read_on()
-    assert len(client.take_answers()) == 3
+    assert len(client.take_responses()) == 3
 
 
 def test_half_closed_connection_gets_its_response() -> None:
@@ -92,7 +92,7 @@ def test_half_closed_connection_gets_its_response() -> None:
     client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
     client.end()
     broker.advance(500)
-    assert client.answer().at_ms == 500
+    assert client.response().at_ms == 500
     assert not client.is_open
 
 
@@ -104,7 +104,7 @@ def test_close_notify_is_a_half_close() -> None:
     client.say_goodbye()
     assert not client.transport.closing
     broker.advance(500)
-    assert len(client.take_answers()) == 1
+    assert len(client.take_responses()) == 1
     assert not client.is_open
 
 

@@ -80,7 +80,7 @@ def with_large_batches(*overrides: str) -> VirtualBroker:
     broker.topic()
     producer = broker.client("producer")
     for _ in range(8):
-        assert producer.ask(produce(9, batch(bytes(1_000_000))), 9).responses[0].partition_responses[0].error_code == 0
+        assert producer.call(produce(9, batch(bytes(1_000_000))), 9).responses[0].partition_responses[0].error_code == 0
     return broker
 
 
@@ -99,7 +99,7 @@ def test_transport_gets_a_large_response_in_pieces() -> None:
     client.send_together((FETCH_ALL, 11), (METADATA, 9))
     assert len(client.transport.unsent) <= HIGH_WATER_BYTES + PIECE_BYTES
     client.read_on()
-    first, second = client.take_answers()
+    first, second = client.take_responses()
     assert len(fetched_bytes(first.message)) > 8_000_000
     assert second.api == "Metadata"
     assert client.transport.reading
@@ -113,7 +113,7 @@ def test_large_response_is_sent_in_several_turns() -> None:
     broker.loop.call_soon(other.send_bytes, other.frame(METADATA, 9))
     client.send_together((FETCH_ALL, 11), (METADATA, 9))
     assert sent_before == [PIECES_AT_ONCE], "a client that reads as fast does not delay others"
-    assert [answer.api for answer in client.take_answers()] == ["Fetch", "Metadata"]
+    assert [response.api for response in client.take_responses()] == ["Fetch", "Metadata"]
 
 
 def test_client_that_disconnects_without_reading_releases_its_responses() -> None:
@@ -142,9 +142,9 @@ def test_unread_responses_of_all_clients_are_bounded(caplog: pytest.LogCaptureFi
     assert {getattr(record, "reason", "") for record in caplog.records} == {
         "unsent responses exceed sluice.queued.max.response.bytes=524288; this client did not read for longest"
     }
-    assert broker.client().ask(METADATA, 9), "other clients are served"
+    assert broker.client().call(METADATA, 9), "other clients are served"
     kept[0].read_on()
-    assert len(kept[0].take_answers()) == 5
+    assert len(kept[0].take_responses()) == 5
 
 
 def test_records_in_the_log_do_not_count_against_the_bound() -> None:

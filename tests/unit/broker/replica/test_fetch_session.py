@@ -71,7 +71,7 @@ class Reader:
 
     def fetch(self, offsets: Offsets | None = None, forget: list[tuple[str, int]] | None = None) -> Any:
         """Return the response to one fetch, which does not wait."""
-        return self.update(self.client.ask(self.request(offsets, forget), self.version))
+        return self.update(self.client.call(self.request(offsets, forget), self.version))
 
     def fetch_partitions(
         self, offsets: Offsets | None = None, forget: list[tuple[str, int]] | None = None
@@ -95,7 +95,7 @@ class Reader:
 
 def append_record(broker: VirtualBroker, topic: str = "t", partition: int = 0, size: int = 1_000) -> None:
     """Append one record of this size."""
-    assert error_codes(broker.client().ask(produce(9, batch_of(size), topic=topic, partition=partition), 9)) == []
+    assert error_codes(broker.client().call(produce(9, batch_of(size), topic=topic, partition=partition), 9)) == []
 
 
 def session_count(broker: VirtualBroker) -> int:
@@ -194,7 +194,7 @@ def test_invalid_session_id_or_epoch_returns_an_error_and_changes_nothing(
     request.max_wait_ms = 10_000
     request.session_id = reader.session_id if other_id is None else other_id
     request.session_epoch = reader.epoch if other_epoch is None else other_epoch
-    response = reader.client.ask(request, version)
+    response = reader.client.call(request, version)
     assert (response.error_code, response.session_id, response.responses) == (code, 0, [])
     assert reader.fetch_partitions() == []
 
@@ -204,7 +204,7 @@ def test_repeated_request_returns_invalid_fetch_session_epoch(topic: Topic, brok
     reader.fetch({("t", 0): 0})
     repeated = reader.request()
     reader.fetch()
-    assert reader.client.ask(repeated, 13).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert reader.client.call(repeated, 13).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 @pytest.mark.parametrize(("opened_in", "next_version"), [(12, 13), (13, 12)])
@@ -213,7 +213,7 @@ def test_session_cannot_switch_between_topic_names_and_topic_ids(opened_in: int,
     broker.topic()
     reader = Reader(broker, opened_in)
     reader.fetch({("t", 0): 0})
-    response = reader.client.ask(reader.request(), next_version)
+    response = reader.client.call(reader.request(), next_version)
     assert (response.error_code, response.session_id) == (ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, 0)
     assert reader.fetch_partitions() == []
 
@@ -236,9 +236,9 @@ def test_fetch_overtaken_by_the_next_fetch_of_its_session_returns_invalid_epoch(
     waiting.max_wait_ms, waiting.min_bytes = 10_000, 1
     reader.client.send(waiting, 13)
     overtaking = FetchRequest(session_id=reader.session_id, session_epoch=reader.epoch + 1)
-    assert other.ask(overtaking, 13).error_code == 0
+    assert other.call(overtaking, 13).error_code == 0
     append_record(broker)
-    message = reader.client.answer().message
+    message = reader.client.response().message
     assert (message.error_code, message.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, reader.session_id)
     assert message.responses == []
 
@@ -294,7 +294,7 @@ def test_partitions_with_returned_records_move_to_the_end_of_the_session(broker:
     def order(max_bytes: int) -> list[int]:
         request = reader.request()
         request.max_bytes = max_bytes
-        response = reader.update(reader.client.ask(request, version))
+        response = reader.update(reader.client.call(request, version))
         return [one.partition_index for one in response.responses[0].partitions if records_of(one)]
 
     assert [order(1_000) for _ in range(4)] == [[0], [1], [2], [0]], "partitions with records move to the end"
@@ -313,22 +313,22 @@ def test_incremental_fetch_waits_for_records_in_any_partition_of_the_session(ver
     reader.client.send(request, version)
     broker.advance(200)
     append_record(broker, partition=1)
-    answer = reader.client.answer()
-    assert answer.at_ms == 200
-    assert [one.partition_index for one in reader.update(answer.message).responses[0].partitions] == [1]
+    response = reader.client.response()
+    assert response.at_ms == 200
+    assert [one.partition_index for one in reader.update(response.message).responses[0].partitions] == [1]
     request = reader.request({("t", 1): 1})
     request.max_wait_ms, request.min_bytes = 500, 1
     reader.client.send(request, version)
     broker.advance(500)
-    answer = reader.client.answer()
-    assert (answer.at_ms, answer.message.responses, answer.message.session_id) == (700, [], reader.session_id)
+    response = reader.client.response()
+    assert (response.at_ms, response.message.responses, response.message.session_id) == (700, [], reader.session_id)
 
 
 # -- created and deleted topics ----------------------------------------------------------------------------------------
 
 
 def delete(broker: VirtualBroker, topic: str = "t") -> None:
-    assert error_codes(broker.client().ask(DeleteTopicsRequest(topic_names=[topic]), 5)) == []
+    assert error_codes(broker.client().call(DeleteTopicsRequest(topic_names=[topic]), 5)) == []
 
 
 def hide(broker: VirtualBroker, topic: Topic) -> None:
@@ -378,11 +378,11 @@ def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic(broke
     assert reader.fetch_partitions() == inconsistent
     request = reader.request()
     request.max_wait_ms, request.min_bytes = 10_000, 1
-    assert error_codes(reader.update(reader.client.ask(request, 13))) == [ErrorCode.INCONSISTENT_TOPIC_ID]
+    assert error_codes(reader.update(reader.client.call(request, 13))) == [ErrorCode.INCONSISTENT_TOPIC_ID]
     old_id = reader.ids.pop("t")
     request = reader.request({("t", 0): 0})
     request.forgotten_topics_data = [ForgottenTopic(topic_id=old_id, partitions=[0])]
-    (topic,) = reader.update(reader.client.ask(request, 13)).responses
+    (topic,) = reader.update(reader.client.call(request, 13)).responses
     assert (topic.topic_id, topic.partitions[0].error_code) == (reader.ids["t"], 0)
     assert reader.fetch_partitions() == []
 
@@ -394,8 +394,8 @@ def test_deleting_a_topic_completes_a_waiting_fetch(topic: Topic, broker: Virtua
     request.max_wait_ms, request.min_bytes = 10_000, 1
     reader.client.send(request, 13)
     delete(broker)
-    answer = reader.client.answer()
-    assert (answer.at_ms, error_codes(answer.message)) == (0, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+    response = reader.client.response()
+    assert (response.at_ms, error_codes(response.message)) == (0, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
 
 
 # -- eviction ----------------------------------------------------------------------------------------------------------
@@ -588,7 +588,7 @@ def test_throttled_fetch_hides_session_errors(session_id: int | None, epoch: int
     reader.fetch(FIRST)
     exhaust_quota(broker, reader)
     request = FetchRequest(session_id=reader.session_id if session_id is None else session_id, session_epoch=epoch)
-    response = reader.client.ask(request, 12)
+    response = reader.client.call(request, 12)
     assert (response.error_code, response.session_id, response.throttle_time_ms > 0) == (0, 0, True)
 
 
@@ -611,9 +611,9 @@ def test_held_incremental_fetch_returns_the_changes(profile: str) -> None:
     append_record(broker)
     exhaust_quota(broker, reader)
     reader.client.send(reader.request(), 12)
-    assert reader.client.answers == []
+    assert reader.client.responses == []
     broker.advance(60_000)
-    response = reader.update(reader.client.answer().message)
+    response = reader.update(reader.client.response().message)
     assert response.throttle_time_ms > 0
     assert [one.partition_index for one in response.responses[0].partitions] == [0]
     assert reader.fetch_partitions({("t", 0): 1}) == []
@@ -625,7 +625,7 @@ def test_held_full_fetch_opens_its_session(profile: str) -> None:
     append_record(broker)
     exhaust_quota(broker, reader)
     reader.client.send(reader.request(FIRST), 12)
-    assert reader.client.answers == []
+    assert reader.client.responses == []
     broker.advance(60_000)
-    assert reader.update(reader.client.answer().message).session_id != 0
+    assert reader.update(reader.client.response().message).session_id != 0
     assert reader.fetch_partitions({("t", 0): 1}) == []

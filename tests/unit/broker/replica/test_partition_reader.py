@@ -7,7 +7,7 @@ import pytest
 from sluice.protocol.apis.fetch import FetchRequest, ReplicaState
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, batch_of, fetch, fetched, produce, records_of
-from tests.support.virtual_broker import WALL_START_MS, Answer, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, ReceivedResponse, VirtualBroker
 
 LONG_MS = 10_000
 
@@ -22,12 +22,12 @@ def broker_of_epochs(*epochs: int) -> VirtualBroker:
     return broker
 
 
-def fetch_from(broker: VirtualBroker, version: int, offset: int, **fields: Any) -> Answer:
+def fetch_from(broker: VirtualBroker, version: int, offset: int, **fields: Any) -> ReceivedResponse:
     """Return the response to one fetch with a long `max_wait_ms`."""
     client = broker.client()
     topic_id = broker.partition().topic.topic_id
     client.send(fetch(offset, topic_id=topic_id, max_wait_ms=LONG_MS, **fields), version)
-    return client.answer()
+    return client.response()
 
 
 # -- epochs ------------------------------------------------------------------------------------------------------------
@@ -50,9 +50,9 @@ def test_fetch_returns_the_diverging_epoch(
     version: int, offset: int, last_fetched_epoch: int, expected: tuple[int, int] | None
 ) -> None:
     broker = broker_of_epochs(1, 2, 7, 7)
-    answer = fetch_from(broker, version, offset, last_fetched_epoch=last_fetched_epoch)
-    data = fetched(answer.message)
-    assert (answer.at_ms, data.error_code, data.high_watermark, data.log_start_offset) == (0, 0, 4, 0)
+    response = fetch_from(broker, version, offset, last_fetched_epoch=last_fetched_epoch)
+    data = fetched(response.message)
+    assert (response.at_ms, data.error_code, data.high_watermark, data.log_start_offset) == (0, 0, 4, 0)
     if expected is None:
         assert data.diverging_epoch is None
         assert len(records_of(data)) > 0
@@ -74,15 +74,15 @@ def test_fetch_without_a_usable_epoch_returns_offset_out_of_range(
 ) -> None:
     broker = broker_of_epochs(1, 2, 7, 7)
     broker.partition().log.delete_records_before(deleted_to)
-    answer = fetch_from(broker, 12, offset, last_fetched_epoch=last_fetched_epoch)
-    assert (answer.at_ms, fetched(answer.message).error_code) == (0, ErrorCode.OFFSET_OUT_OF_RANGE)
+    response = fetch_from(broker, 12, offset, last_fetched_epoch=last_fetched_epoch)
+    assert (response.at_ms, fetched(response.message).error_code) == (0, ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize(("last_fetched_epoch", "code"), [(0, 0), (1, ErrorCode.OFFSET_OUT_OF_RANGE)])
 def test_empty_log_has_only_its_leader_epoch(last_fetched_epoch: int, code: int) -> None:
     broker = broker_of_epochs()
     client = broker.client()
-    data = fetched(client.ask(fetch(0, last_fetched_epoch=last_fetched_epoch), 12))
+    data = fetched(client.call(fetch(0, last_fetched_epoch=last_fetched_epoch), 12))
     assert (data.error_code, data.diverging_epoch) == (code, None)
 
 
@@ -97,7 +97,7 @@ def test_negative_leader_epoch_is_ignored(epoch: int) -> None:
 def test_fenced_leader_epoch_returns_the_current_leader_from_version_16(version: int, epoch: int, code: int) -> None:
     client = broker_of_epochs(7).client()
     topic_id = client.broker.partition().topic.topic_id
-    message = client.ask(fetch(0, topic_id=topic_id, current_leader_epoch=epoch), version)
+    message = client.call(fetch(0, topic_id=topic_id, current_leader_epoch=epoch), version)
     data = fetched(message)
     assert data.error_code == code
     if version >= 16 and code == ErrorCode.FENCED_LEADER_EPOCH:
@@ -129,9 +129,9 @@ def test_fetch_of_a_broker_without_a_replica_returns_not_leader_or_follower(vers
     broker = broker_of_epochs(7)
     client = broker.client()
     client.send(of_follower(version, broker), version)
-    answer = client.answer()
-    data = fetched(answer.message)
-    assert (answer.at_ms, data.error_code) == (0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    response = client.response()
+    data = fetched(response.message)
+    assert (response.at_ms, data.error_code) == (0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert (data.current_leader is not None) == (version >= 16)
 
 
@@ -140,7 +140,7 @@ def test_fetch_of_a_broker_without_a_replica_in_the_current_epoch_is_rejected(ve
     broker = broker_of_epochs(7)
     client = broker.client()
     client.send(of_follower(version, broker, current_leader_epoch=7), version)
-    assert fetched(client.answer().message).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert fetched(client.response().message).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 @pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1", "kafka-4.4"])
@@ -150,7 +150,7 @@ def test_fetch_of_a_follower_is_exempt_from_quotas(profile: str, version: int) -
     broker.topic()
     client = broker.client()
     for _ in range(100):
-        assert client.ask(of_follower(version, broker), version).throttle_time_ms == 0
+        assert client.call(of_follower(version, broker), version).throttle_time_ms == 0
 
 
 # -- bytes that complete a delayed fetch -------------------------------------------------------------------------------
@@ -175,16 +175,16 @@ def test_delayed_fetch_completes_when_min_bytes_are_available(
     broker.topic()
     client = broker.client()
     for _ in range(5):
-        client.ask(produce(9, batch_of(1_000)), 9)
+        client.call(produce(9, batch_of(1_000)), 9)
     client.send(fetch(0, max_wait_ms=LONG_MS, min_bytes=min_bytes, partition_max_bytes=partition_max_bytes), 12)
     broker.advance(LONG_MS)
-    assert client.answer().at_ms == at_ms
+    assert client.response().at_ms == at_ms
 
 
 def test_fetch_above_the_high_watermark_returns_no_records_and_does_not_wait() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=1000")
     broker.topic()
     client = broker.client()
-    client.ask(produce(9), 9)
-    answer = fetch_from(broker, 12, 1)
-    assert (answer.at_ms, fetched(answer.message).error_code) == (0, 0)
+    client.call(produce(9), 9)
+    response = fetch_from(broker, 12, 1)
+    assert (response.at_ms, fetched(response.message).error_code) == (0, 0)

@@ -129,9 +129,9 @@ def test_response_in_slices_is_the_response_in_one_piece(
 ) -> None:
     whole, sliced = VirtualBroker("group.initial.rebalance.delay.ms=0"), sliced_broker()
     whole.topic(partitions=4)
-    expected = whole.client().ask(request_, version)
+    expected = whole.client().call(request_, version)
     slices = count_slices(sliced, monkeypatch)
-    assert sliced.client().ask(request_, version) == expected
+    assert sliced.client().call(request_, version) == expected
     assert len(slices) > 2
 
 
@@ -143,9 +143,9 @@ def test_small_request_for_all_topics_is_sliced(monkeypatch: pytest.MonkeyPatch)
         for number in range(100):
             broker.topic(f"topic-{number}", partitions=2)
     whole.cluster.long_requests.slice_ms = 10_000
-    expected = whole.client().ask(request, 9)
+    expected = whole.client().call(request, 9)
     slices = count_slices(sliced, monkeypatch)
-    assert sliced.client().ask(request, 9) == expected
+    assert sliced.client().call(request, 9) == expected
     assert len(slices) > 2
 
 
@@ -183,17 +183,17 @@ def test_another_client_is_served_before_a_long_request_ends() -> None:
     broker.loop.call_soon(quick.deliver)
     slow.send(DescribeGroupsRequest(groups=NAMES), 6)
     assert order == [quick, slow]
-    assert len(slow.answer().message.groups) == len(NAMES)
+    assert len(slow.response().message.groups) == len(NAMES)
 
 
 @pytest.mark.parametrize("groups", [NAMES, LARGE], ids=["a small frame", "a large frame"])
 def test_requests_after_a_long_one_are_answered_in_order(groups: list[str]) -> None:
     client = sliced_broker().client()
     client.send_together((DescribeGroupsRequest(groups=groups), 6), (DescribeGroupsRequest(groups=["g"]), 6))
-    first, second = (answer.message for answer in client.take_answers())
+    first, second = (response.message for response in client.take_responses())
     assert [group.group_id for group in first.groups] == groups
     assert [group.group_id for group in second.groups] == ["g"]
-    assert len(client.ask(DescribeGroupsRequest(groups=groups), 6).groups) == len(groups)
+    assert len(client.call(DescribeGroupsRequest(groups=groups), 6).groups) == len(groups)
 
 
 def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
@@ -218,7 +218,7 @@ def test_rest_of_a_long_request_is_dropped_after_a_disconnect(monkeypatch: pytes
     monkeypatch.setattr(broker.cluster.turns, "add", disconnect)
     client.send(MetadataRequest(topics=topics), 9)
     assert 0 < len(broker.cluster.topics) - 1 < len(NAMES)
-    assert len(broker.client().ask(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+    assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
 
 
 def test_error_in_a_later_slice_closes_the_connection(
@@ -245,4 +245,4 @@ def test_time_between_slices_is_not_charged_to_the_request_quota(monkeypatch: py
     client = broker.client()
     client.send(DescribeGroupsRequest(groups=NAMES), 6)
     broker.advance(3_600_000)
-    assert client.answer().throttle_time_ms == 0
+    assert client.response().throttle_time_ms == 0

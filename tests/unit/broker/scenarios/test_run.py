@@ -276,7 +276,7 @@ def test_wait_returns_when_the_run_ends() -> None:
 def metadata_errors(stage: Stage) -> list[int]:
     """Return the error codes of a metadata request for `orders`."""
     client = stage.broker.client("shop")
-    response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+    response = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
     return [topic.error_code for topic in response.topics]
 
 
@@ -339,7 +339,7 @@ def test_same_seed_gives_the_same_faults_on_any_broker() -> None:
         run.start()
         client = broker.client()
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-        return [client.ask(request, 9).topics[0].error_code for _ in range(32)]
+        return [client.call(request, 9).topics[0].error_code for _ in range(32)]
 
     assert hits(7, 0) == hits(7, 3)
     assert hits(7, 0) != hits(8, 0)

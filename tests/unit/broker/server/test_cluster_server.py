@@ -55,9 +55,9 @@ def port_of(cluster: VirtualBroker, node_id: int) -> int:
 def test_each_broker_returns_the_addresses_of_all_brokers(cluster: VirtualBroker, node_id: int) -> None:
     client = cluster.client(node_id=node_id)
     all_brokers = [(node_id, port_of(cluster, node_id)) for node_id in NODES]
-    metadata = client.ask(MetadataRequest(topics=[]), 9)
+    metadata = client.call(MetadataRequest(topics=[]), 9)
     assert [(broker.node_id, broker.port) for broker in metadata.brokers] == all_brokers
-    described = client.ask(DescribeClusterRequest(), 1)
+    described = client.call(DescribeClusterRequest(), 1)
     assert [(broker.broker_id, broker.port) for broker in described.brokers] == all_brokers
     assert metadata.controller_id == described.controller_id == 1
 
@@ -68,7 +68,7 @@ def test_node_ids_are_consecutive() -> None:
 
 def test_advertised_ports_are_consecutive() -> None:
     cluster = three_brokers("advertised.listeners=PLAINTEXT://kafka.example:29092")
-    brokers = cluster.client(node_id=2).ask(MetadataRequest(topics=[]), 9).brokers
+    brokers = cluster.client(node_id=2).call(MetadataRequest(topics=[]), 9).brokers
     assert [(broker.host, broker.port) for broker in brokers] == [
         ("kafka.example", port) for port in (29092, 29093, 29094)
     ]
@@ -76,7 +76,7 @@ def test_advertised_ports_are_consecutive() -> None:
 
 def test_wildcard_listeners_are_advertised_with_the_address_that_the_client_used() -> None:
     brokers = (
-        three_brokers("listeners=PLAINTEXT://0.0.0.0:0").client(node_id=2).ask(MetadataRequest(topics=[]), 9).brokers
+        three_brokers("listeners=PLAINTEXT://0.0.0.0:0").client(node_id=2).call(MetadataRequest(topics=[]), 9).brokers
     )
     assert [broker.host for broker in brokers] == ["127.0.0.1"] * 3
 
@@ -86,9 +86,9 @@ def test_wildcard_listeners_are_advertised_with_the_address_that_the_client_used
 
 def test_every_broker_returns_the_same_replicas_of_a_topic(cluster: VirtualBroker) -> None:
     cluster.topic(partitions=3, replicas=2)
-    answers = [cluster.client(node_id=node_id).ask(MetadataRequest(topics=None), 9).topics for node_id in NODES]
-    assert answers[0] == answers[1] == answers[2]
-    partitions = answers[0][0].partitions
+    responses = [cluster.client(node_id=node_id).call(MetadataRequest(topics=None), 9).topics for node_id in NODES]
+    assert responses[0] == responses[1] == responses[2]
+    partitions = responses[0][0].partitions
     assert sorted(partition.leader_id for partition in partitions) == [1, 2, 3]
     for partition in partitions:
         assert partition.leader_id == partition.replica_nodes[0]
@@ -137,7 +137,7 @@ def test_every_broker_returns_the_same_replicas_of_a_topic(cluster: VirtualBroke
     ],
 )
 def test_replica_assignment_of_a_new_topic(cluster: VirtualBroker, topic: CreatableTopic, code: int) -> None:
-    (created,) = cluster.client(node_id=2).ask(CreateTopicsRequest(topics=[topic]), 5).topics
+    (created,) = cluster.client(node_id=2).call(CreateTopicsRequest(topics=[topic]), 5).topics
     assert created.error_code == code, created.error_message
     if not code and topic.assignments:
         assert [partition.replicas for partition in cluster.cluster.topics["t"].partitions] == [(3, 1), (2, 3)]
@@ -171,8 +171,8 @@ def test_request_to_another_broker_than_the_leader_returns_not_leader_or_followe
     cluster = three_brokers()
     partition = led_by(cluster, 2, replicas=replicas)
     request, version = requests_for_leader(partition.index, -1)[number]
-    assert error_codes(cluster.client(node_id=2).ask(request, version)) == []
-    assert error_codes(cluster.client(node_id=3).ask(request, version)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert error_codes(cluster.client(node_id=2).call(request, version)) == []
+    assert error_codes(cluster.client(node_id=3).call(request, version)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3], ids=["Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
@@ -187,20 +187,20 @@ def test_future_leader_epoch_on_a_broker_that_is_not_the_leader(number: int, rep
     cluster = three_brokers()
     partition = led_by(cluster, 2, replicas=replicas)
     request, version = requests_for_leader(partition.index, 7)[number]
-    assert error_codes(cluster.client(node_id=3).ask(request, version)) == [code]
+    assert error_codes(cluster.client(node_id=3).call(request, version)) == [code]
 
 
 @pytest.mark.parametrize(("version", "has_leader"), [(9, False), (10, True), (12, True)])
 def test_produce_to_another_broker_returns_the_current_leader(version: int, has_leader: bool) -> None:
     cluster = three_brokers()
     partition = led_by(cluster, 2)
-    answer = cluster.client(node_id=1).ask(produce(version, partition=partition.index), version)
-    (partition_response,) = answer.responses[0].partition_responses
+    response = cluster.client(node_id=1).call(produce(version, partition=partition.index), version)
+    (partition_response,) = response.responses[0].partition_responses
     if not has_leader:
-        assert (partition_response.current_leader, answer.node_endpoints) == (None, [])
+        assert (partition_response.current_leader, response.node_endpoints) == (None, [])
         return
     assert (partition_response.current_leader.leader_id, partition_response.current_leader.leader_epoch) == (2, 0)
-    assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(2, port_of(cluster, 2))]
+    assert [(node.node_id, node.port) for node in response.node_endpoints] == [(2, port_of(cluster, 2))]
 
 
 @pytest.mark.parametrize(("version", "has_leader"), [(15, False), (16, True), (17, True)])
@@ -208,14 +208,14 @@ def test_fetch_from_another_broker_returns_the_current_leader(version: int, has_
     cluster = three_brokers()
     partition = led_by(cluster, 2)
     request = fetch(0, topic_id=partition.topic.topic_id, partition=partition.index)
-    answer = cluster.client(node_id=1).ask(request, version)
-    leader = fetched(answer).current_leader
+    response = cluster.client(node_id=1).call(request, version)
+    leader = fetched(response).current_leader
     if not has_leader:
-        assert (leader, answer.node_endpoints) == (None, [])
+        assert (leader, response.node_endpoints) == (None, [])
         return
     assert leader is not None
     assert (leader.leader_id, leader.leader_epoch) == (2, 0)
-    assert [(node.node_id, node.port) for node in answer.node_endpoints] == [(2, port_of(cluster, 2))]
+    assert [(node.node_id, node.port) for node in response.node_endpoints] == [(2, port_of(cluster, 2))]
 
 
 # -- state of each broker ----------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_byte_quota_is_enforced_by_each_broker_separately() -> None:
     def send(node_id: int, size: int) -> int:
         request = produce_of(size, 9, "client", topic=f"t{node_id}")
         request.topic_data[0].partition_data[0].index = partitions[node_id]
-        throttle_time_ms: int = clients[node_id].ask(request, 9).throttle_time_ms
+        throttle_time_ms: int = clients[node_id].call(request, 9).throttle_time_ms
         return throttle_time_ms
 
     assert send(1, 25_000) > 0
@@ -241,7 +241,7 @@ def test_byte_quota_is_enforced_by_each_broker_separately() -> None:
 def test_quota_set_at_one_broker_applies_to_every_broker(cluster: VirtualBroker, target: int) -> None:
     entity = [EntityData(entity_type="client-id", entity_name="client")]
     change = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
-    cluster.client(node_id=target).ask(AlterClientQuotasRequest(entries=[change]), 1)
+    cluster.client(node_id=target).call(AlterClientQuotasRequest(entries=[change]), 1)
     managers = [broker.quotas.produce for broker in cluster.cluster_server.brokers.values()]
     assert [manager.record("ANONYMOUS", "client", 25_000.0, 0) > 0 for manager in managers] == [True] * 3
 
@@ -249,7 +249,7 @@ def test_quota_set_at_one_broker_applies_to_every_broker(cluster: VirtualBroker,
 def test_brokers_assign_distinct_producer_ids(cluster: VirtualBroker) -> None:
     clients = [cluster.client(node_id=node_id) for node_id in NODES]
     ids = [
-        client.ask(InitProducerIdRequest(transactional_id=None), 3).producer_id for client in clients for _ in range(2)
+        client.call(InitProducerIdRequest(transactional_id=None), 3).producer_id for client in clients for _ in range(2)
     ]
     assert ids == [0, 1, 1000, 1001, 2000, 2001]
 
@@ -259,8 +259,8 @@ def test_append_completes_a_waiting_fetch_on_the_leader(cluster: VirtualBroker) 
     consumer, producer = cluster.client(node_id=3), cluster.client(node_id=3)
     consumer.send(fetch(0, partition=partition.index, max_wait_ms=1000), 11)
     cluster.advance(10)
-    producer.ask(produce(9, partition=partition.index), 9)
-    assert consumer.answer().at_ms == 10
+    producer.call(produce(9, partition=partition.index), 9)
+    assert consumer.response().at_ms == 10
 
 
 def test_topic_deletion_completes_a_waiting_fetch_on_another_broker(cluster: VirtualBroker) -> None:
@@ -269,12 +269,12 @@ def test_topic_deletion_completes_a_waiting_fetch_on_another_broker(cluster: Vir
     consumer.send(fetch(0, partition=partition.index, max_wait_ms=1000), 11)
     cluster.broker.delete_topic(partition.topic)
     cluster.broker.actions.complete()
-    assert error_codes(consumer.answer().message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert error_codes(consumer.response().message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_metric_series_have_a_broker_label(cluster: VirtualBroker) -> None:
     partition = led_by(cluster, 2, replicas=2)
-    cluster.client(node_id=2).ask(produce(9, partition=partition.index), 9)
+    cluster.client(node_id=2).call(produce(9, partition=partition.index), 9)
     text = generate_latest(registry(cluster.cluster_server)).decode()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     assert all('broker="' in line for line in lines)

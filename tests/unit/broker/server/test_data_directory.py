@@ -30,12 +30,12 @@ def stop(broker: VirtualBroker) -> None:
 
 
 def produced(broker: VirtualBroker) -> Any:
-    response = broker.client().ask(produce(PRODUCE_VERSION, batch(b"value")), PRODUCE_VERSION)
+    response = broker.client().call(produce(PRODUCE_VERSION, batch(b"value")), PRODUCE_VERSION)
     return response.responses[0].partition_responses[0]
 
 
 def read(broker: VirtualBroker) -> PartitionData:
-    return fetched(broker.client().ask(fetch(), FETCH_VERSION))
+    return fetched(broker.client().call(fetch(), FETCH_VERSION))
 
 
 def test_topics_and_records_are_restored_after_a_restart(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_default_segment_size_on_disk_is_kafkas(tmp_path: Path) -> None:
 def test_describe_log_dirs_returns_the_directory_and_volume_size(tmp_path: Path) -> None:
     broker = started(tmp_path)
     broker.topic()
-    (result,) = broker.client().ask(DescribeLogDirsRequest(topics=None), 4).results
+    (result,) = broker.client().call(DescribeLogDirsRequest(topics=None), 4).results
     assert result.log_dir == str(tmp_path)
     assert 0 < result.usable_bytes <= result.total_bytes
 
@@ -101,8 +101,8 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VirtualBroker:
 
 
 def test_produce_to_a_failing_disk_returns_a_storage_error(failing: VirtualBroker) -> None:
-    answer = produced(failing)
-    assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+    response = produced(failing)
+    assert (response.error_code, response.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
 def test_fetch_from_a_failing_disk_returns_a_storage_error(failing: VirtualBroker) -> None:
@@ -112,20 +112,20 @@ def test_fetch_from_a_failing_disk_returns_a_storage_error(failing: VirtualBroke
 @pytest.mark.parametrize("timestamp", [WALL_START_MS, -3])
 def test_list_offsets_on_a_failing_disk_returns_a_storage_error(failing: VirtualBroker, timestamp: int) -> None:
     topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
-    answer = failing.client().ask(ListOffsetsRequest(topics=[topic]), 7)
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    response = failing.client().call(ListOffsetsRequest(topics=[topic]), 7)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_create_topics_on_a_failing_disk_returns_a_storage_error_and_creates_none(failing: VirtualBroker) -> None:
     request = CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)])
-    (answer,) = failing.client().ask(request, 5).topics
-    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (response,) = failing.client().call(request, 5).topics
+    assert response.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "new" not in failing.cluster.topics
 
 
 def test_delete_records_on_a_failing_disk_returns_a_storage_error_and_deletes_none(failing: VirtualBroker) -> None:
     topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
-    answer = failing.client().ask(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
-    (partition,) = answer.topics[0].partitions
+    response = failing.client().call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
+    (partition,) = response.topics[0].partitions
     assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert failing.cluster.topics["t"].partitions[0].log.log_start_offset == 0

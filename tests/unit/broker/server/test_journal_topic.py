@@ -39,7 +39,7 @@ def records(broker: VirtualBroker) -> list[tuple[bytes | None, AnyEvent]]:
 def test_events_are_records_with_the_client_id_as_key() -> None:
     broker = with_topic()
     broker.topic()
-    broker.client("shop").ask(produce(9), 9)
+    broker.client("shop").call(produce(9), 9)
     assert records(broker) == []
     broker.advance(POLL_MS)
     (opened_key, opened), (key, request) = records(broker)
@@ -81,10 +81,10 @@ def test_fetch_of_the_journal_topic_returns_other_events_and_adds_none() -> None
     end = broker.partition(JOURNAL_TOPIC).log.log_end_offset
     reader.send(fetch(end, topic=JOURNAL_TOPIC, max_wait_ms=10_000), 4)
     broker.advance(1000)
-    assert not reader.answers, "a fetch of the journal topic is not recorded"
-    broker.client("shop").ask(produce(9), 9)
+    assert not reader.responses, "a fetch of the journal topic is not recorded"
+    broker.client("shop").call(produce(9), 9)
     broker.advance(POLL_MS)
-    (data,) = reader.answer().message.responses[0].partitions
+    (data,) = reader.response().message.responses[0].partitions
     kinds = [type(decode(event.value or b"")) for event in records_in(bytes(data.records))]
     assert kinds == [ConnectionOpened, Request]
     end = broker.partition(JOURNAL_TOPIC).log.log_end_offset
@@ -99,7 +99,7 @@ def test_overflow_of_the_journal_is_recorded_as_a_gap() -> None:
     broker.topic()
     client = broker.client("shop")
     for _ in range(9):
-        client.ask(produce(9), 9)
+        client.call(produce(9), 9)
     broker.advance(POLL_MS)
     (_, gap), *rest = records(broker)
     assert isinstance(gap, Gap)
@@ -111,7 +111,7 @@ def test_many_events_are_written_in_slices_without_loss() -> None:
     broker.topic()
     client = broker.client("shop")
     for _ in range(600):
-        client.ask(produce(9), 9)
+        client.call(produce(9), 9)
     broker.advance(POLL_MS)
     assert len(records(broker)) == 256
     broker.advance(2 * POLL_MS)
@@ -129,14 +129,14 @@ def test_journal_topic_is_limited_by_retention_bytes() -> None:
 
 def test_produce_to_the_journal_topic_is_rejected() -> None:
     broker = with_topic()
-    answer = broker.client().ask(produce(9, batch(), topic=JOURNAL_TOPIC), 9)
-    (partition,) = answer.responses[0].partition_responses
+    response = broker.client().call(produce(9, batch(), topic=JOURNAL_TOPIC), 9)
+    (partition,) = response.responses[0].partition_responses
     assert partition.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_journal_topic_is_not_created_by_default() -> None:
     broker = VirtualBroker(JOURNAL)
-    broker.client().ask(MetadataRequest(), 9)
+    broker.client().call(MetadataRequest(), 9)
     broker.advance(1000)
     assert JOURNAL_TOPIC not in broker.cluster.topics
 

@@ -45,10 +45,10 @@ def stop(broker: VirtualBroker) -> None:
 def values(broker: VirtualBroker, topic: str, partition: int, isolation_level: int = 0) -> list[bytes | None]:
     """Return the values of one partition without markers and, with read_committed, without aborted records."""
     request = fetch(topic=topic, partition=partition, isolation_level=isolation_level)
-    answer = broker.client().ask(request, 11)
-    (found,) = answer.responses[0].partitions
+    response = broker.client().call(request, 11)
+    (found,) = response.responses[0].partitions
     aborted = {one.producer_id: one.first_offset for one in found.aborted_transactions or ()}
-    data = fetched_bytes(answer)
+    data = fetched_bytes(response)
     kept: list[bytes | None] = []
     for position, header in iter_batches(data):
         records = list(iter_records(data[position : position + header.size_in_bytes]))
@@ -84,16 +84,16 @@ class TestKafkaDirectory:
         found: dict[tuple[str, int], Any] = {}
         for topic, *partitions in (("orders", 0, 1, 2), ("grown", 0)):
             request = fetch_request(*map(int, partitions), version=7, topic=str(topic), group_id="readers")
-            found |= fetched(broker.client().ask(request, 7))
+            found |= fetched(broker.client().call(request, 7))
         assert found == {partition: (offset, 0) for partition, offset in COMMITTED[release].items()}
 
     def test_transactional_ids_are_restored(self, broker: VirtualBroker, release: str) -> None:
         request = DescribeTransactionsRequest(transactional_ids=["payments"])
-        (state,) = broker.client().ask(request, 0).transaction_states
+        (state,) = broker.client().call(request, 0).transaction_states
         assert (state.error_code, state.transaction_state) == (0, "CompleteCommit")
         client = broker.client()
         client.send(init_request("payments"), 4)
-        resumed = client.answer().message
+        resumed = client.response().message
         assert resumed.producer_id == state.producer_id
         assert resumed.producer_epoch > 0, "the previous producer is fenced"
 
@@ -112,8 +112,8 @@ CODECS = ("none", "gzip", "lz4", "zstd", "snappy")
 
 def produce_one(broker: VirtualBroker, topic: str, value: bytes) -> int:
     """Append one record; return its offset."""
-    answer = broker.client().ask(produce(9, batch(value), topic=topic), 9)
-    (result,) = answer.responses[0].partition_responses
+    response = broker.client().call(produce(9, batch(value), topic=topic), 9)
+    (result,) = response.responses[0].partition_responses
     assert result.error_code == 0
     assert isinstance(result.base_offset, int)
     return result.base_offset
@@ -225,12 +225,12 @@ class TestFailedCreation:
     def test_partition_without_a_directory_has_no_metadata_record(self, broker: VirtualBroker, tmp_path: Path) -> None:
         (tmp_path / "t-2").write_text("a file")
         new_partitions = CreatePartitionsTopic(name="t", count=4, assignments=None)
-        (result,) = broker.client().ask(CreatePartitionsRequest(topics=[new_partitions]), 3).results
+        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions]), 3).results
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert len(broker.cluster.topics["t"].partitions) == 1
         assert not (tmp_path / "t-1").exists()
         (tmp_path / "t-2").unlink()
-        (result,) = broker.client().ask(CreatePartitionsRequest(topics=[new_partitions]), 3).results
+        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions]), 3).results
         assert result.error_code == 0
         kill(broker)
         assert len(start(tmp_path).cluster.topics["t"].partitions) == 4
@@ -240,5 +240,5 @@ class TestFailedCreation:
     ) -> None:
         metadata_log = broker.cluster.metadata_log
         monkeypatch.setattr(metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
-        (found,) = broker.client().ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4).coordinators
+        (found,) = broker.client().call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4).coordinators
         assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

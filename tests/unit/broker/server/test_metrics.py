@@ -50,9 +50,9 @@ def broker_with_samples() -> VirtualBroker:
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = logged_in(broker)
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": 5}, "api": "Metadata", "times": 1})
-    client.ask(MetadataRequest(topics=[]), 9)
-    client.ask(DeleteTopicsRequest(topic_names=["nowhere"]), 3)
-    client.ask(fetch(0), 11)
+    client.call(MetadataRequest(topics=[]), 9)
+    client.call(DeleteTopicsRequest(topic_names=["nowhere"]), 3)
+    client.call(fetch(0), 11)
     client.send(produce_of(12_000, 9, "client"), 9)
     return broker
 
@@ -85,10 +85,10 @@ def test_names_follow_prometheus_conventions(metric: "sluice.metrics.Metric") ->
 
 def test_requests_are_counted_by_api_version_and_first_error_code(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client.ask(produce(9), 9)
-    client.ask(produce(9), 9)
-    client.ask(produce(9, topic="nowhere"), 9)
-    client.ask(produce(3), 3)
+    client.call(produce(9), 9)
+    client.call(produce(9), 9)
+    client.call(produce(9, topic="nowhere"), 9)
+    client.call(produce(3), 3)
     samples = scrape(broker)["sluice_requests_total"].samples
     values = {tuple(sample.labels[name] for name in ("api", "version", "error")): sample.value for sample in samples}
     assert values == {
@@ -106,14 +106,14 @@ def test_request_without_a_response_is_counted(topic: Topic, broker: VirtualBrok
 def test_unsupported_version_of_api_versions_is_counted_as_version_0(client: Client, broker: VirtualBroker) -> None:
     data = client.frame(ApiVersionsRequest(), 0)
     client.send_bytes(data[:6] + (99).to_bytes(2) + data[8:])
-    client.answer()
+    client.response()
     assert value(broker, "sluice_requests_total", api="ApiVersions", version="0", error="UNSUPPORTED_VERSION") == 1
     assert value(broker, "sluice_request_duration_seconds_sum", api="ApiVersions") == 0
 
 
 def test_durations_include_the_wait_and_are_cumulative_by_bucket(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client.ask(fetch(0), 11)
+    client.call(fetch(0), 11)
     client.send(fetch(0, max_wait_ms=400), 12)
     broker.advance(1_000)
     family = scrape(broker)["sluice_request_duration_seconds"]
@@ -137,7 +137,7 @@ def test_throttle_time_is_exported_under_each_name() -> None:
 
 
 def test_broker_without_quotas_has_no_client_series(topic: Topic, broker: VirtualBroker) -> None:
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     assert scrape(broker)["kafka_server_produce_byte_rate"].samples == []
 
 
@@ -189,9 +189,9 @@ def test_topic_traffic_is_counted(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     client = broker.client()
     request = produce(9)
-    client.ask(request, 9)
-    client.ask(fetch(0), 11)
-    client.ask(fetch(0), 11)
+    client.call(request, 9)
+    client.call(fetch(0), 11)
+    client.call(fetch(0), 11)
     size = len(request.topic_data[0].partition_data[0].records or b"")
     prefix = "kafka_server_brokertopicmetrics_"
     assert value(broker, prefix + "messagesin_total", topic="t") == 1
@@ -214,10 +214,10 @@ def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
     assert "fetch_sessions" not in vars(broker.broker), "a scrape does not create the fetch session cache"
     request = fetch(0)
     request.session_epoch = 0
-    broker.client().ask(request, 11)
+    broker.client().call(request, 11)
     assert counted() == [1, 1, 0]
     broker.advance(120_001)
-    broker.client().ask(request, 11)
+    broker.client().call(request, 11)
     assert counted() == [1, 1, 1]
 
 
@@ -273,7 +273,7 @@ def test_fault_rules_above_the_limit_share_a_series_with_a_rule_of_its_name() ->
         faults.add({"action": {"kind": "error", "code": 5}, "id": name, "api": "Metadata", "times": 1})
     client = broker.client()
     for _ in range(5):
-        client.ask(MetadataRequest(topics=[]), 9)
+        client.call(MetadataRequest(topics=[]), 9)
     samples = scrape(broker)["sluice_faults_total"].samples
     assert {sample.labels["rule"]: sample.value for sample in samples} == {"first": 1, "second": 1, OTHER: 3}
 
@@ -320,7 +320,7 @@ def test_scrapes_do_not_change_throttle_times() -> None:
         client = broker.client()
         for _ in range(4):
             client.send(produce_of(6_000, 9, "client"), 9)
-            throttles.append(client.answer().throttle_time_ms)
+            throttles.append(client.response().throttle_time_ms)
             for _ in range(11):
                 broker.advance(777)
                 if scrapes:
@@ -335,7 +335,7 @@ def test_scrapes_do_not_change_throttle_times() -> None:
 def test_request_time_and_mutations_are_exported_under_both_kafka_names(topic: Topic, broker: VirtualBroker) -> None:
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = broker.client()
-    client.ask(DeleteTopicsRequest(topic_names=["t"]), 3)
+    client.call(DeleteTopicsRequest(topic_names=["t"]), 3)
     assert value(broker, "kafka_server_request_request_time", user="", client_id="client") == 0
     assert value(broker, "kafka_server_quota_request_time", resource="Request", user="", clientId="client") == 0
     assert value(broker, "kafka_server_controllermutation_mutation_rate", user="", client_id="client") == 1 / 30
@@ -349,7 +349,7 @@ def test_request_time_and_mutations_are_exported_under_both_kafka_names(topic: T
 def test_mutations_are_exported_only_by_the_first_broker() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     broker.cluster.client_quotas.alter(EVERYONE, {"controller_mutation_rate": 5.0})
-    broker.client(node_id=2).ask(DeleteTopicsRequest(topic_names=["t"]), 3)
+    broker.client(node_id=2).call(DeleteTopicsRequest(topic_names=["t"]), 3)
     families = {family.name: family for family in registry(broker.cluster_server).collect()}
     (sample,) = families["kafka_server_controllermutation_tokens"].samples
     assert sample.labels == {"broker": "1", "user": "", "client_id": "client"}

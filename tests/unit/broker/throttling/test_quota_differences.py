@@ -87,7 +87,7 @@ def test_response_time_of_a_produce_above_the_quota(profile: str, answered_ms: t
         assert broker.partition().log.log_end_offset == 1, "the batch is appended at once in all profiles"
         client.send(ApiVersionsRequest(), 0)
         broker.advance(LONG_MS)
-        produced, following = client.take_answers()
+        produced, following = client.take_responses()
         assert (produced.at_ms, produced.throttle_time_ms) == (expected_ms, 2_000)
         assert following.at_ms == 2_000, "the next request waits as long in all profiles"
 
@@ -99,7 +99,7 @@ def test_request_after_a_produce_with_acks_0_above_the_quota_waits(profile: str)
     client.send(produce_of(12_000, 3, "client", acks=0), 3)
     client.send(ApiVersionsRequest(), 0)
     broker.advance(LONG_MS)
-    assert [(answer.api, answer.at_ms) for answer in client.take_answers()] == [("ApiVersions", 2_000)]
+    assert [(response.api, response.at_ms) for response in client.take_responses()] == [("ApiVersions", 2_000)]
 
 
 WAITS_THEN_READS, READS_THEN_WAITS, DROPS = "waits, then reads", "reads, then waits", "returns no records"
@@ -119,20 +119,20 @@ WAITS_THEN_READS, READS_THEN_WAITS, DROPS = "waits, then reads", "reads, then wa
 def test_read_and_charge_of_a_fetch_above_the_quota(profile: str, behaviours: tuple[str, str]) -> None:
     for version, expected in zip((7, 8), behaviours, strict=True):
         broker = broker_of(profile, FETCH)
-        broker.client("producer").ask(produce(9, batch_of(12_000)), 9)
+        broker.client("producer").call(produce(9, batch_of(12_000)), 9)
         client = broker.client()
         client.send(fetch(0), version)
         read_at_once = broker.partition().traffic.bytes_out > 0
         broker.advance(3_000)
-        answer = client.answer()
+        response = client.response()
         (usage,) = broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms())
         charged = round(usage.rate * usage.window_size_ms / 1_000)
         if expected == DROPS:
-            assert (answer.at_ms, answer.message.responses, charged) == (0, [], 0), "a dropped fetch is not charged"
+            assert (response.at_ms, response.message.responses, charged) == (0, [], 0), "a dropped fetch is not charged"
             continue
-        assert len(fetched_bytes(answer.message)) == 12_000
+        assert len(fetched_bytes(response.message)) == 12_000
         assert read_at_once == (expected == READS_THEN_WAITS)
-        assert answer.at_ms == answer.throttle_time_ms >= 2_000
+        assert response.at_ms == response.throttle_time_ms >= 2_000
         assert charged >= 12_000, "a fetch is charged the bytes that it returns"
 
 
@@ -148,7 +148,7 @@ def test_throttle_times_of_two_quotas_are_added_or_the_longer_one_counts(
     client = broker.client()
     client.send(produce_of(10_200, 3, "client"), 3)
     broker.advance(LONG_MS)
-    assert client.answer().throttle_time_ms == throttle_ms
+    assert client.response().throttle_time_ms == throttle_ms
 
 
 @pytest.mark.parametrize("profile", KINDS)
@@ -159,13 +159,13 @@ def test_throttle_time_is_limited_for_request_time_and_unlimited_for_bytes(
     client = broker.client("bytes")
     client.send(produce_of(110_000, 3, "bytes"), 3)
     broker.advance(LONG_MS * 2)
-    assert client.answer().throttle_time_ms == 100_000
+    assert client.response().throttle_time_ms == 100_000
     broker.broker.cluster.client_quotas.alter({"client-id": "time"}, {"request_percentage": 1.0})
     client = broker.client("time")
     slow_handlers(monkeypatch, broker, 10_000)
     client.send(ApiVersionsRequest(), 1)
     broker.advance(LONG_MS)
-    assert client.answer().throttle_time_ms == 1_000
+    assert client.response().throttle_time_ms == 1_000
 
 
 # -- quota entities ----------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_sample_age_counts_from_its_last_event_or_from_its_start(profile: str, r
 def test_fetch_size_is_limited_to_the_quota_of_an_idle_client(profile: str, is_limited: bool) -> None:
     broker = broker_of(profile, FETCH)
     client = broker.client()
-    client.ask(ApiVersionsRequest(), 0)
+    client.call(ApiVersionsRequest(), 0)
     assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10_000) == is_limited
 
 
@@ -281,5 +281,5 @@ def test_fetch_throttled_only_by_request_time_leaves_no_negative_byte_rate(
     client = broker.client()
     client.send(fetch(0), 11)
     broker.advance(LONG_MS)
-    assert client.answer().throttle_time_ms == 300
+    assert client.response().throttle_time_ms == 300
     assert all(usage.rate >= 0 for usage in broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms()))

@@ -51,7 +51,7 @@ def throttled_by(broker: VirtualBroker) -> dict[str, int]:
 
 def responses(client: Client) -> list[tuple[str, float, int]]:
     """Return API, time (ms) and throttle time of each response."""
-    return [(answer.api, answer.at_ms, answer.throttle_time_ms) for answer in client.take_answers()]
+    return [(response.api, response.at_ms, response.throttle_time_ms) for response in client.take_responses()]
 
 
 def is_read(client: Client) -> bool:
@@ -92,14 +92,14 @@ def test_request_above_the_request_quota_is_throttled_by_the_mode_of_the_profile
 def test_request_time_is_not_measured_without_a_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
     slow_handlers(monkeypatch, broker, WORK_MS)
-    assert broker.client().ask(ApiVersionsRequest(), 1).throttle_time_ms == 0
+    assert broker.client().call(ApiVersionsRequest(), 1).throttle_time_ms == 0
     assert broker.broker.quotas.request is None
 
 
 def test_removed_request_quota_throttles_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     broker.broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": None})
-    assert broker.client().ask(ApiVersionsRequest(), 1).throttle_time_ms == 0
+    assert broker.client().call(ApiVersionsRequest(), 1).throttle_time_ms == 0
 
 
 def test_requests_of_one_read_are_charged_separately(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +116,8 @@ def test_time_in_purgatory_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> No
     client = broker.client()
     client.send(fetch(0, max_wait_ms=20_000), 11)
     broker.advance(20_000)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (WORK_MS + 20_000, 300)
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (WORK_MS + 20_000, 300)
     assert charged_ms(broker) == WORK_MS, "the wait for records is not charged"
 
 
@@ -177,15 +177,15 @@ def test_kafka_1_1_adds_both_throttle_times_of_a_produce(monkeypatch: pytest.Mon
 def test_kafka_1_1_holds_a_fetch_that_exceeds_only_the_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker("quota.profile=kafka-1.1", *BYTES)
     broker.topic()
-    broker.client("producer").ask(produce(9, batch_of(9_000)), 9)
+    broker.client("producer").call(produce(9, batch_of(9_000)), 9)
     broker.broker.cluster.client_quotas.alter(EVERYONE, QUOTA)
     slow_handlers(monkeypatch, broker, WORK_MS)
     client = broker.client()
     client.send(fetch(0), 4)
     broker.advance(5_000)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (WORK_MS + 300, 300)
-    assert len(fetched_bytes(answer.message)) == 9_000
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (WORK_MS + 300, 300)
+    assert len(fetched_bytes(response.message)) == 9_000
 
 
 def broker_with_records(monkeypatch: pytest.MonkeyPatch, profile: str, *overrides: str) -> VirtualBroker:
@@ -201,8 +201,8 @@ def test_fetch_above_only_the_request_quota_returns_no_records_and_charges_no_by
     broker = broker_with_records(monkeypatch, "kafka-4.4", "quota.consumer.default=1000000")
     client = broker.client()
     client.send(fetch(0), 11)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms, answer.message.responses) == (WORK_MS, 300, [])
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms, response.message.responses) == (WORK_MS, 300, [])
     (usage,) = broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms())
     assert usage.rate == 0.0
     assert throttled_by(broker) == {"Request": 300}
@@ -213,7 +213,7 @@ def test_throttled_fetch_without_a_byte_quota_leaves_no_negative_byte_rate(monke
     broker = broker_with_records(monkeypatch, "kafka-4.4")
     client = broker.client()
     client.send(fetch(0), 11)
-    assert client.answer().throttle_time_ms == 300
+    assert client.response().throttle_time_ms == 300
     assert broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms()) == []
 
 
@@ -222,12 +222,12 @@ def test_held_fetch_reads_after_the_longer_of_two_throttle_times(monkeypatch: py
     client = broker.client()
     client.send(fetch(0), 4)
     broker.advance(299)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.partition().traffic.bytes_out == 0
     broker.advance(1)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (WORK_MS + 300, 300)
-    assert len(fetched_bytes(answer.message)) == 9_000
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (WORK_MS + 300, 300)
+    assert len(fetched_bytes(response.message)) == 9_000
 
 
 # -- exempt requests ---------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def test_fetch_of_a_follower_is_exempt(monkeypatch: pytest.MonkeyPatch, profile:
     request.replica_id = 2
     client = broker.client()
     client.send(request, 11)
-    assert client.answer().throttle_time_ms == 0
+    assert client.response().throttle_time_ms == 0
     assert (request_usages(broker), exempt_ms(broker)) == ([], WORK_MS)
 
 
@@ -270,7 +270,7 @@ def test_request_between_brokers_is_exempt_if_authorized(
 ) -> None:
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     client = broker.client()
-    client.ask(WriteTxnMarkersRequest(), 1)
+    client.call(WriteTxnMarkersRequest(), 1)
     (route,) = broker.broker.dispatcher.routes
 
     def handle(ctx: RequestContext, request: Message, services: object) -> WriteTxnMarkersResponse:
@@ -279,5 +279,5 @@ def test_request_between_brokers_is_exempt_if_authorized(
         return WriteTxnMarkersResponse()
 
     monkeypatch.setattr(route, "handle", handle)
-    client.ask(WriteTxnMarkersRequest(), 1)
+    client.call(WriteTxnMarkersRequest(), 1)
     assert client.transport.reading == reading

@@ -11,7 +11,7 @@ from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.sensor import Rate, RateUpTo37
 from tests.support.records import batch_of, fetch, fetched, fetched_bytes, produce, produce_of
-from tests.support.virtual_broker import Answer, Client, VirtualBroker
+from tests.support.virtual_broker import Client, ReceivedResponse, VirtualBroker
 
 QUOTA = 1_000
 PRODUCE_VERSIONS = range(14)
@@ -72,8 +72,8 @@ def reported_ms(version: int, throttle_ms: int) -> int:
     return throttle_ms if version >= 1 else 0
 
 
-def apis_and_times(answers: list[Answer]) -> list[tuple[str, float]]:
-    return [(answer.api, answer.at_ms) for answer in answers]
+def apis_and_times(responses: list[ReceivedResponse]) -> list[tuple[str, float]]:
+    return [(response.api, response.at_ms) for response in responses]
 
 
 def charged(manager: ClientQuotaManager, broker: VirtualBroker, client_id: str = "client") -> float:
@@ -94,9 +94,9 @@ def test_held_produce_is_appended_at_once_and_answered_after_the_throttle_time(p
     assert broker.partition().log.log_end_offset == 1, "a request above the quota is appended (KIP-13)"
     client.send(ApiVersionsRequest(), 0)
     broker.advance(1_999)
-    assert client.take_answers() == [], "the response is held for the throttle time"
+    assert client.take_responses() == [], "the response is held for the throttle time"
     broker.advance(1)
-    first, second = client.take_answers()
+    first, second = client.take_responses()
     assert apis_and_times([first, second]) == [("Produce", 2_000), ("ApiVersions", 2_000)]
     assert first.throttle_time_ms == reported_ms(version, 2_000)
     assert first.message.responses[0].partition_responses[0].error_code == 0, "throttling is not an error"
@@ -107,16 +107,16 @@ def test_muted_produce_gets_its_response_at_once_and_the_next_request_waits(prof
     broker = broker_with_quota(profile, PRODUCE)
     client = broker.client()
     send_above_quota(broker, client, version)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (0, reported_ms(version, 2_000))
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (0, reported_ms(version, 2_000))
     assert broker.partition().log.log_end_offset == 1
     client.send(ApiVersionsRequest(), 0)
     assert not client.transport.reading, "a muted connection is not read"
     assert client.unread_bytes > 0
     broker.advance(1_999)
-    assert client.take_answers() == [], "a muted connection is not read during the throttle time"
+    assert client.take_responses() == [], "a muted connection is not read during the throttle time"
     broker.advance(1)
-    assert apis_and_times(client.take_answers()) == [("ApiVersions", 2_000)]
+    assert apis_and_times(client.take_responses()) == [("ApiVersions", 2_000)]
 
 
 @pytest.mark.parametrize("version", [1, 5, 6, 13])
@@ -125,9 +125,9 @@ def test_produce_within_the_quota_is_not_throttled(profile: str, version: int) -
     broker = broker_with_quota(profile, PRODUCE)
     client = broker.client()
     send_above_quota(broker, client, version, throttle_ms=0)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (0, 0)
-    assert client.ask(ApiVersionsRequest(), 0)
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (0, 0)
+    assert client.call(ApiVersionsRequest(), 0)
 
 
 @pytest.mark.parametrize("version", [3, 9])
@@ -138,10 +138,10 @@ def test_produce_with_acks_0_above_the_quota_mutes_the_connection(profile: str, 
     send_above_quota(broker, client, version, acks=0)
     client.send(ApiVersionsRequest(), 0)
     broker.advance(1_999)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.partition().log.log_end_offset == 1
     broker.advance(1)
-    assert apis_and_times(client.take_answers()) == [("ApiVersions", 2_000)]
+    assert apis_and_times(client.take_responses()) == [("ApiVersions", 2_000)]
 
 
 def test_produce_is_charged_its_request_size_without_the_size_prefix(broker: VirtualBroker) -> None:
@@ -166,7 +166,7 @@ def test_throttle_times_of_pipelined_produces_add_up() -> None:
     request = produce_of(11_000, 9, "client")
     client.send_together((request, 9), (request, 9), (ApiVersionsRequest(), 0))
     broker.advance(60_000)
-    first, second, third = client.take_answers()
+    first, second, third = client.take_responses()
     assert (first.at_ms, first.throttle_time_ms) == (0, 1_000)
     assert second.at_ms == 1_000, "the second request is read after the throttle time of the first"
     assert second.throttle_time_ms == 12_000  # 22,000 bytes in 10 s
@@ -183,11 +183,11 @@ def test_produce_with_acks_all_is_charged_after_its_replication() -> None:
     usage = broker.broker.quotas.produce.measure("ANONYMOUS", "client", broker.clock.wall_ms())
     assert usage is not None
     assert usage.window_size_ms == 10_000, "the window starts at the charge, not when the request was sent"
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (500, 2_000)
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (500, 2_000)
     client.send(ApiVersionsRequest(), 0)
     broker.advance(5_000)
-    assert client.answer().at_ms == 2_500
+    assert client.response().at_ms == 2_500
 
 
 @pytest.mark.parametrize("version", [1, 9])
@@ -198,13 +198,13 @@ def test_the_example_of_kip_13_waits_2000_ms(version: int) -> None:
     client = broker.client()
     for second in range(9):
         client.send(produce_of(5_000, version, "client"), version)
-        answer = client.answer()
-        assert (answer.at_ms, answer.throttle_time_ms) == (second * 1000, 0)
+        response = client.response()
+        assert (response.at_ms, response.throttle_time_ms) == (second * 1000, 0)
         broker.advance(1000)
     client.send(produce_of(15_000, version, "client"), version)
     broker.advance(60_000)
-    answer = client.answer()
-    assert (answer.throttle_time_ms, answer.at_ms) == (2_000, 9_000 + 2_000)
+    response = client.response()
+    assert (response.throttle_time_ms, response.at_ms) == (2_000, 9_000 + 2_000)
 
 
 # -- fetch -------------------------------------------------------------------------------------------------------------
@@ -220,13 +220,13 @@ def broker_with_records(profile: str, *sizes: int) -> VirtualBroker:
 
 def append(broker: VirtualBroker, size: int) -> None:
     """Append one batch of `size` bytes."""
-    broker.client("producer").ask(produce(9, batch_of(size)), 9)
+    broker.client("producer").call(produce(9, batch_of(size)), 9)
 
 
-def charged_size(answer: Answer) -> int:
+def charged_size(response: ReceivedResponse) -> int:
     """Return Kafka's FetchResponse.sizeOf: the body plus 4 bytes for the size prefix."""
-    header = 4 + (answer.version >= 12)  # correlation id, and the count of tagged fields
-    return 4 + answer.size - header
+    header = 4 + (response.version >= 12)  # correlation id, and the count of tagged fields
+    return 4 + response.size - header
 
 
 @pytest.mark.parametrize(("profile", "version"), cases(FETCH, FETCH_VERSIONS, held=True))
@@ -237,10 +237,10 @@ def test_held_fetch_reads_after_its_throttle_time(profile: str, version: int) ->
     assert broker.broker.quotas.fetch.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is not None
     client.send(ApiVersionsRequest(), 0)
     broker.advance(1_999)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 0, "a held fetch reads after its throttle time"
     broker.advance(1)
-    first, second = client.take_answers()
+    first, second = client.take_responses()
     assert apis_and_times([first, second]) == [("Fetch", 2_000), ("ApiVersions", 2_000)]
     assert first.throttle_time_ms == reported_ms(version, 2_000)
     assert len(fetched_bytes(first.message)) > 11_000
@@ -254,20 +254,20 @@ def test_muted_fetch_returns_no_records_at_once_and_is_not_charged(profile: str,
     append(unlimited, 12_000)
     other = unlimited.client()
     other.send(fetch(topic_id=topic_id(unlimited)), version)
-    throttle_ms = charged_size(other.answer()) - 10 * QUOTA
+    throttle_ms = charged_size(other.response()) - 10 * QUOTA
 
     client = broker.client()
     client.send(fetch(topic_id=topic_id(broker), max_wait_ms=100), version)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (0, reported_ms(version, throttle_ms))
-    assert answer.message.responses == [], "a throttled fetch returns no topics"
-    assert (answer.message.error_code, answer.message.session_id) == (0, 0)
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (0, reported_ms(version, throttle_ms))
+    assert response.message.responses == [], "a throttled fetch returns no topics"
+    assert (response.message.error_code, response.message.session_id) == (0, 0)
     assert charged(broker.broker.quotas.fetch, broker) == 0, "records that are not sent are not charged"
     client.send(ApiVersionsRequest(), 0)
     broker.advance(throttle_ms - 1)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     broker.advance(1)
-    assert apis_and_times(client.take_answers()) == [("ApiVersions", throttle_ms)]
+    assert apis_and_times(client.take_responses()) == [("ApiVersions", throttle_ms)]
 
 
 @pytest.mark.parametrize("version", [1, 7])
@@ -275,13 +275,13 @@ def test_held_fetch_returns_records_appended_during_its_throttle_time(version: i
     broker = broker_with_records("kip-13", 8_000, 5_000)
     client = broker.client()
     client.send(fetch(0, partition_max_bytes=8_000), version)
-    first = client.answer()
+    first = client.response()
     client.send(fetch(1), version)
     broker.advance(1_000)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     append(broker, 1_000)
     broker.advance(60_000)
-    second = client.answer()
+    second = client.response()
     # Charged before the read, from the index and without 4 bytes of framing: 5,000 bytes of records.
     assert second.throttle_time_ms == reported_ms(version, charged_size(first) + 5_000 - 10 * QUOTA)
     assert second.at_ms == second.throttle_time_ms
@@ -294,13 +294,13 @@ def test_charge_of_a_held_fetch_is_corrected_to_its_response_size(version: int) 
     broker = broker_with_records("kip-13", 8_000, 5_000)
     client = broker.client()
     client.send(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
-    first = client.answer()
+    first = client.response()
     assert first.at_ms == 0
     assert charged(broker.broker.quotas.fetch, broker) == charged_size(first)
     client.send(fetch(1, topic_id=topic_id(broker)), version)
     append(broker, 1_000)
     broker.advance(charged_size(first) + 5_000 - 10 * QUOTA)
-    second = client.answer()
+    second = client.response()
     assert charged(broker.broker.quotas.fetch, broker) == charged_size(first) + charged_size(second)
 
 
@@ -311,7 +311,7 @@ def test_throttle_time_of_a_fetch_is_recorded(version: int) -> None:
     client.send(fetch(0), version)
     broker.advance(3_000)
     (usage,) = broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms())
-    assert usage.throttle_time_total_ms == client.answer().throttle_time_ms >= 2_000
+    assert usage.throttle_time_total_ms == client.response().throttle_time_ms >= 2_000
 
 
 def test_charge_of_a_held_fetch_is_limited_to_its_max_bytes() -> None:
@@ -319,13 +319,13 @@ def test_charge_of_a_held_fetch_is_limited_to_its_max_bytes() -> None:
     broker.topic("two", partitions=2)
     producer = broker.client("producer")
     for index in (0, 1):
-        producer.ask(produce(9, batch_of(8_000), topic="two", partition=index), 9)
+        producer.call(produce(9, batch_of(8_000), topic="two", partition=index), 9)
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
     client = broker.client()
     client.send(FetchRequest(max_bytes=8_000, topics=[FetchTopic(topic="two", partitions=partitions)]), 4)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (0, 0)
-    assert [len(data.records) for data in answer.message.responses[0].partitions] == [8_000, 0]
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (0, 0)
+    assert [len(data.records) for data in response.message.responses[0].partitions] == [8_000, 0]
 
 
 @pytest.mark.parametrize("version", [8, 18])
@@ -333,14 +333,14 @@ def test_muted_fetch_gets_the_same_records_when_retried(version: int) -> None:
     broker = broker_with_records("by-version", 8_000, 5_000)
     client = broker.client()
     client.send(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
-    first = client.answer()
+    first = client.response()
     client.send(fetch(1, topic_id=topic_id(broker)), version)
-    assert client.answer().throttle_time_ms > 0
+    assert client.response().throttle_time_ms > 0
     assert charged(broker.broker.quotas.fetch, broker) == charged_size(first)
     broker.advance(12_000)  # the first response is no longer in the windows
     client.send(fetch(1, topic_id=topic_id(broker)), version)
-    answer = client.answer()
-    assert (len(fetched_bytes(answer.message)), answer.throttle_time_ms) == (5_000, 0)
+    response = client.response()
+    assert (len(fetched_bytes(response.message)), response.throttle_time_ms) == (5_000, 0)
 
 
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
@@ -353,9 +353,9 @@ def test_kafka_1_1_fetch_reads_first_and_is_then_held_and_charged(version: int) 
     before = charged(broker.broker.quotas.fetch, broker)
     throttle_ms = before - 10 * QUOTA
     broker.advance(throttle_ms - 1)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     broker.advance(1)
-    first, second = client.take_answers()
+    first, second = client.take_responses()
     assert apis_and_times([first, second]) == [("Fetch", throttle_ms), ("ApiVersions", throttle_ms)]
     assert first.throttle_time_ms == reported_ms(version, int(throttle_ms))
     assert len(fetched_bytes(first.message)) > 11_000
@@ -368,7 +368,7 @@ def test_kafka_1_1_fetch_reads_first_and_is_then_held_and_charged(version: int) 
 def test_fetch_size_is_limited_to_the_quota_of_an_idle_client_since_kafka_2_5(profile: str, is_limited: bool) -> None:
     broker = broker_with_records(profile, *[1_000] * 30)
     client = broker.client()
-    client.ask(ApiVersionsRequest(), 0)  # the first request sets the client id
+    client.call(ApiVersionsRequest(), 0)  # the first request sets the client id
     assert (broker.broker.throttler.largest_fetch(client.connection.ctx) == 10 * QUOTA) == is_limited
 
 
@@ -392,11 +392,11 @@ def test_fetch_returns_no_more_than_the_quota_of_an_idle_client(profile: str) ->
     client = broker.client()
     client.send(fetch(topic_id=topic_id(broker)), 13)
     broker.advance(100)  # framing adds some bytes above the quota: as many ms of throttle time
-    answer = client.answer()
-    if not answer.message.responses:
+    response = client.response()
+    if not response.message.responses:
         client.send(fetch(topic_id=topic_id(broker)), 13)
-        answer = client.answer()
-    assert 8_000 <= len(fetched_bytes(answer.message)) <= 10 * QUOTA
+        response = client.response()
+    assert 8_000 <= len(fetched_bytes(response.message)) <= 10 * QUOTA
 
 
 def test_delayed_fetch_is_throttled_when_its_bytes_are_available() -> None:
@@ -407,8 +407,8 @@ def test_delayed_fetch_is_throttled_when_its_bytes_are_available() -> None:
     assert broker.broker.quotas.fetch.measure("ANONYMOUS", "client", broker.clock.wall_ms()) is None
     append(broker, 12_000)
     broker.advance(60_000)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (2_700, 2_000)
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (2_700, 2_000)
 
 
 @pytest.mark.parametrize("version", [4, 11])
@@ -417,8 +417,8 @@ def test_wait_of_a_delayed_fetch_is_not_throttle_time(version: int) -> None:
     client = broker.client()
     client.send(fetch(0, max_wait_ms=5_000), version)
     broker.advance(5_000)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (5_000, 0)
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (5_000, 0)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -426,7 +426,7 @@ def test_fetch_response_without_records_is_charged_its_size(profile: str) -> Non
     broker = broker_with_records(profile)
     client = broker.client()
     client.send(fetch(0), 11)
-    assert charged(broker.broker.quotas.fetch, broker) == charged_size(client.answer())
+    assert charged(broker.broker.quotas.fetch, broker) == charged_size(client.response())
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -434,13 +434,13 @@ def test_fetch_response_with_a_top_level_error_is_charged_its_size(profile: str)
     broker = broker_with_records(profile, 5_000)
     client = broker.client()
     client.send(fetch(0), 11)
-    before = charged_size(client.answer())
+    before = charged_size(client.response())
     request = fetch(0)
     request.session_id, request.session_epoch = 77, 5
     client.send(request, 11)
-    answer = client.answer()
-    assert answer.message.error_code == 70
-    assert charged(broker.broker.quotas.fetch, broker) == before + charged_size(answer)
+    response = client.response()
+    assert response.message.error_code == 70
+    assert charged(broker.broker.quotas.fetch, broker) == before + charged_size(response)
 
 
 def test_topic_deleted_during_the_throttle_time_of_a_held_fetch_is_unknown() -> None:
@@ -449,7 +449,7 @@ def test_topic_deleted_during_the_throttle_time_of_a_held_fetch_is_unknown() -> 
     client.send(fetch(0), 4)
     broker.broker.delete_topic(broker.broker.cluster.topics["t"])
     broker.advance(2_000)
-    assert fetched(client.answer().message).error_code == 3
+    assert fetched(client.response().message).error_code == 3
 
 
 # -- quota entities ----------------------------------------------------------------------------------------------------
@@ -462,8 +462,8 @@ def test_clients_without_a_client_id_share_the_default_quota(profile: str) -> No
     first.send(produce_of(12_000, 9, None), 9)
     second.send(produce_of(12_000, 9, ""), 9)
     broker.advance(60_000)
-    assert first.answer().throttle_time_ms == 2_000
-    assert second.answer().throttle_time_ms == 14_000, "both clients share one bucket (KIP-13)"
+    assert first.response().throttle_time_ms == 2_000
+    assert second.response().throttle_time_ms == 14_000, "both clients share one bucket (KIP-13)"
 
 
 @pytest.mark.parametrize("client_id", [None, ""])
@@ -471,24 +471,24 @@ def test_client_without_a_client_id_is_not_throttled_in_kafka_4_4(client_id: str
     broker = broker_with_quota("kafka-4.4", PRODUCE)
     client = broker.client(client_id)
     client.send(produce_of(50_000, 9, client_id), 9)
-    assert client.answer().throttle_time_ms == 0
-    assert client.ask(ApiVersionsRequest(), 0)
+    assert client.response().throttle_time_ms == 0
+    assert client.call(ApiVersionsRequest(), 0)
 
 
 def test_each_client_id_has_its_own_bucket_of_the_default_quota(broker: VirtualBroker) -> None:
     one, other = broker.client("one"), broker.client("other")
     send_above_quota(broker, one, 9)
     send_above_quota(broker, other, 9, throttle_ms=0)
-    assert one.answer().throttle_time_ms == 2_000
-    assert other.answer().throttle_time_ms == 0
+    assert one.response().throttle_time_ms == 2_000
+    assert other.response().throttle_time_ms == 0
 
 
 def test_all_connections_of_a_client_id_share_one_bucket(broker: VirtualBroker) -> None:
     one, other = broker.client("same"), broker.client("same")
     one.send(produce_of(6_000, 9, "same"), 9)
     other.send(produce_of(6_000, 9, "same"), 9)
-    assert one.answer().throttle_time_ms == 0
-    assert other.answer().throttle_time_ms == 2_000
+    assert one.response().throttle_time_ms == 0
+    assert other.response().throttle_time_ms == 2_000
 
 
 def test_quota_override_precedes_the_default() -> None:
@@ -497,7 +497,7 @@ def test_quota_override_precedes_the_default() -> None:
     for client_id in ("gold", "lead", "other"):
         client = broker.client(client_id)
         send_above_quota(broker, client, 9)
-        throttled[client_id] = client.answer().throttle_time_ms
+        throttled[client_id] = client.response().throttle_time_ms
     assert throttled == {"gold": 0, "lead": 14_000, "other": 2_000}
 
 
@@ -505,8 +505,8 @@ def test_produce_and_fetch_quotas_are_independent(broker: VirtualBroker) -> None
     producer, consumer = broker.client("same"), broker.client("same")
     send_above_quota(broker, producer, 9)
     consumer.send(fetch(0), 11)
-    answer = consumer.answer()
-    assert (answer.at_ms, answer.throttle_time_ms, len(fetched_bytes(answer.message)) > 11_000) == (0, 0, True)
+    response = consumer.response()
+    assert (response.at_ms, response.throttle_time_ms, len(fetched_bytes(response.message)) > 11_000) == (0, 0, True)
 
 
 @pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
@@ -518,8 +518,8 @@ def test_throttled_clients_do_not_slow_other_clients(version: int) -> None:
     other = broker.client("other")
     for second in range(10):
         other.send(produce_of(50_000, version, "other"), version)
-        answer = other.answer()
-        assert (answer.at_ms, answer.throttle_time_ms) == (second * 1_000, 0)
+        response = other.response()
+        assert (response.at_ms, response.throttle_time_ms) == (second * 1_000, 0)
         broker.advance(1_000)
     assert len(broker.broker.throttled) == 20
 
@@ -528,7 +528,7 @@ def test_other_connections_of_a_throttled_client_are_not_muted(broker: VirtualBr
     one, other = broker.client("same"), broker.client("same")
     send_above_quota(broker, one, 9)
     other.send(ApiVersionsRequest(), 0)
-    assert other.answer().at_ms == 0
+    assert other.response().at_ms == 0
 
 
 # -- clients that disconnect -------------------------------------------------------------------------------------------
@@ -538,7 +538,7 @@ def test_other_connections_of_a_throttled_client_are_not_muted(broker: VirtualBr
 def test_disconnected_throttled_client_is_removed_after_its_throttle_time(broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     send_above_quota(broker, client, version)
-    client.take_answers()
+    client.take_responses()
     client.send(produce(9), 9)
     client.leave()
     broker.advance(1_999)
@@ -557,7 +557,7 @@ def test_requests_sent_before_a_half_close_are_handled_after_the_throttle_time(v
     client.end()
     broker.advance(60_000)
     assert broker.partition().log.log_end_offset == 2
-    assert len(client.take_answers()) == 2
+    assert len(client.take_responses()) == 2
     assert client.closed_at_ms is not None
 
 

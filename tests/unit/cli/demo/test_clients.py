@@ -35,9 +35,9 @@ def test_recorded_exchange(api_key: int, noted: list[Exchange]) -> None:
     clock = ManualClock(monotonic_ms=5.0)
     client, library = Client("c", "", PRODUCE, 1e6, Trace()), Library(clock)
     _note_exchanges(client, clock, library, 0, lambda _: 1000)
-    answer = asyncio.run(library.send(9, SimpleNamespace(API_KEY=api_key), group="other"))
+    response = asyncio.run(library.send(9, SimpleNamespace(API_KEY=api_key), group="other"))
     assert client.trace.exchanges == noted
-    assert (answer.node_id, answer.group) == (9, "other"), "the request is still sent and answered"
+    assert (response.node_id, response.group) == (9, "other"), "the request is still sent and answered"
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Exchange, Trace, repla
 from tests.support.held_client import QUOTA, held_client
 
 
-def trace_of(*answers: tuple[float, float]) -> Trace:
+def trace_of(*responses: tuple[float, float]) -> Trace:
     """Return a trace of exchanges, as response times in seconds and payloads in MB."""
     trace = Trace()
-    for at_s, payload_mb in answers:
+    for at_s, payload_mb in responses:
         trace.add(Exchange(at_s * 1e3, at_s * 1e3, round(payload_mb * 1e6), 0))
     return trace
 
@@ -31,7 +31,7 @@ class TestTrace:
 
 
 @pytest.mark.parametrize(
-    ("answers", "starts_s"),
+    ("responses", "starts_s"),
     [
         pytest.param(
             [(0, 10), (12, 10), (24, 10), (26, 0)], [0, 12, 24], id="a burst exceeds 1.5 s of the quota within 1 s"
@@ -46,8 +46,8 @@ class TestTrace:
         pytest.param([(0, 10), (12, 10), (12.5, 0)], [0], id="an incomplete second does not count"),
     ],
 )
-def test_burst_starts(answers: list[tuple[float, float]], starts_s: list[float]) -> None:
-    assert trace_of(*answers).burst_starts(QUOTA) == [at_s * 1e3 for at_s in starts_s]
+def test_burst_starts(responses: list[tuple[float, float]], starts_s: list[float]) -> None:
+    assert trace_of(*responses).burst_starts(QUOTA) == [at_s * 1e3 for at_s in starts_s]
 
 
 class TestWholeCycles:

@@ -34,7 +34,7 @@ from sluice.protocol.apis.delete_records import (
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tests.support.client_network import DISCONNECT, Asked, ScriptedBroker, VirtualNetwork
+from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 
 class Middle(Random):
@@ -77,11 +77,11 @@ class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
         for broker in self.brokers:
             broker.topics["t"] = list(leaders)
 
-    def script(self, api: str, *answers: Callable[[Asked], Any]) -> None:
+    def script(self, api: str, *responses: Callable[[ReceivedRequest], Any]) -> None:
         """Set the responses of both brokers to an API, in turn; the last one repeats."""
-        left = list(answers)
+        left = list(responses)
         for broker in self.brokers:
-            broker.answers[api] = lambda request: (left.pop(0) if len(left) > 1 else left[0])(request)
+            broker.responses[api] = lambda request: (left.pop(0) if len(left) > 1 else left[0])(request)
 
     async def error(self, call: Awaitable[Outcomes[Any, Any]]) -> KafkaException:
         """Return the only error of a call."""
@@ -89,20 +89,20 @@ class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
         return error
 
 
-def created(code: int) -> Callable[[Asked], Message]:
+def created(code: int) -> Callable[[ReceivedRequest], Message]:
     """Answer CreateTopics with this error code."""
 
-    def answer(request: Asked) -> Message:
+    def respond(request: ReceivedRequest) -> Message:
         return CreateTopicsResponse(
             topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
         )
 
-    return answer
+    return respond
 
 
 def first_gaps(broker: ScriptedBroker, api: str, count: int) -> list[int]:
     """Return the gaps between consecutive requests."""
-    times = broker.asked_at_ms(api)
+    times = broker.request_times_ms(api)
     return [round(later - earlier) for earlier, later in pairwise(times)][:count]
 
 
@@ -115,21 +115,21 @@ class TestRetries:
         admin.lead(2)
         admin.script("CreateTopics", created(0))
         (await admin.create_topics(NEW)).all()
-        assert len(admin.two.asked("CreateTopics")) == 1
-        assert admin.one.asked("CreateTopics") == []
+        assert len(admin.two.requests("CreateTopics")) == 1
+        assert admin.one.requests("CreateTopics") == []
 
     async def test_former_controller_is_replaced_by_the_new_one(self) -> None:
         admin = Admin()
 
-        def moved(request: Asked) -> Message:
+        def moved(request: ReceivedRequest) -> Message:
             admin.lead(2)
             return created(ErrorCode.NOT_CONTROLLER)(request)
 
-        admin.one.answers["CreateTopics"] = moved
-        admin.two.answers["CreateTopics"] = created(0)
+        admin.one.responses["CreateTopics"] = moved
+        admin.two.responses["CreateTopics"] = created(0)
         (await admin.create_topics(NEW)).all()
-        assert len(admin.one.asked("CreateTopics")) == 1
-        assert len(admin.two.asked("CreateTopics")) == 1
+        assert len(admin.one.requests("CreateTopics")) == 1
+        assert len(admin.two.requests("CreateTopics")) == 1
 
     async def test_backoff_doubles_with_each_attempt(self) -> None:
         admin = Admin()
@@ -143,7 +143,7 @@ class TestRetries:
         admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
         error = await admin.error(admin.create_topics(NEW))
         assert str(error).startswith("gave up after 3 attempts: ")
-        assert len(admin.one.asked("CreateTopics")) == 3
+        assert len(admin.one.requests("CreateTopics")) == 3
 
     async def test_fatal_error_is_not_retried(self) -> None:
         admin = Admin()
@@ -151,19 +151,19 @@ class TestRetries:
         error = await admin.error(admin.create_topics(NEW))
         assert isinstance(error, ApiException)
         assert error.code == ErrorCode.TOPIC_ALREADY_EXISTS
-        assert len(admin.one.asked("CreateTopics")) == 1
+        assert len(admin.one.requests("CreateTopics")) == 1
 
     async def test_retriable_error_that_kafka_does_not_retry_is_not_retried(self) -> None:
         admin = Admin()
         admin.script("CreateTopics", created(ErrorCode.REQUEST_TIMED_OUT))
         assert isinstance(await admin.error(admin.create_topics(NEW)), TimeoutException)
-        assert len(admin.one.asked("CreateTopics")) == 1
+        assert len(admin.one.requests("CreateTopics")) == 1
 
     async def test_lost_connection_is_retried(self) -> None:
         admin = Admin()
         admin.script("CreateTopics", lambda _: DISCONNECT, created(0))
         (await admin.create_topics(NEW)).all()
-        assert len(admin.one.asked("CreateTopics")) == 2
+        assert len(admin.one.requests("CreateTopics")) == 2
 
     async def test_unanswered_request_ends_after_its_own_timeout(self) -> None:
         admin = Admin(request_timeout_ms=1000)
@@ -176,7 +176,7 @@ class TestRetries:
         admin = Admin()
         admin.script("CreateTopics", created(0))
         (await admin.create_topics(NEW, timeout_ms=700)).all()
-        assert admin.one.asked("CreateTopics")[0].message.timeout_ms <= 700
+        assert admin.one.requests("CreateTopics")[0].message.timeout_ms <= 700
 
     async def test_call_ends_at_its_deadline_in_any_state(self) -> None:
         admin = Admin()
@@ -202,22 +202,22 @@ class TestKeys:
         admin.script("DeleteRecords", deleted({}))
         partitions = {TopicPartition("t", index): 5 for index in range(3)}
         assert (await admin.delete_records(partitions)).all() == dict.fromkeys(partitions, 7)
-        assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 2]]
-        assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
+        assert [_indexes(request) for request in admin.one.requests("DeleteRecords")] == [[0, 2]]
+        assert [_indexes(request) for request in admin.two.requests("DeleteRecords")] == [[1]]
 
     async def test_moved_leader_is_looked_up_without_repeating_other_requests(self) -> None:
         admin = Admin()
         admin.lead_partitions(1, 1)
 
-        def moved(request: Asked) -> Message:
+        def moved(request: ReceivedRequest) -> Message:
             admin.lead_partitions(1, 2)
             return deleted({1: ErrorCode.NOT_LEADER_OR_FOLLOWER})(request)
 
-        admin.one.answers["DeleteRecords"] = moved
-        admin.two.answers["DeleteRecords"] = deleted({})
+        admin.one.responses["DeleteRecords"] = moved
+        admin.two.responses["DeleteRecords"] = deleted({})
         (await admin.delete_records({TopicPartition("t", 0): 5, TopicPartition("t", 1): 5})).all()
-        assert [_indexes(request) for request in admin.one.asked("DeleteRecords")] == [[0, 1]]
-        assert [_indexes(request) for request in admin.two.asked("DeleteRecords")] == [[1]]
+        assert [_indexes(request) for request in admin.one.requests("DeleteRecords")] == [[0, 1]]
+        assert [_indexes(request) for request in admin.two.requests("DeleteRecords")] == [[1]]
 
     async def test_each_key_has_its_own_outcome(self) -> None:
         admin = Admin()
@@ -252,9 +252,9 @@ class TestCoordinators:
         admin.script("FindCoordinator", found)
         admin.script("DeleteGroups", groups_deleted)
         (await admin.delete_groups(["g1", "g2", "h1"])).all()
-        assert len([*admin.one.asked("FindCoordinator"), *admin.two.asked("FindCoordinator")]) == 1
-        assert admin.one.asked("DeleteGroups")[0].message.groups_names == ["g1", "h1"]
-        assert admin.two.asked("DeleteGroups")[0].message.groups_names == ["g2"]
+        assert len([*admin.one.requests("FindCoordinator"), *admin.two.requests("FindCoordinator")]) == 1
+        assert admin.one.requests("DeleteGroups")[0].message.groups_names == ["g1", "h1"]
+        assert admin.two.requests("DeleteGroups")[0].message.groups_names == ["g2"]
 
     async def test_coordinators_are_found_one_by_one_on_old_brokers(self) -> None:
         admin = Admin()
@@ -263,12 +263,12 @@ class TestCoordinators:
         admin.script("FindCoordinator", lambda request: FindCoordinatorResponse(node_id=int(request.message.key[-1])))
         admin.script("DeleteGroups", groups_deleted)
         (await admin.delete_groups(["g1", "g2"])).all()
-        assert [request.message.key for request in admin.one.asked("FindCoordinator")] == ["g1", "g2"]
+        assert [request.message.key for request in admin.one.requests("FindCoordinator")] == ["g1", "g2"]
 
     async def test_backoff_doubles_without_a_coordinator(self) -> None:
         admin = Admin()
 
-        def none(request: Asked) -> Message:
+        def none(request: ReceivedRequest) -> Message:
             keys = request.message.coordinator_keys
             code = ErrorCode.COORDINATOR_NOT_AVAILABLE
             return FindCoordinatorResponse(coordinators=[Coordinator(key=key, error_code=code) for key in keys])
@@ -295,10 +295,10 @@ async def test_closing_fails_pending_calls() -> None:
     assert str(await admin.error(waiting)) == "the client is closed"
 
 
-def deleted(codes: dict[int, int]) -> Callable[[Asked], Message]:
+def deleted(codes: dict[int, int]) -> Callable[[ReceivedRequest], Message]:
     """Answer DeleteRecords with these error codes by partition; 7 for other partitions."""
 
-    def answer(request: Asked) -> Message:
+    def respond(request: ReceivedRequest) -> Message:
         (topic,) = request.message.topics
         results = [
             DeleteRecordsPartitionResult(
@@ -310,19 +310,19 @@ def deleted(codes: dict[int, int]) -> Callable[[Asked], Message]:
         ]
         return DeleteRecordsResponse(topics=[DeleteRecordsTopicResult(name=topic.name, partitions=results)])
 
-    return answer
+    return respond
 
 
-def _indexes(request: Asked) -> list[int]:
+def _indexes(request: ReceivedRequest) -> list[int]:
     return [partition.partition_index for partition in request.message.topics[0].partitions]
 
 
-def found(request: Asked) -> Message:
+def found(request: ReceivedRequest) -> Message:
     """Answer with a coordinator whose node id is the last digit of the key."""
     keys = request.message.coordinator_keys
     return FindCoordinatorResponse(coordinators=[Coordinator(key=key, node_id=int(key[-1])) for key in keys])
 
 
-def groups_deleted(request: Asked) -> Message:
+def groups_deleted(request: ReceivedRequest) -> Message:
     """Delete all groups."""
     return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=name) for name in request.message.groups_names])

@@ -73,12 +73,12 @@ class TestRecords:
             stage.consumer.assign([P0])
             await stage.consumer.poll(1000)
             stage.consumer.pause([P0])
-            asked = len(stage.asked("Fetch"))
+            request = len(stage.requests("Fetch"))
             assert await stage.consumer.poll(1000) == []
             assert stage.consumer.paused() == {P0}
             stage.consumer.resume([P0])
             assert await stage.read(20) == numbers(20, 10)
-            assert len(stage.asked("Fetch")) <= asked + 1, "buffered records are not fetched again"
+            assert len(stage.requests("Fetch")) <= request + 1, "buffered records are not fetched again"
 
     async def test_poll_waits_no_longer_than_its_timeout(self) -> None:
         async with reading() as stage:
@@ -231,7 +231,7 @@ class TestLeaders:
             await stage.broker.cluster.move_leader(TOPIC, 0, 3 - leader)
             await stage.produce(b"3")
             assert await stage.read(1) == [b"3"]
-            assert len(stage.asked("OffsetForLeaderEpoch")) == 1
+            assert len(stage.requests("OffsetForLeaderEpoch")) == 1
 
     @pytest.mark.parametrize("policy", ["earliest", "none"])
     async def test_truncated_log_moves_the_position_back(self, policy: str) -> None:
@@ -277,7 +277,7 @@ class TestThrottling:
             metrics = stage.consumer.metrics()
             assert metrics["fetch-throttle-time-max"] == 2000
             assert 0 < metrics["fetch-throttle-time-avg"] < 2000
-            times = stage.asked_at_ms("Fetch")
+            times = stage.request_times_ms("Fetch")
             assert max(gaps(times)) >= 2000
 
     async def test_throttle_metrics_are_zero_without_throttling(self) -> None:

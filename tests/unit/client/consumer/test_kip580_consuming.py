@@ -23,7 +23,7 @@ async def test_kip580_13_offset_reset_retries_wait_the_same_each_time(seed: int)
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=6)
         stage.consumer.assign([P0])
         assert await stage.read(1) == [b"v"]
-        found = gaps(stage.asked_at_ms("ListOffsets"))
+        found = gaps(stage.request_times_ms("ListOffsets"))
         assert len(found) == 6
         assert all(100 <= gap < 100 + METADATA_FIRST_MS for gap in found), found
 
@@ -34,7 +34,7 @@ async def test_kip580_13_with_the_kip_profile_the_backoff_grows() -> None:
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="ListOffsets", times=5)
         stage.consumer.assign([P0])
         assert await stage.read(1) == [b"v"]
-        found = gaps(stage.asked_at_ms("ListOffsets"))
+        found = gaps(stage.request_times_ms("ListOffsets"))
         assert within(found, [100, 200, 400, 800], METADATA_FIRST_MS), found
 
 
@@ -48,7 +48,7 @@ async def test_failed_fetch_waits_for_metadata() -> None:
         assert await stage.read(1) == [b"w"], "returned by the fetch pending before the fault"
         await stage.produce(b"x")
         assert await stage.read(1) == [b"x"]
-        failed = [request for request in stage.asked("Fetch") if request.error_codes]
+        failed = [request for request in stage.requests("Fetch") if request.error_codes]
         times = [request.received_ns / 1e6 for request in failed]
         assert len(times) == 5
         found = gaps(times)
@@ -81,10 +81,10 @@ async def test_kip580_10_coordinator_lookup_backoff_doubles(seed: int, code: str
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
         assert await stage.read(1) == [b"v"]
-        times = stage.asked_at_ms("FindCoordinator")
+        times = stage.request_times_ms("FindCoordinator")
         # Each failure also waits for fresh metadata; the longer of both backoffs counts.
         assert within(gaps(times), STEPS, METADATA_FIRST_MS + 200), gaps(times)
-        requested_ms = stage.asked_at_ms("Metadata")
+        requested_ms = stage.request_times_ms("Metadata")
         assert all(any(one <= at <= two for at in requested_ms) for one, two in pairwise(times)), (
             "fresh metadata between the attempts"
         )
@@ -97,10 +97,10 @@ async def test_kip580_11_failed_heartbeats_double_their_backoff(seed: int) -> No
         await stage.produce(b"v")
         await stage.read(1)
         await asyncio.sleep(2.5)
-        before = len(stage.asked("Heartbeat"))
+        before = len(stage.requests("Heartbeat"))
         stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api="Heartbeat", times=5)
         await asyncio.sleep(6)
-        found = gaps(stage.asked_at_ms("Heartbeat")[before : before + 6])
+        found = gaps(stage.request_times_ms("Heartbeat")[before : before + 6])
         assert within(found, STEPS, 100), found
 
 
@@ -111,7 +111,7 @@ async def test_kip580_12_join_retries_wait_the_same_each_time(api: str) -> None:
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
         assert await stage.read(1) == [b"v"]
-        failed = [request.received_ns / 1e6 for request in stage.asked(api) if 14 in request.error_codes]
+        failed = [request.received_ns / 1e6 for request in stage.requests(api) if 14 in request.error_codes]
         found = gaps(failed)
         assert len(found) == 5
         assert all(99 <= gap <= 160 for gap in found), found
@@ -123,7 +123,7 @@ async def test_kip580_12_unknown_member_rejoins_at_once() -> None:
         stage.consumer.subscribe(["t"])
         await stage.produce(b"v")
         assert await stage.read(1) == [b"v"]
-        times = stage.asked_at_ms("JoinGroup")
+        times = stage.request_times_ms("JoinGroup")
         assert times[3] - times[0] < 50, times
 
 
@@ -136,5 +136,5 @@ async def test_offset_commit_and_fetch_backoffs_double(api: str) -> None:
             await stage.consumer.commit({P0: OffsetAndMetadata(1)})
         else:
             assert await stage.consumer.committed([P0]) == {P0: None}
-        found = gaps(stage.asked_at_ms(api))
+        found = gaps(stage.request_times_ms(api))
         assert within(found, STEPS), found

@@ -69,7 +69,7 @@ def response(*topics: MetadataResponseTopic) -> MetadataResponse:
     return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=2, topics=list(topics))
 
 
-def answer(metadata: Metadata, now_ms: float, *topics: MetadataResponseTopic, version: int = LATEST) -> None:
+def update(metadata: Metadata, now_ms: float, *topics: MetadataResponseTopic, version: int = LATEST) -> None:
     metadata.update(metadata.next_request(now_ms), response(*topics), version, now_ms)
 
 
@@ -78,12 +78,12 @@ class TestWhen:
         assert some_metadata().time_to_next_update_ms(0.0) == 0
 
     def test_metadata_is_refreshed_when_it_expires(self, metadata: Metadata) -> None:
-        answer(metadata, 0.0)
+        update(metadata, 0.0)
         assert metadata.time_to_next_update_ms(1.0) == 299_999
         assert metadata.time_to_next_update_ms(300_000.0) == 0
 
     def test_requested_update_waits_for_the_backoff(self, metadata: Metadata) -> None:
-        answer(metadata, 0.0, topic())
+        update(metadata, 0.0, topic())
         metadata.request_update()
         assert metadata.time_to_next_update_ms(30.0) == 70
         assert metadata.time_to_next_update_ms(100.0) == 0
@@ -112,15 +112,15 @@ class TestWhen:
     def test_successful_response_resets_the_backoff(self, metadata: Metadata) -> None:
         metadata.failed_update(0.0)
         metadata.failed_update(100.0)
-        answer(metadata, 300.0, topic())
+        update(metadata, 300.0, topic())
         metadata.request_update()
         assert metadata.time_to_next_update_ms(300.0) == 100
 
     def test_responses_without_news_back_off_exponentially(self) -> None:
         metadata, now_ms, waits = some_metadata(), 0.0, []
-        answer(metadata, now_ms, topic())
+        update(metadata, now_ms, topic())
         for _ in range(6):
-            answer(metadata, now_ms, topic())
+            update(metadata, now_ms, topic())
             metadata.request_update()
             waits.append(metadata.time_to_next_update_ms(now_ms))
             now_ms += waits[-1]
@@ -130,7 +130,7 @@ class TestWhen:
         metadata = Metadata(backoff(), 300_000, equivalent_backoff=None)
         metadata.bootstrap(["a:9092"])
         for _ in range(4):
-            answer(metadata, 0.0, topic())
+            update(metadata, 0.0, topic())
         metadata.request_update()
         assert metadata.time_to_next_update_ms(0.0) == 100
 
@@ -145,20 +145,20 @@ class TestWhen:
     )
     def test_news_reset_the_backoff(self, metadata: Metadata, news: MetadataResponseTopic) -> None:
         for _ in range(4):
-            answer(metadata, 0.0, topic())
-        answer(metadata, 0.0, news)
+            update(metadata, 0.0, topic())
+        update(metadata, 0.0, news)
         metadata.request_update()
         assert metadata.time_to_next_update_ms(0.0) == 100
 
     def test_expected_news_reset_the_backoff(self, metadata: Metadata) -> None:
         for _ in range(4):
-            answer(metadata, 0.0, topic())
+            update(metadata, 0.0, topic())
         metadata.request_update(resets_backoff=True)
         assert metadata.time_to_next_update_ms(0.0) == 100
 
     def test_age_resets_the_backoff(self, metadata: Metadata) -> None:
         for _ in range(5):
-            answer(metadata, 0.0, topic())
+            update(metadata, 0.0, topic())
         assert metadata.time_to_next_update_ms(300_000.0) == 0
         metadata.request_update()
         assert metadata.time_to_next_update_ms(300_000.0) == 0
@@ -166,7 +166,7 @@ class TestWhen:
 
 class TestLeaders:
     def test_response_is_stored(self, metadata: Metadata) -> None:
-        answer(metadata, 0.0, topic(epoch=5))
+        update(metadata, 0.0, topic(epoch=5))
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], 5)
         assert metadata.last_seen_leader_epoch(T0) == 5
         assert metadata.cluster.controller == NODES[2]
@@ -193,17 +193,17 @@ class TestLeaders:
     )
     def test_leader_is_updated_by_epoch(self, topic_metadata: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
         metadata = some_metadata()
-        answer(metadata, 0.0, topic(epoch=5))
-        answer(metadata, 0.0, topic_metadata)
+        update(metadata, 0.0, topic(epoch=5))
+        update(metadata, 0.0, topic_metadata)
         assert metadata.current_leader(T0) == expected
 
     def test_epochs_before_version_9_are_ignored(self, metadata: Metadata) -> None:
-        answer(metadata, 0.0, topic(epoch=5), version=8)
+        update(metadata, 0.0, topic(epoch=5), version=8)
         assert metadata.current_leader(T0) == LeaderAndEpoch(NODES[1], -1)
 
     def test_epoch_newer_than_the_metadata_hides_the_leader(self, metadata: Metadata) -> None:
         assert not metadata.update_last_seen_epoch_if_newer(T0, 3), "the leader is unknown"
-        answer(metadata, 0.0, topic(epoch=5))
+        update(metadata, 0.0, topic(epoch=5))
         assert not metadata.update_last_seen_epoch_if_newer(T0, 5)
         assert metadata.time_to_next_update_ms(1000.0) > 0
         assert metadata.update_last_seen_epoch_if_newer(T0, 6)
@@ -226,7 +226,7 @@ class TestLeaders:
         self, metadata: Metadata, leader: tuple[int, int], nodes: list[Node], expected: LeaderAndEpoch
     ) -> None:
         """KIP-951."""
-        answer(metadata, 0.0, topic(epoch=5))
+        update(metadata, 0.0, topic(epoch=5))
         changed = metadata.update_partition_leadership({T0: leader, TopicPartition("u", 0): (2, 9)}, nodes)
         assert changed == ({T0} if expected.epoch == 6 else set())
         assert metadata.current_leader(T0) == expected
@@ -243,13 +243,13 @@ class TestErrors:
     )
     def test_retriable_error_requests_an_update(self, topic_metadata: MetadataResponseTopic) -> None:
         metadata = some_metadata()
-        answer(metadata, 0.0, topic_metadata)
+        update(metadata, 0.0, topic_metadata)
         assert metadata.update_requested
         metadata.raise_topic_error("t")
 
     @pytest.mark.parametrize("code", [ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
     def test_fatal_topic_error_is_raised_for_its_topic(self, metadata: Metadata, code: ErrorCode) -> None:
-        answer(metadata, 0.0, topic(error=code), topic("u"))
+        update(metadata, 0.0, topic(error=code), topic("u"))
         assert not metadata.update_requested
         metadata.raise_topic_error("u")
         with pytest.raises(ApiException, match=r"^t$") as caught:
@@ -263,7 +263,7 @@ class TestErrors:
         metadata.raise_fatal_error()
 
     def test_unknown_topic_id_is_not_a_topic(self, metadata: Metadata) -> None:
-        answer(metadata, 0.0, topic(None, error=ErrorCode.UNKNOWN_TOPIC_ID))
+        update(metadata, 0.0, topic(None, error=ErrorCode.UNKNOWN_TOPIC_ID))
         assert metadata.cluster.topics == {}
 
 
@@ -271,7 +271,7 @@ class TestOfAProducer:
     def test_new_topic_is_requested_alone_and_at_once(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
-        answer(metadata, 0.0, topic())
+        update(metadata, 0.0, topic())
         metadata.add("t", 1.0)
         assert metadata.time_to_next_update_ms(1.0) > 0
         metadata.add("u", 1.0)
@@ -296,10 +296,10 @@ class TestOfAProducer:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
         metadata.add("u", 0.0)
-        answer(metadata, 0.0, topic("t"), topic("u"))
+        update(metadata, 0.0, topic("t"), topic("u"))
         metadata.add("u", 5_000.0)
         metadata.request_update()
-        answer(metadata, 10_000.0, topic("t"), topic("u"))
+        update(metadata, 10_000.0, topic("t"), topic("u"))
         assert metadata.topics == ["u"]
         assert list(metadata.cluster.topics) == ["u"]
         assert metadata.last_seen_leader_epoch(T0) == -1
@@ -307,16 +307,16 @@ class TestOfAProducer:
     def test_topic_without_metadata_does_not_expire(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
-        answer(metadata, 20_000.0)
+        update(metadata, 20_000.0)
         assert metadata.topics == ["t"]
 
     def test_unknown_topic_is_requested_without_waiting_for_known_ones(self) -> None:
         metadata = producer_metadata()
         metadata.add("t", 0.0)
-        answer(metadata, 0.0)
+        update(metadata, 0.0)
         metadata.request_update_for_topic("t")
         assert metadata.time_to_next_update_ms(0.0) == 0
-        answer(metadata, 0.0, topic())
+        update(metadata, 0.0, topic())
         metadata.request_update_for_topic("t")
         assert metadata.time_to_next_update_ms(0.0) == 100
 
@@ -328,7 +328,7 @@ class TestBootstrap:
         assert cluster.is_bootstrap
 
     def test_rebootstrap_forgets_the_nodes(self, metadata: Metadata) -> None:
-        answer(metadata, 0.0, topic())
+        update(metadata, 0.0, topic())
         metadata.rebootstrap()
         assert list(metadata.cluster.nodes) == [-1]
         assert metadata.update_requested

@@ -106,7 +106,7 @@ def test_changed_host_is_a_new_broker(states: ClusterConnectionStates) -> None:
 
 def attempts(states: ClusterConnectionStates, resolving_to: list[list[Address]], *events: str) -> list[Address]:
     """Return the first address, then the address after each event, as the host resolves to these lists in turn."""
-    answers = iter(resolving_to)
+    responses = iter(resolving_to)
     tried = []
     for event in ("first", *events):
         if event == "lost":
@@ -116,11 +116,11 @@ def attempts(states: ClusterConnectionStates, resolving_to: list[list[Address]],
         connection = states.connecting(1, 0.0, "a")
         address = connection.next_address()
         if address is None:
-            connection.resolved(next(answers))
+            connection.resolved(next(responses))
             address = connection.next_address()
         assert address is not None
         tried.append(address)
-    assert next(answers, None) is None, "no unrequested resolution"
+    assert next(responses, None) is None, "no unrequested resolution"
     return tried
 
 

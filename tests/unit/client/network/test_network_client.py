@@ -18,7 +18,7 @@ from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, Fet
 from sluice.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from sluice.protocol.apis.metadata import MetadataResponse
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import DISCONNECT, Asked, ScriptedBroker, VirtualNetwork
+from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 NODE = Node(1, "a", 9092)
 
@@ -85,15 +85,15 @@ def setup() -> Setup:
     return Setup()
 
 
-def answer_with(message: DescribeClusterResponse) -> Callable[[Asked], DescribeClusterResponse]:
-    return lambda _asked: message
+def respond_with(message: DescribeClusterResponse) -> Callable[[ReceivedRequest], DescribeClusterResponse]:
+    return lambda _request: message
 
 
 class TestConnecting:
     def test_new_client_requests_api_versions_then_metadata(self, setup: Setup) -> None:
         setup.client.wakeup()
         setup.advance(0)
-        assert [asked.api for asked in setup.broker.received] == ["ApiVersions", "Metadata"]
+        assert [request.api for request in setup.broker.received] == ["ApiVersions", "Metadata"]
         assert setup.broker.received[0].message.client_software_name == "sluice"
         assert setup.client.metadata.cluster.nodes == {1: NODE}
         assert setup.client.metadata.cluster.cluster_id == "scripted"
@@ -111,28 +111,28 @@ class TestConnecting:
         setup.broker.versions["ApiVersions"] = (0, highest)
         setup.client.wakeup()
         setup.advance(0)
-        assert [asked.version for asked in setup.broker.asked("ApiVersions")] == expected
-        assert setup.broker.asked("Metadata")
+        assert [request.version for request in setup.broker.requests("ApiVersions")] == expected
+        assert setup.broker.requests("Metadata")
         assert len(setup.broker.connected_at_ms) == 1
 
-    def test_brokers_before_2_4_are_asked_in_api_versions_0(self, setup: Setup) -> None:
+    def test_brokers_before_2_4_receive_api_versions_0(self, setup: Setup) -> None:
 
-        def old(asked: Asked) -> ApiVersionsResponse | None:
-            if asked.version:
-                asked.answer(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), version=0)
+        def old(request: ReceivedRequest) -> ApiVersionsResponse | None:
+            if request.version:
+                request.respond(ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), version=0)
                 return None
-            answer = setup.broker.api_versions(asked)
-            assert isinstance(answer, ApiVersionsResponse)
-            return answer
+            response = setup.broker.api_versions(request)
+            assert isinstance(response, ApiVersionsResponse)
+            return response
 
-        setup.broker.answers["ApiVersions"] = old
+        setup.broker.responses["ApiVersions"] = old
         setup.client.wakeup()
         setup.advance(0)
-        assert [asked.version for asked in setup.broker.asked("ApiVersions")] == [5, 0]
-        assert setup.broker.asked("Metadata")
+        assert [request.version for request in setup.broker.requests("ApiVersions")] == [5, 0]
+        assert setup.broker.requests("Metadata")
 
     def test_other_api_versions_error_closes_the_connection(self, setup: Setup) -> None:
-        setup.broker.answers["ApiVersions"] = lambda _: ApiVersionsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        setup.broker.responses["ApiVersions"] = lambda _: ApiVersionsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         setup.client.wakeup()
         setup.advance(0)
         assert setup.client.connection_failed(-1)
@@ -198,7 +198,7 @@ class TestConnecting:
 class TestRequests:
     def test_response_completes_its_request(self) -> None:
         setup = Setup().connected()
-        setup.broker.answers["DescribeCluster"] = answer_with(DescribeClusterResponse(cluster_id="c"))
+        setup.broker.responses["DescribeCluster"] = respond_with(DescribeClusterResponse(cluster_id="c"))
         exchange = setup.send()
         assert setup.done == [], "never from within send"
         setup.advance(0)
@@ -217,7 +217,7 @@ class TestRequests:
             versions.append(version)
             return ListGroupsRequest()
 
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse()
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse()
         exchange = setup.send(Request(ListGroupsRequest.API_KEY, build))
         setup.advance(0)
         assert versions == [exchange.version] == [3]
@@ -248,7 +248,7 @@ class TestRequests:
             setup.send()
         assert not setup.client.ready(NODE, setup.now_ms)
         setup.advance(0)
-        setup.broker.received[0].answer(DescribeClusterResponse())
+        setup.broker.received[0].respond(DescribeClusterResponse())
         setup.advance(0)
         assert setup.client.ready(NODE, setup.now_ms)
 
@@ -310,12 +310,14 @@ class TestRequests:
     @pytest.mark.parametrize(
         "spoil",
         [
-            pytest.param(lambda asked: asked.answer(DescribeClusterResponse(), correlation_id=999), id="another's"),
-            pytest.param(lambda asked: asked._end.send(b"\0\0\0\5\0\0\0\0\0"), id="cut short"),
-            pytest.param(lambda asked: asked._end.send(b"\xff\0\0\0"), id="an invalid frame size"),
+            pytest.param(
+                lambda request: request.respond(DescribeClusterResponse(), correlation_id=999), id="another's"
+            ),
+            pytest.param(lambda request: request._end.send(b"\0\0\0\5\0\0\0\0\0"), id="cut short"),
+            pytest.param(lambda request: request._end.send(b"\xff\0\0\0"), id="an invalid frame size"),
         ],
     )
-    def test_invalid_response_closes_the_connection(self, spoil: Callable[[Asked], None]) -> None:
+    def test_invalid_response_closes_the_connection(self, spoil: Callable[[ReceivedRequest], None]) -> None:
         setup = Setup().connected()
         setup.send()
         setup.advance(0)
@@ -336,7 +338,7 @@ class TestRequests:
         def fail(_exchange: Exchange) -> None:
             raise RuntimeError
 
-        setup.broker.answers["DescribeCluster"] = answer_with(DescribeClusterResponse())
+        setup.broker.responses["DescribeCluster"] = respond_with(DescribeClusterResponse())
         setup.client.send(1, request_of(DescribeClusterRequest()), fail, setup.now_ms)
         setup.send()
         setup.advance(0)
@@ -347,12 +349,12 @@ class TestRequests:
     def test_records_stay_intact_while_more_data_is_read(self, size: int) -> None:
         setup = Setup().connected()
 
-        def answer(_asked: Asked) -> FetchResponse:
+        def respond(_request: ReceivedRequest) -> FetchResponse:
             records = bytes([65 + len(setup.broker.received)]) * size
             partition = PartitionData(partition_index=0, records=records)
             return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[partition])])
 
-        setup.broker.answers["Fetch"] = answer
+        setup.broker.responses["Fetch"] = respond
         for _ in range(3):
             setup.send(request_of(FetchRequest(), latest=12))
             setup.advance(0)
@@ -380,7 +382,7 @@ class TestThrottling:
 
     def test_throttled_connection_sends_nothing(self) -> None:
         setup = Setup().connected()
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
         setup.send(request_of(ListGroupsRequest()))
         setup.advance(0)
         assert not setup.client.ready(NODE, setup.now_ms)
@@ -395,7 +397,7 @@ class TestThrottling:
         coordinator = Node(2**31 - 1 - NODE.id, NODE.host, NODE.port)
         setup.client.ready(coordinator, setup.now_ms)
         setup.advance(0)
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
         setup.send(request_of(ListGroupsRequest()))
         setup.advance(0)
         assert not setup.client.ready(NODE, setup.now_ms)
@@ -404,14 +406,14 @@ class TestThrottling:
     def test_api_versions_without_client_throttling_do_not_wait_twice(self, setup: Setup) -> None:
         setup.broker.versions["ListGroups"] = (0, 1)
         setup.connected()
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
         setup.send(request_of(ListGroupsRequest()))
         setup.advance(0)
         assert setup.client.ready(NODE, setup.now_ms)
 
     def test_pending_requests_have_their_timeout_extended_by_the_throttle_time(self) -> None:
         setup = Setup(request_timeout_ms="1000").connected()
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
         setup.send(request_of(ListGroupsRequest()))
         setup.send()
         setup.advance(1500)
@@ -421,7 +423,7 @@ class TestThrottling:
 
     def test_reconnect_does_not_end_a_throttle(self) -> None:
         setup = Setup().connected()
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=5000)
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=5000)
         setup.send(request_of(ListGroupsRequest()))
         setup.advance(0)
         setup.broker.drop()
@@ -436,7 +438,7 @@ class TestThrottling:
     def test_throttle_times_are_counted_by_node(self) -> None:
         setup = Setup().connected()
         times = iter([300, 100])
-        setup.broker.answers["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=next(times))
+        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=next(times))
         setup.send(request_of(ListGroupsRequest()))
         setup.advance(300)
         setup.send(request_of(ListGroupsRequest()))
@@ -457,29 +459,29 @@ class TestMetadata:
     def test_metadata_is_requested_again_when_it_expires(self) -> None:
         setup = Setup(metadata_max_age_ms="10000", connections_max_idle_ms="-1").connected()
         setup.advance(9_999)
-        assert setup.broker.asked("Metadata") == []
+        assert setup.broker.requests("Metadata") == []
         setup.advance(1)
-        assert setup.broker.asked_at_ms("Metadata") == [10_000]
+        assert setup.broker.request_times_ms("Metadata") == [10_000]
 
     def test_empty_metadata_is_a_failure(self, setup: Setup) -> None:
-        setup.broker.answers["Metadata"] = lambda _: MetadataResponse()
+        setup.broker.responses["Metadata"] = lambda _: MetadataResponse()
         setup.client.wakeup()
         setup.advance(1600)
-        assert setup.broker.asked_at_ms("Metadata") == [0, 100, 300, 700, 1500]
+        assert setup.broker.request_times_ms("Metadata") == [0, 100, 300, 700, 1500]
 
     def test_metadata_is_requested_after_a_disconnect(self) -> None:
         setup = Setup().connected()
         setup.advance(1000)
         setup.broker.drop()
         setup.advance(200)
-        assert len(setup.broker.asked("Metadata")) == 1
+        assert len(setup.broker.requests("Metadata")) == 1
 
     def test_no_connection_is_opened_without_a_need(self, setup: Setup) -> None:
         setup.advance(1000)
         assert setup.broker.attempted_at_ms == []
         setup.client.metadata.request_update()
         setup.advance(0)
-        assert setup.broker.asked("Metadata")
+        assert setup.broker.requests("Metadata")
 
     def test_listeners_receive_metadata_updates(self, setup: Setup) -> None:
         heard: list[int] = []
@@ -529,7 +531,7 @@ class TestRebootstrap:
         """Return a client whose only node is gone, and whose bootstrap server is another broker."""
         setup = Setup("b:9092", **given)
         other = setup.network.broker(2, "b:9092")
-        other.answers["Metadata"] = setup.broker.metadata
+        other.responses["Metadata"] = setup.broker.metadata
         del setup.network.brokers["b", 9092]
         setup.network.brokers["b", 9092] = other
         other.node_id = -1  # a proxy or load balancer, not a broker of the cluster
@@ -545,16 +547,16 @@ class TestRebootstrap:
     def test_rebootstrap_after_all_nodes_are_unreachable(self) -> None:
         setup, other = self.moved(reconnect_backoff_ms="500")
         setup.advance(2000)
-        assert other.asked("Metadata")
+        assert other.requests("Metadata")
 
     def test_rebootstrap_can_be_disabled(self) -> None:
         setup, other = self.moved(reconnect_backoff_ms="500", metadata_recovery_strategy="none")
         setup.advance(10_000)
-        assert not other.asked("Metadata")
+        assert not other.requests("Metadata")
 
     def test_rebootstrap_after_a_time_without_metadata(self) -> None:
         setup = Setup(metadata_recovery_rebootstrap_trigger_ms="5000", metadata_max_age_ms="1000").connected()
-        setup.broker.answers["Metadata"] = lambda _: None
+        setup.broker.responses["Metadata"] = lambda _: None
         setup.advance(5000)
         assert not setup.client.metadata.cluster.is_bootstrap
         setup.advance(1100)
@@ -562,17 +564,17 @@ class TestRebootstrap:
 
     def test_rebootstrap_required_error_rebootstraps(self) -> None:
         setup = Setup(metadata_max_age_ms="1000").connected()
-        setup.broker.answers["Metadata"] = lambda _: MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+        setup.broker.responses["Metadata"] = lambda _: MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
         setup.advance(1000)
         assert setup.client.metadata.cluster.is_bootstrap
 
 
 def test_dropped_request_is_repeated_only_by_its_caller() -> None:
     setup = Setup().connected()
-    setup.broker.answers["DescribeCluster"] = lambda _: DISCONNECT
+    setup.broker.responses["DescribeCluster"] = lambda _: DISCONNECT
     setup.send()
     setup.advance(10_000)
-    assert len(setup.broker.asked("DescribeCluster")) == 1
+    assert len(setup.broker.requests("DescribeCluster")) == 1
     assert setup.failures() == [(0, "DisconnectException")]
 
 

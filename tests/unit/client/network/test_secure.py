@@ -21,7 +21,7 @@ def sasl(mechanism: str, *, secret: str = "alice-secret", protocol: str = "SASL_
     }
 
 
-async def asking(config: dict[str, str], given: dict[str, str]) -> int:
+async def brokers_seen(config: dict[str, str], given: dict[str, str]) -> int:
     """Return the number of brokers that a client with these settings sees."""
     async with (
         Broker(config=config) as broker,
@@ -32,19 +32,19 @@ async def asking(config: dict[str, str], given: dict[str, str]) -> int:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_correct_password_authenticates(mechanism: str) -> None:
-    assert testing.run(asking(USERS, sasl(mechanism))) == 1
+    assert testing.run(brokers_seen(USERS, sasl(mechanism))) == 1
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_wrong_password_fails_at_once(mechanism: str) -> None:
     with pytest.raises(SaslAuthenticationException):
-        testing.run(asking(USERS, sasl(mechanism, secret="guessed")))
+        testing.run(brokers_seen(USERS, sasl(mechanism, secret="guessed")))
 
 
 def test_unsupported_mechanism_fails_at_once() -> None:
     config = USERS | {"sasl.enabled.mechanisms": "PLAIN"}
     with pytest.raises(AuthenticationException, match="does not accept SCRAM-SHA-512; expected one of PLAIN"):
-        testing.run(asking(config, sasl("SCRAM-SHA-512")))
+        testing.run(brokers_seen(config, sasl("SCRAM-SHA-512")))
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from sluice.protocol.apis.produce import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
-from tests.support.client_network import DISCONNECT, Answer, Asked, ScriptedBroker, VirtualNetwork
+from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, ScriptedResponse, VirtualNetwork
 
 BACKOFF_MS, DELIVERY_MS, REQUEST_MS = 100, 10_000, 4000
 
@@ -71,7 +71,7 @@ class Sending:
         self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
         for broker in (self.one, self.two):
             broker.topics["t"] = [1, 2]
-            broker.answers["Produce"] = well
+            broker.responses["Produce"] = well
         given: dict[str, str | int] = {
             "bootstrap.servers": "a:9092",
             "request.timeout.ms": REQUEST_MS,
@@ -112,8 +112,8 @@ class Sending:
             self.network.advance(1)
 
     @property
-    def produced(self) -> list[Asked]:
-        return sorted(self.one.asked("Produce") + self.two.asked("Produce"), key=lambda request: request.at_ms)
+    def produced(self) -> list[ReceivedRequest]:
+        return sorted(self.one.requests("Produce") + self.two.requests("Produce"), key=lambda request: request.at_ms)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def sending() -> Sending:
     return Sending()
 
 
-def answer(request: Asked, code: int = 0, **fields: object) -> ProduceResponse:
+def produce_response(request: ReceivedRequest, code: int = 0, **fields: object) -> ProduceResponse:
     """Return a response with the same error code for all partitions."""
     return ProduceResponse(
         responses=[
@@ -143,17 +143,17 @@ def answer(request: Asked, code: int = 0, **fields: object) -> ProduceResponse:
     )
 
 
-def well(request: Asked) -> ProduceResponse:
-    return answer(request)
+def well(request: ReceivedRequest) -> ProduceResponse:
+    return produce_response(request)
 
 
-def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked], Answer]:
+def first_then(first: ScriptedResponse | int, broker: ScriptedBroker) -> Callable[[ReceivedRequest], ScriptedResponse]:
     """Answer the first Produce request with this; answer later ones successfully."""
 
-    def handle(request: Asked) -> Answer:
-        if len(broker.asked("Produce")) > 1:
+    def handle(request: ReceivedRequest) -> ScriptedResponse:
+        if len(broker.requests("Produce")) > 1:
             return well(request)
-        return answer(request, first) if isinstance(first, int) else first
+        return produce_response(request, first) if isinstance(first, int) else first
 
     return handle
 
@@ -161,7 +161,7 @@ def first_then(first: Answer | int, broker: ScriptedBroker) -> Callable[[Asked],
 def test_batches_go_to_their_leaders_and_complete_with_offsets(sending: Sending) -> None:
     ends = sending.put(b"a", b"b") + sending.put(b"c", partition=1)
     sending.run(20)
-    assert [len(broker.asked("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
+    assert [len(broker.requests("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
     assert [end.result and (end.result.partition, end.result.offset) for end in ends] == [(0, 7), (0, 8), (1, 7)]
     assert not sending.sender.has_work
     assert sending.records.pool.available == sending.records.pool.total
@@ -169,7 +169,7 @@ def test_batches_go_to_their_leaders_and_complete_with_offsets(sending: Sending)
 
 def test_without_acks_a_batch_completes_when_written() -> None:
     sending = Sending(acks=0)
-    sending.one.answers["Produce"] = lambda _: None
+    sending.one.responses["Produce"] = lambda _: None
     (end,) = sending.put(b"a")
     sending.run(20)
     assert end.result is not None
@@ -184,8 +184,10 @@ def test_without_acks_a_batch_completes_when_written() -> None:
         pytest.param(None, REQUEST_MS + 1 + BACKOFF_MS, id="no answer in time"),
     ],
 )
-def test_retriable_failure_is_retried_after_a_backoff(sending: Sending, first: Answer | int, again_ms: float) -> None:
-    sending.one.answers["Produce"] = first_then(first, sending.one)
+def test_retriable_failure_is_retried_after_a_backoff(
+    sending: Sending, first: ScriptedResponse | int, again_ms: float
+) -> None:
+    sending.one.responses["Produce"] = first_then(first, sending.one)
     (end,) = sending.put(b"a")
     sending.run(REQUEST_MS + 500)
     one, two = sending.produced
@@ -194,37 +196,37 @@ def test_retriable_failure_is_retried_after_a_backoff(sending: Sending, first: A
 
 
 @pytest.mark.parametrize(
-    ("first", "asks_for_metadata"),
+    ("first", "requests_metadata"),
     [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.NOT_ENOUGH_REPLICAS, False)],
     ids=["not the leader", "any other"],
 )
-def test_stale_leader_requests_a_metadata_update(sending: Sending, first: int, asks_for_metadata: bool) -> None:
-    sending.one.answers["Produce"] = first_then(first, sending.one)
+def test_stale_leader_requests_a_metadata_update(sending: Sending, first: int, requests_metadata: bool) -> None:
+    sending.one.responses["Produce"] = first_then(first, sending.one)
     sending.put(b"a")
-    request = len(sending.one.asked("Metadata"))
+    request = len(sending.one.requests("Metadata"))
     sending.run(2 * BACKOFF_MS)
-    assert (len(sending.one.asked("Metadata") + sending.two.asked("Metadata")) > request) is asks_for_metadata
+    assert (len(sending.one.requests("Metadata") + sending.two.requests("Metadata")) > request) is requests_metadata
 
 
 def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> None:
 
-    def moved(request: Asked) -> Answer:
-        response = answer(
+    def moved(request: ReceivedRequest) -> ScriptedResponse:
+        response = produce_response(
             request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
         )
         response.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
         return response
 
-    sending.one.answers["Produce"] = moved
+    sending.one.responses["Produce"] = moved
     (end,) = sending.put(b"a")
     sending.run(30)
-    assert [len(broker.asked("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
+    assert [len(broker.requests("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
     assert end.result is not None
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUIRED_ACKS])
 def test_fatal_error_fails_at_once(sending: Sending, code: ErrorCode) -> None:
-    sending.one.answers["Produce"] = lambda request: answer(request, code)
+    sending.one.responses["Produce"] = lambda request: produce_response(request, code)
     (end,) = sending.put(b"a")
     sending.run(500)
     assert len(sending.produced) == 1
@@ -234,7 +236,9 @@ def test_fatal_error_fails_at_once(sending: Sending, code: ErrorCode) -> None:
 
 def test_invalid_records_are_reported_individually(sending: Sending) -> None:
     wrong = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
-    sending.one.answers["Produce"] = lambda request: answer(request, ErrorCode.INVALID_RECORD, record_errors=wrong)
+    sending.one.responses["Produce"] = lambda request: produce_response(
+        request, ErrorCode.INVALID_RECORD, record_errors=wrong
+    )
     ends = sending.put(b"a", b"b", b"c")
     sending.run(20)
     assert [str(end.error) for end in ends] == [
@@ -247,7 +251,7 @@ def test_invalid_records_are_reported_individually(sending: Sending) -> None:
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_retries_limit_the_attempts(retries: int) -> None:
     sending = Sending(retries=retries)
-    sending.one.answers["Produce"] = lambda request: answer(request, ErrorCode.NOT_ENOUGH_REPLICAS)
+    sending.one.responses["Produce"] = lambda request: produce_response(request, ErrorCode.NOT_ENOUGH_REPLICAS)
     (end,) = sending.put(b"a")
     sending.run(1000)
     assert len(sending.produced) == retries + 1
@@ -257,11 +261,11 @@ def test_retries_limit_the_attempts(retries: int) -> None:
 def test_too_large_batch_is_split_without_using_a_retry() -> None:
     sending = Sending(retries=0)
 
-    def small_ones(request: Asked) -> ProduceResponse:
+    def small_ones(request: ReceivedRequest) -> ProduceResponse:
         size = len(request.message.topic_data[0].partition_data[0].records)
-        return answer(request, ErrorCode.MESSAGE_TOO_LARGE if size > 500 else 0)
+        return produce_response(request, ErrorCode.MESSAGE_TOO_LARGE if size > 500 else 0)
 
-    sending.one.answers["Produce"] = small_ones
+    sending.one.responses["Produce"] = small_ones
     ends = sending.put(*[bytes(300)] * 3)
     sending.run(50)
     assert len(sending.produced) > 3
@@ -271,18 +275,18 @@ def test_too_large_batch_is_split_without_using_a_retry() -> None:
 
 def test_with_one_in_flight_the_next_batch_of_a_partition_waits() -> None:
     sending = Sending(keeps_order=True)
-    sending.one.answers["Produce"] = lambda _: None
+    sending.one.responses["Produce"] = lambda _: None
     sending.put(b"a")
     sending.run(5)
     sending.put(b"b")
     sending.run(50)
     (request,) = sending.produced
-    request.answer(well(request))
+    request.respond(well(request))
     sending.run(5)
     assert len(sending.produced) == 2
 
 
-def sequence_of(request: Asked) -> tuple[int, int]:
+def sequence_of(request: ReceivedRequest) -> tuple[int, int]:
     """Return epoch and base sequence of the only batch in the request."""
     header = read_header(request.message.topic_data[0].partition_data[0].records)
     return header.producer_epoch, header.base_sequence
@@ -314,14 +318,14 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
     manager.producer = ProducerIdAndEpoch(1, 0)
     sending = Sending(transactions=manager)
     following = iter(codes)
-    sending.one.answers["Produce"] = lambda _: None
+    sending.one.responses["Produce"] = lambda _: None
     (refused,) = sending.put(b"refused")
     sending.run(2)
     (next_one,) = sending.put(b"next")
     for number in range(len(expected)):
         sending.run(2 * BACKOFF_MS)
         request = sending.produced[number]
-        request.answer(answer(request, next(following, ErrorCode.NONE)))
+        request.respond(produce_response(request, next(following, ErrorCode.NONE)))
     sending.run(2)
     assert [sequence_of(request) for request in sending.produced] == expected
     assert isinstance(refused.error, ApiException)
@@ -332,7 +336,7 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
 def test_producer_id_is_requested_when_a_node_is_reachable_again() -> None:
     sending = Sending(transactions=TransactionManager(StaticBackoff(BACKOFF_MS)), reconnect_backoff_ms=1000)
     for broker in (sending.one, sending.two):
-        broker.answers["InitProducerId"] = lambda _: InitProducerIdResponse(producer_id=1, producer_epoch=0)
+        broker.responses["InitProducerId"] = lambda _: InitProducerIdResponse(producer_id=1, producer_epoch=0)
         broker.refuses = True
         broker.drop()
     (end,) = sending.put(b"a")
@@ -358,7 +362,7 @@ class TestTime:
     def test_expiry_does_not_cancel_the_request(self, sending: Sending) -> None:
         sending.client.request_timeout_ms = 3 * DELIVERY_MS
         began_ms = sending.network.now_ms
-        sending.one.answers["Produce"] = lambda _: None
+        sending.one.responses["Produce"] = lambda _: None
         (end,) = sending.put(b"a")
         sending.run(DELIVERY_MS + 10)
         assert end.at_ms == began_ms + DELIVERY_MS
@@ -366,7 +370,7 @@ class TestTime:
 
     def test_retried_batch_expires_behind_a_younger_one(self, sending: Sending) -> None:
         """The retried batch also follows the younger one in the list of requests in flight."""
-        sending.one.answers["Produce"] = lambda _: None
+        sending.one.responses["Produce"] = lambda _: None
         (older,) = sending.put(b"older")
         sending.run(1)
         sending.run(6000)  # the first attempt fails after 4 s, the second is in flight
@@ -381,7 +385,7 @@ class TestTime:
         sending.put(b"so that there is a connection")
         sending.run(20)
         assert sending.sender.run_once(sending.network.clock.monotonic_ms()) == inf
-        sending.one.answers["Produce"] = lambda _: None
+        sending.one.responses["Produce"] = lambda _: None
         now_ms = sending.network.clock.monotonic_ms()
         sending.put(b"a")
         assert sending.sender.run_once(now_ms) == now_ms, "there may be more batches for the same node"

@@ -10,8 +10,8 @@ def test_client_is_throttled_while_the_quota_is_set() -> None:
     broker.topic()
     client = broker.client("shop")
     with set_quota(broker.cluster, "shop", None, 1, None, None):
-        assert client.ask(produce(9), 9).throttle_time_ms > 0
-    assert broker.client("shop").ask(produce(9), 9).throttle_time_ms == 0
+        assert client.call(produce(9), 9).throttle_time_ms > 0
+    assert broker.client("shop").call(produce(9), 9).throttle_time_ms == 0
 
 
 def test_previous_quota_is_restored() -> None:

@@ -20,13 +20,13 @@ class Admin:
         self.broker = VirtualBroker(*overrides)
         self._application: Starlette = application(self.broker.cluster_server)
 
-    def ask(self, path: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
+    def send(self, path: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
         text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
         status, _, response = call(self._application, path, method, text)
         return status, json.loads(response)
 
     def ids(self) -> list[str]:
-        return [fault["id"] for fault in self.ask(PATH)[1]["faults"]]
+        return [fault["id"] for fault in self.send(PATH)[1]["faults"]]
 
 
 def rule_state(state: str = "in force", matched: int = 0, hits: int = 0, **own: object) -> dict[str, object]:
@@ -37,23 +37,23 @@ def rule_state(state: str = "in force", matched: int = 0, hits: int = 0, **own: 
 def test_rule_can_be_added_and_removed_and_counts_its_hits() -> None:
     admin = Admin()
     admin.broker.topic("t")
-    assert admin.ask(PATH) == (200, {"faults": []})
-    assert admin.ask(PATH, "POST", UNKNOWN_TOPIC) == (200, {"faults": [rule_state()]})
+    assert admin.send(PATH) == (200, {"faults": []})
+    assert admin.send(PATH, "POST", UNKNOWN_TOPIC) == (200, {"faults": [rule_state()]})
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    assert admin.broker.client().ask(request, 9).topics[0].error_code == 3
-    assert admin.ask(f"{PATH}/fault-1") == (200, rule_state(matched=1, hits=1))
-    assert admin.ask(f"{PATH}/fault-1", "DELETE") == (200, rule_state("removed", 1, 1))
-    assert admin.broker.client().ask(request, 9).topics[0].error_code == 0
+    assert admin.broker.client().call(request, 9).topics[0].error_code == 3
+    assert admin.send(f"{PATH}/fault-1") == (200, rule_state(matched=1, hits=1))
+    assert admin.send(f"{PATH}/fault-1", "DELETE") == (200, rule_state("removed", 1, 1))
+    assert admin.broker.client().call(request, 9).topics[0].error_code == 0
     assert admin.ids() == []
 
 
 def test_several_rules_can_be_added_and_all_removed() -> None:
     admin = Admin()
     assert (
-        admin.ask(PATH, "POST", {"faults": [{**UNKNOWN_TOPIC, "id": "a"}, {"action": "close", "times": 1}]})[0] == 200
+        admin.send(PATH, "POST", {"faults": [{**UNKNOWN_TOPIC, "id": "a"}, {"action": "close", "times": 1}]})[0] == 200
     )
     assert admin.ids() == ["a", "fault-1"]
-    status, result = admin.ask(PATH, "DELETE")
+    status, result = admin.send(PATH, "DELETE")
     assert status == 200
     assert [(fault["id"], fault["state"]) for fault in result["faults"]] == [("a", "removed"), ("fault-1", "removed")]
     assert admin.ids() == []
@@ -61,13 +61,13 @@ def test_several_rules_can_be_added_and_all_removed() -> None:
 
 def test_rule_without_further_hits_is_over() -> None:
     admin = Admin()
-    admin.ask(PATH, "POST", {**UNKNOWN_TOPIC, "times": 1})
-    admin.broker.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
-    assert admin.ask(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**UNKNOWN_TOPIC, "times": 1})]
+    admin.send(PATH, "POST", {**UNKNOWN_TOPIC, "times": 1})
+    admin.broker.client().call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+    assert admin.send(PATH)[1]["faults"] == [rule_state("over", 1, 1, rule={**UNKNOWN_TOPIC, "times": 1})]
 
 
 def test_schema_is_served() -> None:
-    status, result = Admin().ask(f"{PATH}/schema")
+    status, result = Admin().send(f"{PATH}/schema")
     assert status == 200
     assert "action" in result["$defs"]["Rule"]["required"]
 
@@ -108,8 +108,8 @@ WRONG = {
 @pytest.mark.parametrize(("body", "status", "error"), WRONG.values(), ids=WRONG)
 def test_invalid_rule_is_rejected_and_none_is_added(body: object, status: int, error: str) -> None:
     admin = Admin()
-    admin.ask(PATH, "POST", EXISTING)
-    actual_status, result = admin.ask(PATH, "POST", body)
+    admin.send(PATH, "POST", EXISTING)
+    actual_status, result = admin.send(PATH, "POST", body)
     assert actual_status == status
     assert result["error"].startswith(error)
     assert admin.ids() == ["a"]
@@ -127,16 +127,16 @@ PLACES = {
 @pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
 def test_error_names_the_path_in_the_body(body: object, path: str) -> None:
     admin = Admin()
-    admin.ask(PATH, "POST", EXISTING)
-    assert admin.ask(PATH, "POST", body)[1]["path"] == path
+    admin.send(PATH, "POST", EXISTING)
+    assert admin.send(PATH, "POST", body)[1]["path"] == path
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_unknown_rule_is_not_found(method: str) -> None:
     admin = Admin()
-    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; none exists"})
-    admin.ask(PATH, "POST", EXISTING)
-    assert admin.ask(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; expected one of a"})
+    assert admin.send(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; none exists"})
+    admin.send(PATH, "POST", EXISTING)
+    assert admin.send(f"{PATH}/x", method) == (404, {"error": "unknown fault rule 'x'; expected one of a"})
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_unknown_rule_is_not_found(method: str) -> None:
     ],
 )
 def test_missing_token_is_rejected(path: str, method: str) -> None:
-    assert Admin("sluice.admin.token=secret").ask(path, method)[0] == 401
+    assert Admin("sluice.admin.token=secret").send(path, method)[0] == 401

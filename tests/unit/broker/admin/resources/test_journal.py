@@ -17,7 +17,7 @@ from tests.support.virtual_broker import JOURNAL, VirtualBroker
 PATH = "/api/v1/journal"
 
 
-def ask(app: Starlette, query: str = "", path: str = PATH, token: str | None = None) -> tuple[int, Any]:
+def send(app: Starlette, query: str = "", path: str = PATH, token: str | None = None) -> tuple[int, Any]:
     """Return status and JSON of a response."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     status, _, response = call(app, path, query=query, **headers)
@@ -31,8 +31,8 @@ def app() -> Starlette:
     broker.topic()
     for name in ("a", "b"):
         client = broker.client(name)
-        client.ask(MetadataRequest(), 9)
-        client.ask(produce(9), 9)
+        client.send(MetadataRequest(), 9)
+        client.send(produce(9), 9)
     return application(broker.cluster_server)
 
 
@@ -52,18 +52,18 @@ QUERIES = {
 
 @pytest.mark.parametrize(("query", "seqs", "after"), QUERIES.values(), ids=QUERIES)
 def test_events_match_the_query(app: Starlette, query: str, seqs: list[int], after: int) -> None:
-    status, response = ask(app, query)
+    status, response = send(app, query)
     assert (status, [one["seq"] for one in response["events"]]) == (200, seqs)
     assert (response["after"], response["last"]) == (after, 6)
 
 
 def test_journal_requests_are_not_in_the_journal(app: Starlette) -> None:
-    ask(app)
-    assert ask(app)[1]["last"] == 6
+    send(app)
+    assert send(app)[1]["last"] == 6
 
 
 def test_schema_is_served(app: Starlette) -> None:
-    assert ask(app, path=f"{PATH}/schema") == (200, schema())
+    assert send(app, path=f"{PATH}/schema") == (200, schema())
 
 
 ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
@@ -84,17 +84,17 @@ WRONG = {
 
 @pytest.mark.parametrize(("query", "problem"), WRONG.values(), ids=WRONG)
 def test_invalid_parameter_is_rejected_with_the_accepted_values(app: Starlette, query: str, problem: str) -> None:
-    assert ask(app, query) == (400, {"error": problem})
+    assert send(app, query) == (400, {"error": problem})
 
 
 def test_disabled_journal_is_not_found() -> None:
     app = application(VirtualBroker().cluster_server)
     error = "there is no journal: sluice.journal.events is 0; set it to 16384, for example"
-    assert ask(app) == (404, {"error": error})
+    assert send(app) == (404, {"error": error})
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/schema"])
 def test_journal_requires_the_token(path: str) -> None:
     app = application(VirtualBroker(JOURNAL, "sluice.admin.token=secret").cluster_server)
-    assert ask(app, path=path)[0] == 401
-    assert ask(app, path=path, token="secret")[0] == 200
+    assert send(app, path=path)[0] == 401
+    assert send(app, path=path, token="secret")[0] == 200

@@ -15,7 +15,7 @@ PATH = "/api/v1/quotas"
 ALICE = {"user": "alice"}
 
 
-def ask(
+def send(
     app: Starlette, method: str, path: str = PATH, body: object = None, query: str = "", token: str | None = None
 ) -> tuple[int, Any]:
     """Return status and JSON of a response."""
@@ -28,10 +28,10 @@ def ask(
 def test_quotas_can_be_set_listed_and_deleted(broker: VirtualBroker) -> None:
     app = application(broker.cluster_server)
     quotas = {"producer_byte_rate": 1000.0, "request_percentage": 12.5}
-    assert ask(app, "PUT", body={"entity": ALICE, "quotas": quotas}) == (200, {"entity": ALICE, "quotas": quotas})
+    assert send(app, "PUT", body={"entity": ALICE, "quotas": quotas}) == (200, {"entity": ALICE, "quotas": quotas})
     default_entity = {"client-id": None}
-    ask(app, "PUT", body={"entity": default_entity, "quotas": {"consumer_byte_rate": 5}})
-    assert ask(app, "GET") == (
+    send(app, "PUT", body={"entity": default_entity, "quotas": {"consumer_byte_rate": 5}})
+    assert send(app, "GET") == (
         200,
         {
             "quotas": [
@@ -41,13 +41,13 @@ def test_quotas_can_be_set_listed_and_deleted(broker: VirtualBroker) -> None:
         },
     )
     remaining = {"producer_byte_rate": 1000.0}
-    assert ask(app, "DELETE", body={"entity": ALICE, "keys": ["request_percentage"]}) == (
+    assert send(app, "DELETE", body={"entity": ALICE, "keys": ["request_percentage"]}) == (
         200,
         {"entity": ALICE, "quotas": remaining},
     )
-    assert ask(app, "PUT", body={"entity": ALICE, "quotas": {"producer_byte_rate": None}})[1]["quotas"] == {}
-    assert ask(app, "DELETE", body={"entity": default_entity}) == (200, {"entity": default_entity, "quotas": {}})
-    assert ask(app, "GET") == (200, {"quotas": []})
+    assert send(app, "PUT", body={"entity": ALICE, "quotas": {"producer_byte_rate": None}})[1]["quotas"] == {}
+    assert send(app, "DELETE", body={"entity": default_entity}) == (200, {"entity": default_entity, "quotas": {}})
+    assert send(app, "GET") == (200, {"quotas": []})
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_quotas_can_be_set_listed_and_deleted(broker: VirtualBroker) -> None:
 )
 def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, problem: str) -> None:
     broker = VirtualBroker()
-    status, response = ask(application(broker.cluster_server), method, body=body)
+    status, response = send(application(broker.cluster_server), method, body=body)
     assert status == 400
     assert problem in response["error"]
     assert broker.cluster.client_quotas.matching({}, (), strict=False) == []
@@ -93,7 +93,7 @@ def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, p
 )
 def test_error_names_the_path_in_the_body(entity: object, quotas: object, path: str) -> None:
     app = application(VirtualBroker().cluster_server)
-    assert ask(app, "PUT", body={"entity": entity, "quotas": quotas})[1]["path"] == path
+    assert send(app, "PUT", body={"entity": entity, "quotas": quotas})[1]["path"] == path
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_missing_token_is_rejected(method: str, path: str) -> None:
     broker = VirtualBroker("sluice.admin.token=secret")
     app = application(broker.cluster_server)
     body = {"entity": ALICE, "quotas": {"producer_byte_rate": 5}}
-    assert ask(app, method, path, body=body, query="client_id=c")[0] == 401
+    assert send(app, method, path, body=body, query="client_id=c")[0] == 401
     assert broker.cluster.client_quotas.matching({}, (), strict=False) == []
-    assert ask(app, method, path, body=None, query="client_id=c", token="secret")[0] != 401
+    assert send(app, method, path, body=None, query="client_id=c", token="secret")[0] != 401
 
 
 def test_explanation_contains_quotas_and_connections() -> None:
@@ -115,9 +115,9 @@ def test_explanation_contains_quotas_and_connections() -> None:
         client = broker.client(client_id)
         for size, wait_ms in ((500, 0), (11_500, 2_000)):
             client.send(produce_of(size, 9, client_id), 9)
-            assert client.answer().throttle_time_ms == wait_ms
+            assert client.response().throttle_time_ms == wait_ms
     app = application(broker.cluster_server)
-    status, found = ask(app, "GET", f"{PATH}/explain", query="client_id=c")
+    status, found = send(app, "GET", f"{PATH}/explain", query="client_id=c")
     assert status == 200
     assert (found["client_id"], found["user"], found["profile"]) == ("c", "ANONYMOUS", "kafka-4.4")
     ((broker_result,)) = found["brokers"]
@@ -135,7 +135,7 @@ def test_explanation_contains_quotas_and_connections() -> None:
 def test_explanation_covers_each_broker_and_the_controller() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     broker.cluster.client_quotas.alter({"client-id": None}, {"controller_mutation_rate": 5.0})
-    _, found = ask(application(broker.cluster_server), "GET", f"{PATH}/explain", query="client_id=c&user=alice")
+    _, found = send(application(broker.cluster_server), "GET", f"{PATH}/explain", query="client_id=c&user=alice")
     assert [broker_result["node_id"] for broker_result in found["brokers"]] == [1, 2]
     assert found["brokers"][0]["quotas"][-1]["kind"] == "ControllerMutation"
 
@@ -145,6 +145,6 @@ def test_explanation_covers_each_broker_and_the_controller() -> None:
     [("", "client_id: missing"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")],
 )
 def test_explanation_without_a_client_id_is_rejected(query: str, problem: str) -> None:
-    status, found = ask(application(VirtualBroker().cluster_server), "GET", f"{PATH}/explain", query=query)
+    status, found = send(application(VirtualBroker().cluster_server), "GET", f"{PATH}/explain", query=query)
     assert status == 400
     assert problem in found["error"]

@@ -22,14 +22,14 @@ class Admin:
         self.broker = VirtualBroker("sluice.brokers=3", *overrides)
         self._application: Starlette = application(self.broker.cluster_server)
 
-    def ask(self, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, Any]:
+    def send(self, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, Any]:
         text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
         status, _, response = call(self._application, path, method, text, **headers)
         return status, json.loads(response)
 
 
 def test_catalogue_is_listed() -> None:
-    status, result = Admin().ask("/api/v1/scenarios")
+    status, result = Admin().send("/api/v1/scenarios")
     assert status == 200
     assert [entry["name"] for entry in result["scenarios"]] == names()
     assert {*result["scenarios"][0]} == {"name", "description", "brokers", "duration_ms", "loses_records"}
@@ -37,43 +37,43 @@ def test_catalogue_is_listed() -> None:
 
 def test_scenario_runs_and_reports_its_steps() -> None:
     admin = Admin()
-    status, started = admin.ask(RUN, "POST", {"scenario": SHORT})
+    status, started = admin.send(RUN, "POST", {"scenario": SHORT})
     assert (status, started["id"], started["state"], started["steps"]) == (200, "run-1", "running", [])
     admin.broker.advance(1000)
-    status, result = admin.ask(f"{RUNS}/run-1")
+    status, result = admin.send(f"{RUNS}/run-1")
     assert status == 200
     assert result["state"] == "ended"
     assert result["done"]
     assert result["steps"] == [{"at_ms": 1000.0, "step": "steps[0].stop", "what": "broker 2 stops", "problem": ""}]
-    assert admin.ask(RUNS) == (200, {"runs": [result]})
+    assert admin.send(RUNS) == (200, {"runs": [result]})
     assert admin.broker.cluster.controller.is_running(2), "the broker is restarted at the end"
 
 
 def test_catalogue_scenario_runs_by_name_and_can_keep_its_changes() -> None:
     admin = Admin()
-    assert admin.ask(RUN, "POST", {"name": "rolling-restart", "keep": True})[1]["scenario"] == "rolling-restart"
+    assert admin.send(RUN, "POST", {"name": "rolling-restart", "keep": True})[1]["scenario"] == "rolling-restart"
     admin.broker.advance(1000)
-    status, result = admin.ask(f"{RUNS}/run-1", "DELETE")
+    status, result = admin.send(f"{RUNS}/run-1", "DELETE")
     assert (status, result["state"], result["done"], result["elapsed_ms"]) == (200, "stopped", True, 1000)
     assert not admin.broker.cluster.controller.is_running(1)
 
 
 def test_only_one_scenario_runs_at_a_time() -> None:
     admin = Admin()
-    admin.ask(RUN, "POST", {"scenario": SHORT})
-    assert admin.ask(RUN, "POST", {"scenario": SHORT}) == (
+    admin.send(RUN, "POST", {"scenario": SHORT})
+    assert admin.send(RUN, "POST", {"scenario": SHORT}) == (
         409,
         {"error": "run-1 (short) is in progress. Stop it first"},
     )
     admin.broker.advance(1000)
-    assert admin.ask(RUN, "POST", {"scenario": SHORT})[1]["id"] == "run-2"
+    assert admin.send(RUN, "POST", {"scenario": SHORT})[1]["id"] == "run-2"
 
 
 def test_oldest_runs_are_deleted() -> None:
     admin = Admin()
     for _ in range(102):
-        admin.ask(RUN, "POST", {"scenario": {"name": "empty"}})
-    assert [run["id"] for run in admin.ask(RUNS)[1]["runs"]][:1] == ["run-3"]
+        admin.send(RUN, "POST", {"scenario": {"name": "empty"}})
+    assert [run["id"] for run in admin.send(RUNS)[1]["runs"]][:1] == ["run-3"]
 
 
 WRONG = {
@@ -110,7 +110,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("body", "status", "error"), WRONG.values(), ids=WRONG)
 def test_invalid_request_is_rejected_with_the_accepted_values(body: object, status: int, error: str) -> None:
-    actual_status, result = Admin().ask(RUN, "POST", body)
+    actual_status, result = Admin().send(RUN, "POST", body)
     assert actual_status == status
     assert result["error"].startswith(error)
 
@@ -126,17 +126,17 @@ PLACES = {
 
 @pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
 def test_error_names_the_path_in_the_body(body: object, path: str) -> None:
-    status, result = Admin().ask(RUN, "POST", body)
+    status, result = Admin().send(RUN, "POST", body)
     assert (status, result["path"]) == (400, path)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_unknown_run_is_not_found(method: str) -> None:
-    assert Admin().ask(f"{RUNS}/run-7", method) == (404, {"error": "unknown run run-7; no scenario has run yet"})
+    assert Admin().send(f"{RUNS}/run-7", method) == (404, {"error": "unknown run run-7; no scenario has run yet"})
 
 
 @pytest.mark.parametrize(
     ("path", "method"), [("/api/v1/scenarios", "GET"), (RUN, "POST"), (RUNS, "GET"), (f"{RUNS}/run-1", "DELETE")]
 )
 def test_missing_token_is_rejected(path: str, method: str) -> None:
-    assert Admin("sluice.admin.token=secret").ask(path, method)[0] == 401
+    assert Admin("sluice.admin.token=secret").send(path, method)[0] == 401

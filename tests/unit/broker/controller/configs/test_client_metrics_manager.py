@@ -38,7 +38,7 @@ def subscribed() -> tuple[VirtualBroker, Client, Any]:
 
 
 def get(client: Client, client_instance_id: bytes = ID) -> Any:
-    return client.ask(GetTelemetrySubscriptionsRequest(client_instance_id=client_instance_id), 0)
+    return client.call(GetTelemetrySubscriptionsRequest(client_instance_id=client_instance_id), 0)
 
 
 def push(
@@ -58,7 +58,7 @@ def push(
         compression_type=compression,
         metrics=metrics,
     )
-    code = client.ask(request, 0).error_code
+    code = client.call(request, 0).error_code
     assert isinstance(code, int)
     return code
 
@@ -98,7 +98,7 @@ def test_client_without_subscription_gets_no_metrics_and_a_five_minute_interval(
 )
 def test_subscription_applies_to_clients_that_match(match: str, matches: bool) -> None:
     client = broker_with(some={"metrics": "a.", "match": match}).client("client")
-    client.ask(ApiVersionsRequest(client_software_name="tester", client_software_version="1.2"), 3)
+    client.call(ApiVersionsRequest(client_software_name="tester", client_software_version="1.2"), 3)
     assert get(client).requested_metrics == (["a."] if matches else [])
 
 

@@ -49,7 +49,7 @@ class World:
     def alter(self, name: str, value: str) -> None:
         config = AlterableConfig(name=name, config_operation=SET, value=value)
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[config])
-        (response,) = self.broker.client().ask(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+        (response,) = self.broker.client().call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
         assert (response.error_code, response.error_message) == (0, None)
 
     def send(self, after_ms: int = 0, key: bytes | None = b"k", value: bytes | None = b"v") -> int:
@@ -91,7 +91,7 @@ class World:
     def old_consumer(self) -> int:
         self.send()
         self.partition.log.advance_high_watermark(self.partition.log.log_end_offset)
-        return fetched(self.broker.client().ask(fetch(), 2)).error_code
+        return fetched(self.broker.client().call(fetch(), 2)).error_code
 
     def largest_segment_bytes(self) -> int:
         return CompactedLog(self.partition.log).largest_segment_bytes

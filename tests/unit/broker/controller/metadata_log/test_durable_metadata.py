@@ -313,7 +313,7 @@ def test_change_is_written_with_kafkas_records(
 ) -> None:
     deleted = broker.cluster.topics["t"].topic_id
     with appended(broker) as records:
-        response = broker.client().ask(request_, version)
+        response = broker.client().call(request_, version)
     assert errors(response, results) == [0]
     expected = build_records(broker)
     if isinstance(expected, RemoveTopicRecord):
@@ -328,11 +328,11 @@ def test_change_that_cannot_be_written_fails_and_is_not_applied(
 ) -> None:
     before = durable_state(broker)
     with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
-        response = broker.client().ask(request_, version)
+        response = broker.client().call(request_, version)
     assert errors(response, results) == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert durable_state(broker) == before
     assert durable_state(start(tmp_path)) == before
-    again = broker.client().ask(request_, version)
+    again = broker.client().call(request_, version)
     assert errors(again, results) == [0], "the change succeeds once the log is writable"
 
 
@@ -346,17 +346,17 @@ def test_change_that_cannot_be_written_fails_and_is_not_applied(
 )
 def test_request_without_effect_is_not_written(broker: VirtualBroker, request_: Message, version: int) -> None:
     with appended(broker) as records:
-        broker.client().ask(request_, version)
+        broker.client().call(request_, version)
     assert records == []
 
 
 def test_producer_id_block_is_not_reused_after_a_restart(broker: VirtualBroker, tmp_path: Path) -> None:
     with appended(broker) as records:
-        ids = [broker.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id for _ in range(3)]
+        ids = [broker.client().call(InitProducerIdRequest(transactional_id=None), 4).producer_id for _ in range(3)]
     assert ids == [0, 1, 2]
     assert len(records) == 1
     again = start(tmp_path)
-    assert again.client().ask(InitProducerIdRequest(transactional_id=None), 4).producer_id == 1000, (
+    assert again.client().call(InitProducerIdRequest(transactional_id=None), 4).producer_id == 1000, (
         "allocated producer ids are not reused"
     )
 

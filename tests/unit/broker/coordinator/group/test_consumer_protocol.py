@@ -51,5 +51,5 @@ def test_unreadable_subscription_counts_as_subscribed_to_every_topic(broker: Vir
     assert classic_group(broker).subscribed_topics is None
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
     request = OffsetDeleteRequest(group_id="group", topics=[OffsetDeleteRequestTopic(name="t", partitions=partitions)])
-    [topic] = broker.client().ask(request, 0).topics
+    [topic] = broker.client().call(request, 0).topics
     assert topic.partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

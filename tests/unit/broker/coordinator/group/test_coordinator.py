@@ -62,7 +62,7 @@ def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, i
 def offsets(broker: VirtualBroker, *topics: str) -> list[str]:
     """Return the topics for whose partition 0 the group has an offset."""
     client = broker.client()
-    committed = [fetched(client.ask(fetch_request(topic=topic), 9)) for topic in topics]
+    committed = [fetched(client.call(fetch_request(topic=topic), 9)) for topic in topics]
     return [topic for topic, one in zip(topics, committed, strict=True) if one[topic, 0][0] >= 0]
 
 
@@ -71,9 +71,9 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
     broker.topic("t")
     broker.topic("u")
     client = broker.client()
-    client.ask(commit_request(), 9)
+    client.call(commit_request(), 9)
     broker.advance(MINUTE_MS)
-    client.ask(commit_request(topic="u"), 9)
+    client.call(commit_request(topic="u"), 9)
     broker.advance(MINUTE_MS - 1)
     assert offsets(broker, "t", "u") == ["t", "u"]
     broker.advance(1)
@@ -91,7 +91,7 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
 def test_commit_may_set_the_retention_time(version: int) -> None:
     broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
     broker.topic()
-    broker.client().ask(commit_request(retention_time_ms=5_000), version)
+    broker.client().call(commit_request(retention_time_ms=5_000), version)
     [(_, value_version, value)] = written(broker)
     assert (value_version, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
     broker.advance(4_999)
@@ -124,7 +124,7 @@ def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
     (member,) = settled_group(broker, 1)  # subscribed to t
     for topic in ("t", "u"):
         request = commit_request(topic=topic, member_id=member.member_id, generation_id_or_member_epoch=1)
-        member.client.ask(request, 9)
+        member.client.call(request, 9)
     while broker.now_ms < 4 * MINUTE_MS:
         broker.advance(SESSION_MS / 2)
         member.heartbeat()
@@ -151,9 +151,9 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualB
     broker.topic("t")
     broker.topic("u")
     client = broker.client()
-    client.ask(commit_request(), 9)
-    client.ask(commit_request(topic="u"), 9)
-    client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+    client.call(commit_request(), 9)
+    client.call(commit_request(topic="u"), 9)
+    client.call(DeleteTopicsRequest(topic_names=["t"]), 5)
     assert offsets(broker, "t", "u") == ["u"]
     key, _, value = written(broker)[-1]
     assert (key, value) == (OffsetCommitKey(group="group", topic="t", partition=0), None)
@@ -163,7 +163,7 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualB
 
 
 def test_commit_writes_an_offset_record(topic: Topic, broker: VirtualBroker) -> None:
-    broker.client().ask(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
+    broker.client().call(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
     assert written(broker) == [
         (
             OffsetCommitKey(group="group", topic="t", partition=0),
@@ -176,7 +176,7 @@ def test_commit_writes_an_offset_record(topic: Topic, broker: VirtualBroker) -> 
 
 
 def test_offset_commit_version_1_sets_the_commit_timestamp(topic: Topic, broker: VirtualBroker) -> None:
-    broker.client().ask(commit_request(commit_timestamp=1234), 1)
+    broker.client().call(commit_request(commit_timestamp=1234), 1)
     assert written(broker)[0][2].commit_timestamp == 1234
 
 
@@ -186,9 +186,9 @@ def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -
     broker.advance(3_000)
     member.joined()
     member.send_sync({member.member_id: b"mine"})
-    member.client.take_answers()
+    member.client.take_responses()
     member.leave()
-    broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
+    broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2)
     key = GroupMetadataKey(group="group")
     assert written(broker) == [
         (key, 3, GroupMetadataValue(current_state_timestamp=WALL_START_MS)),
@@ -226,7 +226,7 @@ def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -
 
 def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
     broker.topic("t", partitions=2).topic_id = bytes(range(16))
-    broker.client().ask(commit_request(5, partition=1), 9)
+    broker.client().call(commit_request(5, partition=1), 9)
     log = broker.broker.groups.log.partition_of("group").log
     [record] = iter_records(log.read(0, 1 << 20, 1, min_one_batch=True).parts[0])
     # Type 1; "group", "t", 1.
@@ -249,7 +249,7 @@ def test_record_written_by_a_timer_completes_a_pending_fetch() -> None:
     request = fetch(end, topic="__consumer_offsets", partition=partition.index, max_wait_ms=60_000)
     reader = broker.client()
     reader.send(request, 12)
-    assert reader.answers == []
+    assert reader.responses == []
     broker.advance(SESSION_MS)  # the session expires and the group becomes empty
-    assert [answer.at_ms for answer in reader.answers] == [broker.now_ms]
+    assert [response.at_ms for response in reader.responses] == [broker.now_ms]
     assert member.heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID

@@ -203,7 +203,7 @@ def test_classic_group_is_unchanged_after_a_load(topic: Topic, broker: VirtualBr
     assert pictured(broker) == before
     assert [member.heartbeat() for member in members] == [0, 0, 0]
     members[1].send_sync()
-    assert members[1].client.answer().message.assignment == members[1].member_id.encode()
+    assert members[1].client.response().message.assignment == members[1].member_id.encode()
     assert members[2].commit(6) == ErrorCode.NONE
 
 
@@ -319,32 +319,32 @@ def test_partition_owned_by_two_members_in_the_records_goes_to_the_first() -> No
 
 def test_pending_transactional_offset_stays_pending_after_a_load(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    client.ask(commit_request(3), 9)
+    client.call(commit_request(3), 9)
     producer = begun(broker)
     assert producer.add_offsets("group") == ErrorCode.NONE
     assert producer.commit_offset("group", 9) == ErrorCode.NONE
     before = pictured(broker)
     reload_groups(broker)
     assert pictured(broker) == before
-    assert fetched(client.ask(fetch_request(require_stable=True), 9))["t", 0][1] == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert fetched(client.call(fetch_request(require_stable=True), 9))["t", 0][1] == ErrorCode.UNSTABLE_OFFSET_COMMIT
     assert producer.end() == ErrorCode.NONE
-    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
+    assert fetched(client.call(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
     reload_groups(broker)
-    assert fetched(client.ask(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
+    assert fetched(client.call(fetch_request(), 9))["t", 0] == (9, ErrorCode.NONE)
 
 
 def test_deleted_group_stays_deleted_after_a_load(topic: Topic, client: Client, broker: VirtualBroker) -> None:
-    client.ask(commit_request(), 9)
-    client.ask(DeleteGroupsRequest(groups_names=["group"]), 2)
+    client.call(commit_request(), 9)
+    client.call(DeleteGroupsRequest(groups_names=["group"]), 2)
     reload_groups(broker)
     assert broker.broker.groups.groups == {}
-    assert fetched(client.ask(fetch_request(), 9))["t", 0][0] == -1
+    assert fetched(client.call(fetch_request(), 9))["t", 0][0] == -1
 
 
 def test_load_does_not_change_when_offsets_expire() -> None:
     broker = VirtualBroker("offsets.retention.minutes=2", "offsets.retention.check.interval.ms=1000")
     broker.topic()
-    broker.client().ask(commit_request(), 9)
+    broker.client().call(commit_request(), 9)
     broker.advance(119_000)
     reload_groups(broker)
     assert committed_offsets(broker) == [("t", 0)]
@@ -382,4 +382,4 @@ def test_load_fails_a_pending_sync_with_not_coordinator(broker: VirtualBroker) -
         assert member.joined().error_code == ErrorCode.NONE
     follower.send_sync()
     reload_groups(broker)
-    assert follower.client.answer().message.error_code == ErrorCode.NOT_COORDINATOR
+    assert follower.client.response().message.error_code == ErrorCode.NOT_COORDINATOR

@@ -87,8 +87,8 @@ def test_timeout_completes_a_pending_fetch(topic: Topic, broker: VirtualBroker) 
     reader = broker.client()
     reader.send(fetch(0, isolation_level=1, max_wait_ms=60_000), 11)
     broker.advance(CHECK_MS)
-    answer = reader.answer()
-    assert (answer.at_ms, fetched(answer.message).last_stable_offset) == (CHECK_MS, 2)
+    response = reader.response()
+    assert (response.at_ms, fetched(response.message).last_stable_offset) == (CHECK_MS, 2)
 
 
 def test_kafka_3_9_increments_the_epoch_on_timeout_and_fences_the_producer() -> None:

@@ -14,7 +14,7 @@ VERSIONS = range(6)
 def committed(broker: VirtualBroker) -> int:
     """Return the committed offset of group "g" for partition 0 of "t"."""
     request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
-    offset: int = broker.client().ask(request, 5).topics[0].partitions[0].committed_offset
+    offset: int = broker.client().call(request, 5).topics[0].partitions[0].committed_offset
     return offset
 
 
@@ -55,7 +55,7 @@ def test_offsets_of_a_timed_out_transaction_are_dropped(broker: VirtualBroker, v
 
 def code(broker: VirtualBroker, version: int, producer_id: int, epoch: int, transactional_id: str = "tx") -> int:
     request = offsets_request(producer_id, epoch, "g", transactional_id=transactional_id)
-    error: int = broker.client().ask(request, version).topics[0].partitions[0].error_code
+    error: int = broker.client().call(request, version).topics[0].partitions[0].error_code
     return error
 
 
@@ -72,7 +72,7 @@ def code(broker: VirtualBroker, version: int, producer_id: int, epoch: int, tran
 def test_offset_commit_requires_the_producer_of_the_transactional_id(
     broker: VirtualBroker, version: int, transactional_id: str, producer_id: int, epoch: int, expected: int
 ) -> None:
-    broker.client().ask(init_request(), 5)
+    broker.client().call(init_request(), 5)
     assert code(broker, version, producer_id, epoch, transactional_id) == expected
     assert committed(broker) == -1
 
@@ -81,7 +81,7 @@ def test_offset_commit_requires_the_producer_of_the_transactional_id(
 def test_commit_for_a_group_outside_the_transaction_adds_it_or_is_rejected(
     broker: VirtualBroker, version: int, expected: int
 ) -> None:
-    broker.client().ask(init_request(), 5)
+    broker.client().call(init_request(), 5)
     assert code(broker, version, 0, 0) == expected
 
 
@@ -97,10 +97,10 @@ def test_commit_of_transaction_version_2_waits_until_its_partition_is_added() ->
     client = broker.client()
     client.send(init_request(), 5)
     broker.advance(100)
-    client.answer()
+    client.response()
     client.send(offsets_request(0, 0, "g"), 5)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     broker.advance(100)
-    assert client.take_answers() == []  # now the offset record waits for its replicas
+    assert client.take_responses() == []  # now the offset record waits for its replicas
     broker.advance(100)
-    assert client.answer().message.topics[0].partitions[0].error_code == 0
+    assert client.response().message.topics[0].partitions[0].error_code == 0

@@ -199,6 +199,6 @@ def test_unload_fails_a_pending_request_with_not_coordinator() -> None:
     producer.client.send(init_request(), 5)
     broker.broker.transactions.shards.unload(CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of("tx"))
     broker.settle()
-    assert producer.client.answer().message.error_code == ErrorCode.NOT_COORDINATOR
+    assert producer.client.response().message.error_code == ErrorCode.NOT_COORDINATOR
     broker.advance(60_000)
     assert list(broker.broker.transactions) == []

@@ -65,7 +65,7 @@ def is_answered(client: Client) -> bool:
     """Return whether a request of the client is answered immediately."""
     client.send(ApiVersionsRequest(), 0)
     client.broker.settle()
-    return bool(client.take_answers())
+    return bool(client.take_responses())
 
 
 # -- refused connections -----------------------------------------------------------------------------------------------
@@ -172,11 +172,11 @@ def test_silent_connection_is_answered_when_the_rule_ends(broker: VirtualBroker)
     silent, after = broker.client(), broker.client()
     silent.send(ApiVersionsRequest(), 0)
     broker.advance(120_000)
-    assert (silent.answers, silent.is_open, fault.hits) == ([], True, 1)
+    assert (silent.responses, silent.is_open, fault.hits) == ([], True, 1)
     assert [is_answered(before), is_answered(after)] == [True, True]
     fault.remove()
     broker.settle()
-    assert silent.answer()
+    assert silent.response()
 
 
 def test_silent_connection_is_counted_and_closes_with_its_broker(broker: VirtualBroker) -> None:
@@ -215,14 +215,14 @@ def test_stalled_sasl_exchange_continues_when_the_rule_ends() -> None:
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
     assert is_answered(client)
-    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     client.send(MetadataRequest(topics=[]), 9)
     broker.advance(60_000)
-    assert (client.answers, client.is_open, fault.hits) == ([], True, 1)
+    assert (client.responses, client.is_open, fault.hits) == ([], True, 1)
     fault.remove()
     broker.settle()
-    assert [one.api for one in client.take_answers()] == ["SaslAuthenticate", "Metadata"]
+    assert [one.api for one in client.take_responses()] == ["SaslAuthenticate", "Metadata"]
     assert client.connection.ctx.session.user == "alice"
 
 
@@ -233,9 +233,9 @@ def test_sasl_handshake_can_be_stalled() -> None:
     assert is_answered(client)
     client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     broker.advance(60_000)
-    assert not client.answers
+    assert not client.responses
     fault.remove()
-    assert client.answer().message.error_code == 0
+    assert client.response().message.error_code == 0
     assert is_answered(logged_in(broker))
 
 
@@ -243,11 +243,11 @@ def test_stalled_wrong_password_is_rejected_when_the_rule_ends() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
-    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     client.send(SaslAuthenticateRequest(auth_bytes=plain(password="wrong")), 2)
     fault.remove()
     broker.advance(1_000)
-    assert client.answer().message.error_code
+    assert client.response().message.error_code
     assert not client.is_open
 
 
@@ -255,7 +255,7 @@ def test_client_that_disconnects_while_stalled_is_removed() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
-    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     client.leave()
     fault.remove()
@@ -269,18 +269,18 @@ def test_client_that_disconnects_while_stalled_is_removed() -> None:
 
 def test_bandwidth_applies_to_open_and_new_connections(broker: VirtualBroker) -> None:
     before = broker.client()
-    before.ask(produce_of(50_000, 9, "client"), 9)
+    before.call(produce_of(50_000, 9, "client"), 9)
     fault = add(broker, Rule(Bandwidth(out_bytes_per_s="10k")))
     after = broker.client()
     began_ms = broker.now_ms
     for client in (before, after):
         client.send(fetch(0), 11)
     broker.advance(10_000)
-    responses = [client.answer() for client in (before, after)]
+    responses = [client.response() for client in (before, after)]
     assert [one.at_ms - began_ms for one in responses] == pytest.approx([one.size / 10 for one in responses], abs=60)
     assert fault.hits == 2
     fault.remove()
-    assert before.ask(fetch(0), 11), "responses are no longer delayed"
+    assert before.call(fetch(0), 11), "responses are no longer delayed"
 
 
 def test_bandwidth_applies_to_the_named_client_after_its_first_request(broker: VirtualBroker) -> None:
@@ -292,10 +292,10 @@ def test_bandwidth_applies_to_the_named_client_after_its_first_request(broker: V
     assert fault.hits == 2
     for client in (existing, slow, fast):
         client.send(produce_of(20_000, 9, client.client_id), 9)
-    assert [bool(client.take_answers()) for client in (existing, slow, fast)] == [False, False, True]
+    assert [bool(client.take_responses()) for client in (existing, slow, fast)] == [False, False, True]
     broker.advance(2_100)
-    assert existing.answer()
-    assert slow.answer()
+    assert existing.response()
+    assert slow.response()
 
 
 def test_bandwidth_can_start_at_a_connection_age(broker: VirtualBroker) -> None:
@@ -307,7 +307,7 @@ def test_bandwidth_can_start_at_a_connection_age(broker: VirtualBroker) -> None:
     assert fault.hits == 1
     client.send(produce_of(1_000, 9, "client"), 9)
     broker.advance(1_000)
-    assert not client.answers
+    assert not client.responses
 
 
 def test_bandwidth_for_a_principal_starts_after_authentication() -> None:
@@ -323,12 +323,12 @@ def test_slowest_of_several_bandwidths_applies_in_any_order_of_removal(client: C
     slow, slower = (add(broker, Rule(Bandwidth(in_bytes_per_s=rate))) for rate in (RATE, 100))
     client.send(produce_of(10_000, 9, "client"), 9)
     broker.advance(2_000)
-    assert not client.answers
+    assert not client.responses
     slower.remove()
     broker.advance(1_100)
-    assert client.answer()
+    assert client.response()
     slow.remove()
-    client.ask(produce_of(10_000, 9, "client"), 9)
+    client.call(produce_of(10_000, 9, "client"), 9)
 
 
 # -- dropped connections -----------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_idle_connection_is_dropped_and_counted(broker: VirtualBroker) -> None:
     assert (fault.hits, journalled_hits(broker)) == (1, [("nat", "drop-idle", 1)])
     idle.send(ApiVersionsRequest(), 0)
     broker.advance(60_000)
-    assert (idle.answers, idle.is_open) == ([], True)
+    assert (idle.responses, idle.is_open) == ([], True)
 
 
 def test_dropped_connection_stays_dropped_after_the_rule_ends(broker: VirtualBroker) -> None:

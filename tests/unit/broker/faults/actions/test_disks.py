@@ -37,7 +37,7 @@ def test_writes_of_all_clients_wait_for_one_disk(broker: VirtualBroker) -> None:
     for client in clients:
         client.send(produce(9), 9)
     broker.advance(1_000)
-    assert [client.answer().at_ms for client in clients] == [100, 200, 300]
+    assert [client.response().at_ms for client in clients] == [100, 200, 300]
 
 
 def test_large_writes_take_longer(broker: VirtualBroker) -> None:
@@ -47,23 +47,23 @@ def test_large_writes_take_longer(broker: VirtualBroker) -> None:
     broker.advance(249)
     assert broker.partition().log.log_end_offset == 0
     broker.advance(1)
-    assert client.answer().at_ms == 250
+    assert client.response().at_ms == 250
     assert broker.partition().log.log_end_offset == 1
 
 
 def test_reads_of_records_are_delayed_and_empty_reads_are_not(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     fault = add(broker, Rule(SlowDisk("100ms")))
     began_ms = broker.now_ms
     client.send(fetch(1), 11)
-    assert not fetched_bytes(client.answer().message)
+    assert not fetched_bytes(client.response().message)
     client.send(fetch(0), 11)
     broker.advance(1_000)
-    response = client.answer()
+    response = client.response()
     assert fetched_bytes(response.message)
     assert response.at_ms - began_ms == 100
     fault.remove()
-    assert fetched_bytes(client.ask(fetch(0), 11))
+    assert fetched_bytes(client.call(fetch(0), 11))
 
 
 def test_each_broker_has_its_own_disk() -> None:
@@ -75,7 +75,7 @@ def test_each_broker_has_its_own_disk() -> None:
     for index, client in enumerate(clients):
         client.send(produce(9, partition=index), 9)
     cluster.advance(100)
-    assert [client.answer().at_ms for client in clients] == [100, 100]
+    assert [client.response().at_ms for client in clients] == [100, 100]
 
 
 def test_slow_disk_without_latency_or_rate_is_rejected(broker: VirtualBroker) -> None:
@@ -92,21 +92,21 @@ def test_slow_disk_without_latency_or_rate_is_rejected(broker: VirtualBroker) ->
 
 
 def test_full_disk_rejects_appends_and_serves_reads(client: Client, broker: VirtualBroker) -> None:
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     fault = add(broker, Rule("disk-full"))
-    assert error_codes(client.ask(produce(9), 9)) == FULL
+    assert error_codes(client.call(produce(9), 9)) == FULL
     broker.topic("later")
-    assert error_codes(client.ask(produce(9, topic="later"), 9)) == FULL
-    assert fetched_bytes(client.ask(fetch(0), 11))
+    assert error_codes(client.call(produce(9, topic="later"), 9)) == FULL
+    assert fetched_bytes(client.call(fetch(0), 11))
     fault.remove()
-    assert error_codes(client.ask(produce(9), 9)) == []
+    assert error_codes(client.call(produce(9), 9)) == []
     assert broker.partition().log.log_end_offset == 2
 
 
 def test_only_the_named_log_is_full(broker: VirtualBroker) -> None:
     add(broker, Rule("disk-full", topic="t", partition=1))
     client = broker.client()
-    error_codes_by_partition = [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
+    error_codes_by_partition = [error_codes(client.call(produce(9, partition=index), 9)) for index in (0, 1)]
     assert error_codes_by_partition == [[], FULL]
 
 
@@ -115,9 +115,9 @@ def test_next_leader_has_space_on_its_disk() -> None:
     created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)}))
     assert isinstance(created, Topic)
     add(cluster, Rule("disk-full", broker=1))
-    assert error_codes(cluster.client(node_id=1).ask(produce(9, acks=-1), 9)) == FULL
+    assert error_codes(cluster.client(node_id=1).call(produce(9, acks=-1), 9)) == FULL
     cluster.cluster_server.move_leader("t", 0, 2)
-    assert error_codes(cluster.client(node_id=2).ask(produce(9, acks=-1), 9)) == []
+    assert error_codes(cluster.client(node_id=2).call(produce(9, acks=-1), 9)) == []
 
 
 def test_two_full_disk_rules_end_independently(broker: VirtualBroker) -> None:
@@ -125,7 +125,7 @@ def test_two_full_disk_rules_end_independently(broker: VirtualBroker) -> None:
     client = broker.client()
 
     def error_codes_by_partition() -> list[list[int]]:
-        return [error_codes(client.ask(produce(9, partition=index), 9)) for index in (0, 1)]
+        return [error_codes(client.call(produce(9, partition=index), 9)) for index in (0, 1)]
 
     assert error_codes_by_partition() == [FULL, FULL]
     faults[0].remove()
@@ -137,6 +137,6 @@ def test_two_full_disk_rules_end_independently(broker: VirtualBroker) -> None:
 def test_coordinator_cannot_write_to_a_full_disk(broker: VirtualBroker) -> None:
     fault = add(broker, Rule("disk-full"))
     request = commit_request(generation_id_or_member_epoch=-1, member_id="")
-    assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NOT_COORDINATOR
+    assert commit_code(broker.client().call(request, 8)) == ErrorCode.NOT_COORDINATOR
     fault.remove()
-    assert commit_code(broker.client().ask(request, 8)) == ErrorCode.NONE
+    assert commit_code(broker.client().call(request, 8)) == ErrorCode.NONE

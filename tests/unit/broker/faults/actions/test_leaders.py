@@ -42,7 +42,7 @@ def leaders(cluster: VirtualBroker) -> list[int]:
 
 def coordinator(cluster: VirtualBroker, group: str, node_id: int = 1) -> int:
     """Return the node id that a broker returns as the group's coordinator."""
-    response = cluster.client(node_id=node_id).ask(FindCoordinatorRequest(key=group, key_type=0), 3)
+    response = cluster.client(node_id=node_id).call(FindCoordinatorRequest(key=group, key_type=0), 3)
     return int(response.node_id)
 
 
@@ -51,7 +51,7 @@ def coordinator(cluster: VirtualBroker, group: str, node_id: int = 1) -> int:
 
 def test_crashed_leader_is_not_replaced_without_a_controller(three: VirtualBroker) -> None:
     add(three, Rule("controller-lost", during="20s"))
-    assert three.client(node_id=2).ask(MetadataRequest(topics=[]), 9).controller_id == NO_LEADER
+    assert three.client(node_id=2).call(MetadataRequest(topics=[]), 9).controller_id == NO_LEADER
     three.cluster_server.stop_broker(1, controlled=False)
     three.advance(19_999)
     assert leaders(three) == [1, 1]
@@ -77,7 +77,7 @@ def test_election_takes_the_configured_time(three: VirtualBroker) -> None:
 
 def test_unclean_election_loses_the_tail_and_is_in_the_journal(three: VirtualBroker) -> None:
     for _ in range(5):
-        three.client().ask(produce(9, acks=-1), 9)
+        three.client().call(produce(9, acks=-1), 9)
     fault = add(three, Rule(UncleanElection(records=2), topic="t", partition=0))
     log = three.partition().log
     assert (log.log_end_offset, leaders(three)) == (3, [2, 1])
@@ -140,9 +140,9 @@ def test_group_coordinator_moves_and_returns_when_the_rule_ends(three: VirtualBr
     fault = add(three, Rule("coordinator-moved", group="g"))
     after = coordinator(three, "g")
     assert after != before
-    response = three.client(node_id=before).ask(heartbeat, 4)
+    response = three.client(node_id=before).call(heartbeat, 4)
     assert response.error_code == ErrorCode.NOT_COORDINATOR
-    assert three.client(node_id=after).ask(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert three.client(node_id=after).call(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     fault.remove()
     assert coordinator(three, "g") == before
 
@@ -159,7 +159,7 @@ def test_all_coordinators_of_a_broker_move(three: VirtualBroker) -> None:
 
 def test_unused_coordinator_can_be_moved(three: VirtualBroker) -> None:
     add(three, Rule(CoordinatorMoved(to=3), transactional_id="tx"))
-    response = three.client().ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
+    response = three.client().call(FindCoordinatorRequest(key="tx", key_type=1), 3)
     assert response.node_id == 3
 
 

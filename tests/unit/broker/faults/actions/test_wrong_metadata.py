@@ -40,7 +40,7 @@ def rule_error(cluster: VirtualBroker, rule: Rule) -> str:
 
 def metadata_leaders(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:
     """Return error, leader and epoch of both partitions in a metadata response."""
-    response = cluster.client().ask(METADATA, version)
+    response = cluster.client().call(METADATA, version)
     return [(one.error_code, one.leader_id, one.leader_epoch) for one in response.topics[0].partitions]
 
 
@@ -59,7 +59,7 @@ def test_partition_has_no_leader_as_often_as_the_rule_specifies(three: VirtualBr
 
 def test_describe_topic_partitions_returns_the_same_wrong_leader(three: VirtualBroker) -> None:
     add(three, Rule("unknown-leader"))
-    response = three.client().ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
+    response = three.client().call(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
     assert [one.leader_id for one in response.topics[0].partitions] == [NO_LEADER] * 2
 
 
@@ -88,7 +88,7 @@ def test_partition_without_a_leader_gets_no_wrong_leader(three: VirtualBroker) -
 
 def produce_leader_hint(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[int, int], list[int]]:
     """Return the leader hint of a produce request to broker 2, and the node endpoints."""
-    response = cluster.client(node_id=2).ask(produce(version), version)
+    response = cluster.client(node_id=2).call(produce(version), version)
     leader = response.responses[0].partition_responses[0].current_leader
     return (leader.leader_id, leader.leader_epoch), [node.node_id for node in response.node_endpoints]
 
@@ -115,14 +115,14 @@ def test_producer_gets_a_stale_leader_hint(
 def test_consumer_gets_a_stale_leader_hint(three: VirtualBroker) -> None:
     add(three, Rule(StaleLeaderHint(leader=3), topic="t"))
     request = fetch(0, topic_id=three.cluster.topics["t"].topic_id)
-    response = three.client(node_id=2).ask(request, 16)
+    response = three.client(node_id=2).call(request, 16)
     leader = response.responses[0].partitions[0].current_leader
     assert (leader.leader_id, leader.leader_epoch, [one.node_id for one in response.node_endpoints]) == (3, -1, [3])
 
 
 def test_leader_returns_no_leader_hint(three: VirtualBroker) -> None:
     add(three, Rule("stale-leader-hint"))
-    response = three.client(node_id=1).ask(produce(10), 10)
+    response = three.client(node_id=1).call(produce(10), 10)
     assert response.responses[0].partition_responses[0].error_code == 0
     assert response.node_endpoints == []
 
@@ -137,9 +137,9 @@ def test_versions_without_hints_are_rejected(three: VirtualBroker) -> None:
 
 def test_empty_metadata_has_no_brokers_and_no_topics(three: VirtualBroker) -> None:
     fault = add(three, Rule("empty-metadata"))
-    response = three.client().ask(MetadataRequest(topics=None), 9)
+    response = three.client().call(MetadataRequest(topics=None), 9)
     assert (response.brokers, response.topics, response.controller_id) == ([], [], -1)
-    (topic,) = three.client().ask(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9).topics
+    (topic,) = three.client().call(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9).topics
     assert (topic.name, topic.error_code) == ("new", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert "new" not in three.cluster.topics
     assert fault.hits == 2
@@ -150,7 +150,7 @@ def test_empty_metadata_can_be_limited_to_the_start_of_a_broker(three: VirtualBr
     fault = add(three, Rule(EmptyMetadata("3s"), broker=2))
 
     def broker_count() -> int:
-        return len(three.client(node_id=2).ask(METADATA, 9).brokers)
+        return len(three.client(node_id=2).call(METADATA, 9).brokers)
 
     assert broker_count() == 3
     three.cluster_server.stop_broker(2)
@@ -172,7 +172,7 @@ def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
     for timestamp in (-2, -1, 0):
         partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
-        response = cluster.client().ask(request, version)
+        response = cluster.client().call(request, version)
         found.append(response.topics[0].partitions[0].offset)
     return found
 
@@ -198,7 +198,7 @@ def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
 )
 def test_offset_lie_changes_returned_offsets(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
     for _ in range(5):
-        three.client().ask(produce(9), 9)
+        three.client().call(produce(9), 9)
     assert offsets(three) == [0, 5, 0]
     fault = add(three, Rule(action, topic="t", partition=0))
     assert offsets(three) == expected
@@ -208,11 +208,11 @@ def test_offset_lie_changes_returned_offsets(three: VirtualBroker, action: Offse
 
 
 def test_offset_lie_changes_lists_of_version_0(three: VirtualBroker) -> None:
-    three.client().ask(produce(9), 9)
+    three.client().call(produce(9), 9)
     add(three, Rule(OffsetLie(shift=10)))
     partition = ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=2)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
-    assert three.client().ask(request, 0).topics[0].partitions[0].old_style_offsets == [11, 10]
+    assert three.client().call(request, 0).topics[0].partitions[0].old_style_offsets == [11, 10]
 
 
 # -- invalid rules -----------------------------------------------------------------------------------------------------

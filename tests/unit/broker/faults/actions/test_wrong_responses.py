@@ -110,35 +110,35 @@ def test_corrupt_batches_are_delivered_and_the_log_is_unchanged() -> None:
     broker = started()
     client = broker.client()
     for partition in (0, 0, 1):
-        client.ask(produce(9, partition=partition), 9)
+        client.call(produce(9, partition=partition), 9)
     one = len(batch(b"v"))
     fault = broker.cluster_server.faults.add(Rule(CorruptRecords(), api="Fetch", topic="t", partition=0))
-    records = fetched_bytes(client.ask(fetch(), 11))
+    records = fetched_bytes(client.call(fetch(), 11))
     assert [crc_is_valid(records[at : at + one]) for at in (0, one)] == [False, False]
-    assert crc_is_valid(fetched_bytes(client.ask(fetch(partition=1), 11)))
+    assert crc_is_valid(fetched_bytes(client.call(fetch(partition=1), 11)))
     fault.remove()
-    records = fetched_bytes(client.ask(fetch(), 11))
+    records = fetched_bytes(client.call(fetch(), 11))
     assert [crc_is_valid(records[at : at + one]) for at in (0, one)] == [True, True]
 
 
 def test_checksum_of_old_message_formats_is_corrupted() -> None:
     broker = started("log.message.format.version=0.10.2")
     client = broker.client()
-    client.ask(produce(2, records_for(2)), 2)
-    before = fetched_bytes(client.ask(fetch(), 2))
+    client.call(produce(2, records_for(2)), 2)
+    before = fetched_bytes(client.call(fetch(), 2))
     broker.cluster_server.faults.add(Rule(CorruptRecords(), api="Fetch"))
-    after = fetched_bytes(client.ask(fetch(), 2))
+    after = fetched_bytes(client.call(fetch(), 2))
     assert [at for at in range(len(before)) if before[at] != after[at]] == [12]
 
 
 def test_records_or_responses_are_delivered_twice() -> None:
     broker = started()
     client = broker.client()
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     faults = broker.cluster_server.faults
-    once = fetched_bytes(client.ask(fetch(), 11))
+    once = fetched_bytes(client.call(fetch(), 11))
     fault = faults.add(Rule(Duplicate("records"), api="Fetch"))
-    assert fetched_bytes(client.ask(fetch(), 11)) == once + once
+    assert fetched_bytes(client.call(fetch(), 11)) == once + once
     fault.remove()
     faults.add(Rule(Duplicate("response"), api="Heartbeat"))
     sent = raw(client)
@@ -166,7 +166,7 @@ def test_request_is_handled_twice(request_: ProduceRequest, appended: int, base_
     request_.acks = acks
     client.send(request_, 9)
     broker.advance(100)
-    (item,) = client.answer().message.responses[0].partition_responses
+    (item,) = client.response().message.responses[0].partition_responses
     assert (item.error_code, item.base_offset, partition.log.log_end_offset) == (0, base_offset, appended)
 
 
@@ -174,7 +174,7 @@ def test_duplicate_topic_creation_fails_the_second_time() -> None:
     broker = started()
     broker.cluster_server.faults.add(Rule(Duplicate("request"), api="CreateTopics"))
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
-    response = broker.client().ask(CreateTopicsRequest(topics=[topic]), 7)
+    response = broker.client().call(CreateTopicsRequest(topics=[topic]), 7)
     assert [each.error_code for each in response.topics] == [36]  # TOPIC_ALREADY_EXISTS
 
 
@@ -196,7 +196,7 @@ def test_throttle_time_is_returned_with_or_without_muting(mute: bool, next_at_ms
     client = broker.client()
     client.send_together((produce(9), 9), (produce(9), 9))
     broker.advance(1000)
-    first, second = client.take_answers()
+    first, second = client.take_responses()
     assert (first.at_ms, first.throttle_time_ms) == (0.0, 300)
     assert (second.at_ms, second.throttle_time_ms) == (next_at_ms, 0)
     assert throttle_times(broker) == [300, 0]
@@ -207,9 +207,9 @@ def test_muted_connection_is_read_when_its_rule_is_removed() -> None:
     fault = broker.cluster_server.faults.add(Rule(Throttle("60m"), api="Heartbeat", times=1))
     client = broker.client()
     client.send_together((HeartbeatRequest(), 3), (HeartbeatRequest(), 3))
-    assert len(client.take_answers()) == 1
+    assert len(client.take_responses()) == 1
     fault.remove()
-    assert len(client.take_answers()) == 1
+    assert len(client.take_responses()) == 1
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_quota_is_charged_for_answered_requests_only(action: Error | BlackHole |
     broker = started("quota.producer.default=1000", "quota.window.num=2", "quota.window.size.seconds=1")
     broker.cluster_server.faults.add(Rule(action, api="Produce", times=1))
     broker.client().send(produce(9, batch(bytes(9000))), 9)
-    assert (broker.client().ask(produce(9), 9).throttle_time_ms > 0) == charged
+    assert (broker.client().call(produce(9), 9).throttle_time_ms > 0) == charged
 
 
 @pytest.mark.parametrize(("throttle_time", "next_at_ms"), [("1ms", 1000.0), ("5s", 1000.0)])
@@ -231,7 +231,7 @@ def test_throttle_time_comes_from_the_rule_and_mute_time_from_the_quota(throttle
     client = broker.client()
     client.send_together((produce(9, batch(bytes(1000))), 9), (HeartbeatRequest(), 3))
     broker.advance(60_000)
-    first, second = client.take_answers()
+    first, second = client.take_responses()
     assert first.throttle_time_ms == {"1ms": 1, "5s": 5000}[throttle_time]
     assert second.at_ms > next_at_ms
     assert second.at_ms not in (1.0, 5000.0), "the connection is muted for the quota's time"
@@ -249,8 +249,8 @@ def test_throttle_time_is_returned_by_all_apis_with_the_field() -> None:
         (AddOffsetsToTxnRequest(), 3),
     ]
     for request, version in requests:
-        assert client.ask(request, version).throttle_time_ms == 123
-    assert client.ask(MetadataRequest(), 2).throttle_time_ms == 0
+        assert client.call(request, version).throttle_time_ms == 123
+    assert client.call(MetadataRequest(), 2).throttle_time_ms == 0
 
 
 @pytest.mark.parametrize(
@@ -272,12 +272,12 @@ def test_action_without_effect_is_rejected(rule: Rule, message: str) -> None:
 def test_several_rules_apply_to_one_fetch() -> None:
     broker = started()
     client = broker.client()
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     faults = broker.cluster_server.faults
     faults.add(Rule(CorruptRecords(), api="Fetch"))
     faults.add(Rule(Duplicate("records"), api="Fetch"))
     faults.add(Rule(Throttle(7, mute=False), api="Fetch"))
-    response = client.ask(fetch(), 11)
+    response = client.call(fetch(), 11)
     assert response.throttle_time_ms == 7
     assert len(fetched_bytes(response)) == 2 * len(batch(b"v"))
     assert not crc_is_valid(fetched_bytes(response)[: len(batch(b"v"))])

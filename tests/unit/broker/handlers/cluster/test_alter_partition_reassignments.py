@@ -45,7 +45,7 @@ def test_reassignment_accepts_only_the_current_replicas(
     broker.topic()
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=name, partitions=[partition])])
-    response = broker.client().ask(request, version)
+    response = broker.client().call(request, version)
     assert (response.error_code, response.error_message) == (0, None)
     ((result,),) = [topic.partitions for topic in response.responses if topic.name == name]
     assert (result.partition_index, result.error_code, result.error_message) == (index, code, message)
@@ -53,4 +53,4 @@ def test_reassignment_accepts_only_the_current_replicas(
 
 def test_version_1_returns_allow_replication_factor_change() -> None:
     request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False)
-    assert VirtualBroker().client().ask(request, 1).allow_replication_factor_change is False
+    assert VirtualBroker().client().call(request, 1).allow_replication_factor_change is False

@@ -23,17 +23,17 @@ def altered(broker: VirtualBroker, *entries: tuple[str, str, int]) -> ErrorCodes
         AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[index])])
         for path, topic, index in entries
     ]
-    answer = broker.client().ask(AlterReplicaLogDirsRequest(dirs=dirs), 2)
+    response = broker.client().call(AlterReplicaLogDirsRequest(dirs=dirs), 2)
     return {
         (topic.topic_name, partition.partition_index): partition.error_code
-        for topic in answer.results
+        for topic in response.results
         for partition in topic.partitions
     }
 
 
 def log_dir(broker: VirtualBroker) -> str:
     """Return the log directory that DescribeLogDirs reports."""
-    (result,) = broker.client().ask(DescribeLogDirsRequest(topics=None), 5).results
+    (result,) = broker.client().call(DescribeLogDirsRequest(topics=None), 5).results
     return str(result.log_dir)
 
 

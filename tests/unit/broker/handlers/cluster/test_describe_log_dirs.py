@@ -16,7 +16,7 @@ def describable(name: str, *indexes: int) -> DescribableLogDirTopic:
 
 
 def describe(broker: VirtualBroker, topics: list[DescribableLogDirTopic] | None, version: int = 5) -> Any:
-    response = broker.client().ask(DescribeLogDirsRequest(topics=topics), version)
+    response = broker.client().call(DescribeLogDirsRequest(topics=topics), version)
     assert response.error_code == 0
     (result,) = response.results
     assert (result.error_code, result.log_dir, result.is_cordoned) == (0, "memory", False)
@@ -47,7 +47,7 @@ def test_partition_sizes_are_returned(
 ) -> None:
     broker.topic("a", partitions=2)
     broker.topic("b")
-    broker.client().ask(produce(9, topic="a"), 9)
+    broker.client().call(produce(9, topic="a"), 9)
     assert sizes(describe(broker, topics)) == expected
 
 
@@ -56,7 +56,7 @@ def test_total_and_usable_bytes_are_returned_from_version_4(version: int) -> Non
     broker = VirtualBroker("sluice.log.memory.bytes=1Mi")
     broker.topic()
     before = describe(broker, None, version)
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     after = describe(broker, None, version)
     if version < 4:
         assert (before.total_bytes, before.usable_bytes, after.usable_bytes) == (-1, -1, -1)
@@ -68,5 +68,5 @@ def test_total_and_usable_bytes_are_returned_from_version_4(version: int) -> Non
 def test_usable_bytes_are_never_negative() -> None:
     broker = VirtualBroker("sluice.log.memory.bytes=1")
     broker.topic()
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     assert describe(broker, None).usable_bytes == 0

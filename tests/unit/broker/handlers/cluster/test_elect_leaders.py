@@ -19,7 +19,7 @@ def elect(kind: int, partitions: dict[str, list[int]] | None, version: int = 2) 
     topics = (
         None if partitions is None else [TopicPartitions(topic=name, partitions=p) for name, p in partitions.items()]
     )
-    response = broker.client().ask(ElectLeadersRequest(election_type=kind, topic_partitions=topics), version)
+    response = broker.client().call(ElectLeadersRequest(election_type=kind, topic_partitions=topics), version)
     return response.error_code, {
         result.topic: [(item.partition_id, item.error_code, item.error_message) for item in result.partition_result]
         for result in response.replica_election_results
@@ -37,7 +37,7 @@ def test_election_for_all_partitions_omits_those_that_need_none() -> None:
 
 def test_omitted_partitions_are_not_counted_as_errors(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
-    broker.client().ask(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None), 2)
+    broker.client().call(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None), 2)
     assert [route.errors for route in broker.broker.dispatcher.routes] == [{}]
 
 

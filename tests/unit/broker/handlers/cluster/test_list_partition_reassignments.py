@@ -20,5 +20,5 @@ from tests.support.virtual_broker import VirtualBroker
 def test_no_reassignments_are_listed(topics: list[ListPartitionReassignmentsTopics] | None) -> None:
     broker = VirtualBroker()
     broker.topic()
-    response = broker.client().ask(ListPartitionReassignmentsRequest(topics=topics), 0)
+    response = broker.client().call(ListPartitionReassignmentsRequest(topics=topics), 0)
     assert (response.error_code, response.error_message, response.topics) == (0, None, [])

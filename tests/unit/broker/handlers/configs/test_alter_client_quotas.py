@@ -27,7 +27,7 @@ def alter(
 ) -> list[tuple[Parts, int, str | None]]:
     """Return entity, error code and message of each result."""
     request = AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
-    results = broker.client().ask(request, version).entries
+    results = broker.client().call(request, version).entries
     return [
         ([(part.entity_type, part.entity_name) for part in result.entity], result.error_code, result.error_message)
         for result in results
@@ -37,7 +37,7 @@ def alter(
 def throttled_ms(client: Client, size: int = SIZE) -> int:
     """Send a produce request of about `size` bytes and return its throttle time."""
     client.send(produce(9, batch_of(size)), 9)
-    return client.answer().throttle_time_ms
+    return client.response().throttle_time_ms
 
 
 @pytest.mark.parametrize("version", range(2))
@@ -66,7 +66,7 @@ def test_fetch_quota_is_separate_from_the_produce_quota() -> None:
     client = broker.client("gold")
     assert [throttled_ms(client) for _ in range(2)] == [0, 0]
     client.send(fetch(0, topic_id=topic.topic_id), 13)
-    assert client.answer().throttle_time_ms > 0
+    assert client.response().throttle_time_ms > 0
 
 
 def test_validate_only_changes_no_quota(broker: VirtualBroker) -> None:

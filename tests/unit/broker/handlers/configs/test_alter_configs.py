@@ -23,7 +23,7 @@ def alter(
 ) -> list[tuple[int, str | None]]:
     """Return error code and message of each resource, in order."""
     request = AlterConfigsRequest(resources=list(resources), validate_only=validate_only)
-    responses = broker.client().ask(request, version).responses
+    responses = broker.client().call(request, version).responses
     return [(response.error_code, response.error_message) for response in responses]
 
 

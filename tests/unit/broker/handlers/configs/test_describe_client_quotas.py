@@ -12,19 +12,19 @@ EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 Component = tuple[str, int, str | None]  # type, match type, name
 
 
-def ask(*components: Component, strict: bool = False, version: int = 1) -> Any:
+def call(*components: Component, strict: bool = False, version: int = 1) -> Any:
     broker = VirtualBroker("quota.producer.default=5000")
     quotas = broker.broker.cluster.client_quotas
     quotas.alter({"user": "alice"}, {"producer_byte_rate": 1000.0, "consumer_byte_rate": 2000.5})
     quotas.alter({"user": None}, {"producer_byte_rate": 3000.0})
     quotas.alter({"user": "alice", "client-id": "c"}, {"producer_byte_rate": 4000.0})
     filters = [ComponentData(entity_type=type_, match_type=kind, match=name) for type_, kind, name in components]
-    return broker.client().ask(DescribeClientQuotasRequest(components=filters, strict=strict), version)
+    return broker.client().call(DescribeClientQuotasRequest(components=filters, strict=strict), version)
 
 
 @pytest.mark.parametrize("version", range(2))
 def test_all_quotas_of_each_entity_are_returned(version: int) -> None:
-    response = ask(version=version)
+    response = call(version=version)
     assert response.error_code == 0
     described = [
         (
@@ -57,7 +57,7 @@ def test_all_quotas_of_each_entity_are_returned(version: int) -> None:
     ],
 )
 def test_filter_matches_entities_by_type(components: list[Component], strict: bool, names: list[Any]) -> None:
-    response = ask(*components, strict=strict)
+    response = call(*components, strict=strict)
     assert [[part.entity_name for part in entry.entity] for entry in response.entries] == names
 
 
@@ -102,5 +102,5 @@ INVALID_FILTERS = {
 
 @pytest.mark.parametrize(("components", "code", "message"), INVALID_FILTERS.values(), ids=INVALID_FILTERS)
 def test_invalid_filter_is_rejected(components: list[Component], code: ErrorCode, message: str) -> None:
-    response = ask(*components)
+    response = call(*components)
     assert (response.error_code, response.error_message, response.entries) == (code, message, None)

@@ -25,7 +25,7 @@ def describe(
     resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=list(keys) if keys else None
     )
-    (result,) = broker.client().ask(DescribeConfigsRequest(resources=[resource], **more), version).results
+    (result,) = broker.client().call(DescribeConfigsRequest(resources=[resource], **more), version).results
     assert isinstance(result, DescribeConfigsResult)
     assert (result.resource_type, result.resource_name) == (kind, name)
     return result

@@ -33,7 +33,7 @@ def alter_all(
 ) -> list[tuple[int, str | None]]:
     """Return error code and message of each resource, in order."""
     request = IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only)
-    responses = broker.client().ask(request, 1).responses
+    responses = broker.client().call(request, 1).responses
     assert [(response.resource_type, response.resource_name) for response in responses] == [
         (resource.resource_type, resource.resource_name) for resource in resources
     ]
@@ -48,7 +48,7 @@ def alter(broker: VirtualBroker, kind: int, name: str, *ops: Op) -> None:
 def configs_of(broker: VirtualBroker, kind: int, name: str, *keys: str) -> dict[str, Any]:
     """Return value and source of each config."""
     described = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
-    (result,) = broker.client().ask(DescribeConfigsRequest(resources=[described]), 4).results
+    (result,) = broker.client().call(DescribeConfigsRequest(resources=[described]), 4).results
     return {config.name: (config.value, config.config_source) for config in result.configs}
 
 
@@ -293,18 +293,18 @@ class TestTopics:
     def test_altered_configs_apply_to_open_logs(self) -> None:
         broker = broker_with_topic()
         client = broker.client()
-        assert error_codes(client.ask(produce(9, batch(bytes(2000))), 9)) == []
+        assert error_codes(client.call(produce(9, batch(bytes(2000))), 9)) == []
         alter(broker, TOPIC, "t", ("max.message.bytes", SET, "1000"), ("retention.ms", SET, "77"))
-        assert error_codes(client.ask(produce(9, batch(bytes(2000))), 9)) == [ErrorCode.MESSAGE_TOO_LARGE]
+        assert error_codes(client.call(produce(9, batch(bytes(2000))), 9)) == [ErrorCode.MESSAGE_TOO_LARGE]
         assert broker.partition().log.config.retention_ms == 77
         alter(broker, TOPIC, "t", ("max.message.bytes", DELETE, None))
-        assert error_codes(client.ask(produce(9, batch(bytes(2000))), 9)) == []
+        assert error_codes(client.call(produce(9, batch(bytes(2000))), 9)) == []
 
     def test_altered_min_insync_replicas_applies_immediately(self) -> None:
         broker = broker_with_topic()
         broker.partition().replicas = (1, 2)  # one of them is in sync
         alter(broker, TOPIC, "t", ("min.insync.replicas", SET, "2"))
-        assert error_codes(broker.client().ask(produce(9, acks=-1), 9)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
+        assert error_codes(broker.client().call(produce(9, acks=-1), 9)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
 
     @pytest.mark.parametrize(
         ("before", "operation", "value", "after"),

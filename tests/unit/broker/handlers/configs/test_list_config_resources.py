@@ -16,7 +16,7 @@ def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
     configs = broker.broker.configs
     configs.groups.configure("g", {"consumer.session.timeout.ms": "50000"})
     configs.client_metrics.configure("m", {"metrics": "*"})
-    response = broker.client().ask(ListConfigResourcesRequest(resource_types=list(kinds)), version)
+    response = broker.client().call(ListConfigResourcesRequest(resource_types=list(kinds)), version)
     return response.error_code, [
         (resource.resource_type, resource.resource_name) for resource in response.config_resources
     ]

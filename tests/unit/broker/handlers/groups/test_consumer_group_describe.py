@@ -21,7 +21,7 @@ def two_members() -> tuple[VirtualBroker, ConsumerMember, ConsumerMember]:
 def test_group_and_members_are_described() -> None:
     broker, _, _ = two_members()
     topic_id = broker.partition().topic.topic_id
-    [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
+    [group] = broker.client().call(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
     assert (group.group_id, group.group_state, group.assignor_name) == ("group", "Reconciling", "uniform")
     assert (group.group_epoch, group.assignment_epoch, group.authorized_operations) == (3, 3, -(2**31))
     first, second = group.members
@@ -41,7 +41,7 @@ def test_group_and_members_are_described() -> None:
 def test_deleted_topics_are_omitted() -> None:
     broker, _, _ = two_members()
     broker.broker.delete_topic(broker.partition().topic)
-    [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
+    [group] = broker.client().call(ConsumerGroupDescribeRequest(group_ids=["group"]), 1).groups
     assert [member.target_assignment.topic_partitions for member in group.members] == [[], []]
 
 
@@ -49,14 +49,14 @@ def test_empty_group_has_the_default_assignor() -> None:
     broker, one, two = two_members()
     one.leave()
     two.leave()
-    [group] = broker.client().ask(ConsumerGroupDescribeRequest(group_ids=["group"]), 0).groups
+    [group] = broker.client().call(ConsumerGroupDescribeRequest(group_ids=["group"]), 0).groups
     assert (group.group_state, group.assignor_name, group.members) == ("Empty", "uniform", [])
 
 
 def test_authorized_operations_are_returned_on_request() -> None:
     broker, _, _ = two_members()
     request = ConsumerGroupDescribeRequest(group_ids=["group", "none"], include_authorized_operations=True)
-    known, unknown = broker.client().ask(request, 1).groups
+    known, unknown = broker.client().call(request, 1).groups
     assert known.authorized_operations > 0
     assert unknown.authorized_operations == -(2**31)
 
@@ -65,8 +65,8 @@ def test_unknown_and_classic_groups_are_not_found() -> None:
     broker, _, _ = two_members()
     stable_group(broker, "classic")
     request = ConsumerGroupDescribeRequest(group_ids=["none", "classic", ""])
-    answers = [(group.error_code, group.error_message) for group in broker.client().ask(request, 1).groups]
-    assert answers == [
+    responses = [(group.error_code, group.error_message) for group in broker.client().call(request, 1).groups]
+    assert responses == [
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found."),
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group classic is not a consumer group."),
         (ErrorCode.INVALID_GROUP_ID, None),

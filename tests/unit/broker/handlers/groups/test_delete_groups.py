@@ -13,8 +13,8 @@ from tests.support.virtual_broker import VirtualBroker
 def test_each_group_has_its_own_result(topic: Topic, broker: VirtualBroker, version: int) -> None:
     stable_group(broker, "busy")
     client = broker.client()
-    client.ask(commit_request(group_id="simple"), 9)
-    response = client.ask(DeleteGroupsRequest(groups_names=["busy", "simple", "none", "simple", ""]), version)
+    client.call(commit_request(group_id="simple"), 9)
+    response = client.call(DeleteGroupsRequest(groups_names=["busy", "simple", "none", "simple", ""]), version)
     assert [(result.group_id, result.error_code) for result in response.results] == [
         ("busy", ErrorCode.NON_EMPTY_GROUP),
         ("simple", ErrorCode.NONE),
@@ -22,19 +22,19 @@ def test_each_group_has_its_own_result(topic: Topic, broker: VirtualBroker, vers
         ("", ErrorCode.GROUP_ID_NOT_FOUND),
     ]
     assert list(broker.broker.groups.groups) == ["busy"]
-    assert fetched(client.ask(fetch_request(group_id="simple"), 9)) == {("t", 0): (-1, 0)}
+    assert fetched(client.call(fetch_request(group_id="simple"), 9)) == {("t", 0): (-1, 0)}
 
 
 def test_deleted_group_is_created_again_without_its_pending_members(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     member.leave()
     pending = Member(broker)
-    pending.member_id = pending.client.ask(pending.join_request(), 9).member_id
-    response = broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
+    pending.member_id = pending.client.call(pending.join_request(), 9).member_id
+    response = broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2)
     assert response.results[0].error_code == ErrorCode.NONE
     assert len(broker.broker.groups.heartbeats) == 0
     # The new group does not know the pending member id.
-    rejected = pending.client.ask(pending.join_request(), 9)
+    rejected = pending.client.call(pending.join_request(), 9)
     assert rejected.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     (newcomer,) = settled_group(broker, 1)
     assert newcomer.generation_id == 1

@@ -28,7 +28,7 @@ def test_heartbeat_validates_its_fields(version: int, fields: dict[str, Any], co
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
     known: dict[str, Any] = {"group_id": "group", "member_id": "member", "generation_id": 1}
-    assert broker.client().ask(HeartbeatRequest(**(known | fields)), version).error_code == code
+    assert broker.client().call(HeartbeatRequest(**(known | fields)), version).error_code == code
 
 
 def test_replaced_static_member_is_fenced(broker: VirtualBroker) -> None:

@@ -27,7 +27,7 @@ VERSIONS = range(10)
 )
 def test_invalid_join_is_rejected_in_every_version(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     member = Member(VirtualBroker(), version=version)
-    response = member.client.ask(member.join_request(**fields), version)
+    response = member.client.call(member.join_request(**fields), version)
     assert response.error_code == code
     assert response.member_id == fields.get("member_id", "")
     assert (response.generation_id, response.protocol_name) == (-1, None if version >= 7 else "")
@@ -52,7 +52,7 @@ def test_join_that_is_inconsistent_with_the_group_is_rejected(fields: dict[str, 
     broker = VirtualBroker()
     group = stable_group(broker)
     member = Member(broker)
-    assert member.client.ask(member.join_request(**fields), 9).error_code == code
+    assert member.client.call(member.join_request(**fields), 9).error_code == code
     assert group.state_name == "Stable"
 
 
@@ -61,12 +61,12 @@ def test_new_member_must_rejoin_with_its_member_id_from_version_4(broker: Virtua
     member = Member(broker, version=version, client_id="client")
     member.client.send(member.join_request(), version)
     if version >= 4:
-        rejected = member.client.answer().message
+        rejected = member.client.response().message
         assert rejected.error_code == ErrorCode.MEMBER_ID_REQUIRED
         assert rejected.member_id.startswith("client-")
         assert len(rejected.member_id) == len("client-") + 36
         member.client.send(member.join_request(member_id=rejected.member_id), version)
-    assert member.client.answers == []
+    assert member.client.responses == []
     broker.advance(3_000)
     assert member.joined().error_code == 0
     assert member.leads
@@ -77,7 +77,7 @@ def test_static_member_joins_at_once_and_its_member_id_starts_with_its_instance_
     broker = VirtualBroker()
     member = Member(broker, version=version, instance_id="one")
     member.client.send(member.join_request(), version)
-    assert member.client.answers == []
+    assert member.client.responses == []
     broker.advance(3_000)
     assert member.joined().member_id.startswith("one-")
 
@@ -88,15 +88,15 @@ def test_only_the_leader_receives_the_member_list(broker: VirtualBroker, version
     for number, member in enumerate(members):
         member.send_join(protocol("range", subscription(f"t{number}")))
     broker.advance(10_000)
-    answers = [member.joined() for member in members]
+    responses = [member.joined() for member in members]
     assert [member.leads for member in members] == [True, False, False]
-    assert [(listed.member_id, listed.metadata) for listed in answers[0].members] == [
+    assert [(listed.member_id, listed.metadata) for listed in responses[0].members] == [
         (member.member_id, subscription(f"t{number}")) for number, member in enumerate(members)
     ]
-    assert [answer.members for answer in answers[1:]] == [[], []]
-    for answer in answers:
-        assert (answer.generation_id, answer.protocol_name, answer.leader) == (1, "range", members[0].member_id)
-        assert answer.protocol_type == ("consumer" if version >= 7 else None)
+    assert [response.members for response in responses[1:]] == [[], []]
+    for response in responses:
+        assert (response.generation_id, response.protocol_name, response.leader) == (1, "range", members[0].member_id)
+        assert response.protocol_type == ("consumer" if version >= 7 else None)
 
 
 def test_version_0_uses_the_session_timeout_for_rebalances() -> None:
@@ -108,7 +108,7 @@ def test_version_0_uses_the_session_timeout_for_rebalances() -> None:
     second.send_join(rebalance_timeout_ms=-1, session_timeout_ms=7_000)
     first.client.leave()
     broker.advance(19_999)
-    assert second.client.answers == []
+    assert second.client.responses == []
     broker.advance(1)
     assert second.joined().generation_id == 2
 
@@ -117,7 +117,7 @@ def test_group_size_is_limited() -> None:
     broker = VirtualBroker("group.max.size=2")
     settled_group(broker, 2)
     third = Member(broker)
-    rejected = third.client.ask(third.join_request(), 9)
+    rejected = third.client.call(third.join_request(), 9)
     assert (rejected.error_code, rejected.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
 
@@ -133,14 +133,14 @@ def test_group_size_limit_applies_during_the_initial_rebalance() -> None:
 
 def test_pending_member_id_cannot_join_as_a_static_member() -> None:
     member = Member(VirtualBroker())
-    pending_id = member.client.ask(member.join_request(), 9).member_id
-    response = member.client.ask(member.join_request(member_id=pending_id, group_instance_id="i"), 9)
+    pending_id = member.client.call(member.join_request(), 9).member_id
+    response = member.client.call(member.join_request(member_id=pending_id, group_instance_id="i"), 9)
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_pending_member_id_expires_after_the_session_timeout(broker: VirtualBroker) -> None:
     member = Member(broker)
-    pending_id = member.client.ask(member.join_request(), 9).member_id
+    pending_id = member.client.call(member.join_request(), 9).member_id
     broker.advance(SESSION_MS)
-    response = member.client.ask(member.join_request(member_id=pending_id), 9)
+    response = member.client.call(member.join_request(member_id=pending_id), 9)
     assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID

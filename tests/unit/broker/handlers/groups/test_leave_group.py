@@ -24,7 +24,7 @@ def test_leave_returns_a_result_per_member(version: int, group_id: str, member_i
     request = LeaveGroupRequest(
         group_id=group_id, member_id=member_id, members=[MemberIdentity(member_id=member_id, reason="because")]
     )
-    response = broker.client().ask(request, version)
+    response = broker.client().call(request, version)
     if version < 3:
         assert response.error_code == code
     else:
@@ -35,7 +35,7 @@ def test_leave_returns_a_result_per_member(version: int, group_id: str, member_i
 @pytest.mark.parametrize("version", range(6))
 def test_empty_group_id_rejects_the_whole_request(version: int) -> None:
     request = LeaveGroupRequest(group_id="", members=[MemberIdentity(member_id="a")])
-    response = VirtualBroker().client().ask(request, version)
+    response = VirtualBroker().client().call(request, version)
     assert (response.error_code, response.members) == (ErrorCode.INVALID_GROUP_ID, [])
 
 
@@ -54,7 +54,7 @@ def test_members_leave_by_member_id_or_instance_id(broker: VirtualBroker) -> Non
         MemberIdentity(member_id="another", group_instance_id="f"),
         MemberIdentity(member_id="", group_instance_id="unknown"),
     ]
-    response = broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
+    response = broker.client().call(LeaveGroupRequest(group_id="group", members=leaving), 5)
     assert [(member.member_id, member.group_instance_id, member.error_code) for member in response.members] == [
         (dynamic.member_id, None, ErrorCode.NONE),
         ("", "s", ErrorCode.NONE),
@@ -66,18 +66,18 @@ def test_members_leave_by_member_id_or_instance_id(broker: VirtualBroker) -> Non
 
 def test_leave_of_unknown_members_starts_no_rebalance(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
-    broker.client().ask(LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="unknown")]), 5)
-    broker.client().ask(LeaveGroupRequest(group_id="group", members=[]), 5)
+    broker.client().call(LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="unknown")]), 5)
+    broker.client().call(LeaveGroupRequest(group_id="group", members=[]), 5)
     assert member.heartbeat() == ErrorCode.NONE
 
 
 def test_pending_member_id_may_leave(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     pending = Member(broker)
-    pending.member_id = pending.client.ask(pending.join_request(), 9).member_id
+    pending.member_id = pending.client.call(pending.join_request(), 9).member_id
     member.client.send(
         member.join_request(), 9
     )  # the leader's join starts a rebalance that waits for the pending member
-    assert member.client.answers == []
+    assert member.client.responses == []
     assert pending.leave().members[0].error_code == ErrorCode.NONE
     assert member.joined().generation_id == 2

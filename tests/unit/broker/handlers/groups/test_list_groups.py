@@ -12,8 +12,8 @@ from tests.support.virtual_broker import VirtualBroker
 def test_listed_fields_depend_on_the_version(topic: Topic, broker: VirtualBroker, version: int) -> None:
     stable_group(broker, "busy")
     client = broker.client()
-    client.ask(commit_request(group_id="simple"), 9)
-    response = client.ask(ListGroupsRequest(), version)
+    client.call(commit_request(group_id="simple"), 9)
+    response = client.call(ListGroupsRequest(), version)
     states = ("Stable", "Empty") if version >= 4 else ("", "")
     group_type = "classic" if version >= 5 else ""
     assert [
@@ -41,10 +41,10 @@ def test_groups_are_filtered_by_state_and_type(states: list[str], types: list[st
     broker = VirtualBroker()
     stable_group(broker, "busy")
     broker.broker.groups.create_classic("empty")
-    response = broker.client().ask(ListGroupsRequest(states_filter=states, types_filter=types), 5)
+    response = broker.client().call(ListGroupsRequest(states_filter=states, types_filter=types), 5)
     assert [group.group_id for group in response.groups] == expected
 
 
 def test_listing_without_groups_does_not_create_the_offsets_topic(broker: VirtualBroker) -> None:
-    assert broker.client().ask(ListGroupsRequest(), 5).groups == []
+    assert broker.client().call(ListGroupsRequest(), 5).groups == []
     assert broker.broker.cluster.topics == {}

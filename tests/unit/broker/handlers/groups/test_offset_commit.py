@@ -26,11 +26,11 @@ MEMBER: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch"
 def test_commit_without_a_member_creates_a_simple_group(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(partitions=3)
     client = broker.client()
-    response = client.ask(commit_request(5, partition=2, topic_id=topic.topic_id), version)
+    response = client.call(commit_request(5, partition=2, topic_id=topic.topic_id), version)
     assert commit_code(response) == ErrorCode.NONE
-    [answer] = response.topics
-    assert (answer.name, answer.topic_id) == (("t", bytes(16)) if version < 10 else ("", topic.topic_id))
-    assert fetched(client.ask(fetch_request(2, 0), 9)) == {("t", 2): (5, 0), ("t", 0): (-1, 0)}
+    [committed] = response.topics
+    assert (committed.name, committed.topic_id) == (("t", bytes(16)) if version < 10 else ("", topic.topic_id))
+    assert fetched(client.call(fetch_request(2, 0), 9)) == {("t", 2): (5, 0), ("t", 0): (-1, 0)}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -56,7 +56,7 @@ def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any],
     if version >= 10 and "topic" in fields:
         code = ErrorCode.UNKNOWN_TOPIC_ID
     request = commit_request(**({"topic_id": topic_id} | fields))
-    assert commit_code(broker.client().ask(request, version)) == code
+    assert commit_code(broker.client().call(request, version)) == code
 
 
 @pytest.mark.parametrize("version", range(1, 11))
@@ -77,14 +77,14 @@ def test_group_with_members_accepts_only_their_commits(version: int, fields: dic
     topic = broker.topic()
     stable_group(broker)
     request = commit_request(topic_id=topic.topic_id, **(MEMBER | fields))
-    assert commit_code(broker.client().ask(request, version)) == code
+    assert commit_code(broker.client().call(request, version)) == code
 
 
 @pytest.mark.parametrize("version", range(1, 11))
 def test_generation_of_an_unknown_group_is_rejected(topic: Topic, broker: VirtualBroker, version: int) -> None:
     request = commit_request(topic_id=topic.topic_id, **MEMBER)
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
-    assert commit_code(broker.client().ask(request, version)) == expected
+    assert commit_code(broker.client().call(request, version)) == expected
     assert broker.broker.groups.groups == {}
 
 
@@ -108,14 +108,14 @@ def test_commit_is_rejected_only_between_join_and_sync(topic: Topic, broker: Vir
 
 
 def test_later_commit_with_a_lower_offset_replaces_offset_and_metadata(topic: Topic, client: Client) -> None:
-    client.ask(commit_request(9, committed_metadata="nine"), 9)
-    client.ask(commit_request(5, committed_metadata="five", committed_leader_epoch=3), 9)
-    [partition] = client.ask(fetch_request(), 9).groups[0].topics[0].partitions
+    client.call(commit_request(9, committed_metadata="nine"), 9)
+    client.call(commit_request(5, committed_metadata="five", committed_leader_epoch=3), 9)
+    [partition] = client.call(fetch_request(), 9).groups[0].topics[0].partitions
     assert (partition.committed_offset, partition.metadata, partition.committed_leader_epoch) == (5, "five", 3)
 
 
 def test_commit_without_a_valid_partition_creates_no_group(broker: VirtualBroker) -> None:
-    broker.client().ask(commit_request(topic="u"), 9)
+    broker.client().call(commit_request(topic="u"), 9)
     assert broker.broker.groups_in_use is None
 
 
@@ -123,15 +123,15 @@ def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:
     broker = VirtualBroker("offset.metadata.max.bytes=30000")
     broker.topic(partitions=40)
     client = broker.client()
-    client.ask(commit_request(), 9)
+    client.call(commit_request(), 9)
     request = commit_request()
     request.topics[0].partitions = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=8, committed_metadata="x" * 30_000)
         for index in range(40)  # together above the maximum batch size
     ]
-    response = client.ask(request, 9)
+    response = client.call(request, 9)
     assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
-    assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (7, 0)}
+    assert fetched(client.call(fetch_request(), 9)) == {("t", 0): (7, 0)}
 
 
 def test_commit_of_too_many_offsets_is_rejected_before_their_records_are_built(
@@ -140,5 +140,5 @@ def test_commit_of_too_many_offsets_is_rejected_before_their_records_are_built(
     monkeypatch.setattr("sluice.broker.coordinator.group.coordinator.offset_commit", None)
     request = commit_request()
     request.topics[0].partitions = [OffsetCommitRequestPartition(partition_index=0)] * 40_000
-    response = client.ask(request, 9)
+    response = client.call(request, 9)
     assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}

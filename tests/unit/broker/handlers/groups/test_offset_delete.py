@@ -17,7 +17,7 @@ def delete(client: Client, *topics: str, group_id: str = "group") -> dict[str, i
     """Return the error code of partition 0 of each topic, or the error of the request."""
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
     requested = [OffsetDeleteRequestTopic(name=topic, partitions=partitions) for topic in topics]
-    response = client.ask(OffsetDeleteRequest(group_id=group_id, topics=requested), 0)
+    response = client.call(OffsetDeleteRequest(group_id=group_id, topics=requested), 0)
     if response.error_code:
         assert response.topics == []
         return int(response.error_code)
@@ -38,9 +38,9 @@ def test_invalid_group_is_rejected(topic: Topic, broker: VirtualBroker, group_id
 
 
 def test_offsets_of_a_simple_group_are_deleted(topic: Topic, client: Client) -> None:
-    client.ask(commit_request(), 9)
+    client.call(commit_request(), 9)
     assert delete(client, "t", "u") == {"t": 0, "u": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
+    assert fetched(client.call(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 
 
 def test_offsets_of_subscribed_topics_are_not_deleted(broker: VirtualBroker) -> None:
@@ -48,16 +48,16 @@ def test_offsets_of_subscribed_topics_are_not_deleted(broker: VirtualBroker) -> 
         broker.topic(name)
     (member,) = settled_group(broker, 1)  # subscribed to t
     for name in ("t", "u"):
-        member.client.ask(commit_request(topic=name, member_id=member.member_id, generation_id_or_member_epoch=1), 9)
+        member.client.call(commit_request(topic=name, member_id=member.member_id, generation_id_or_member_epoch=1), 9)
     assert delete(member.client, "t", "u") == {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, "u": 0}
-    assert fetched(member.client.ask(fetch_request(topic="u"), 9)) == {("u", 0): (-1, 0)}
-    assert fetched(member.client.ask(fetch_request(), 9)) == {("t", 0): (7, 0)}
+    assert fetched(member.client.call(fetch_request(topic="u"), 9)) == {("u", 0): (-1, 0)}
+    assert fetched(member.client.call(fetch_request(), 9)) == {("t", 0): (7, 0)}
 
 
 def test_deleting_a_missing_offset_writes_no_record(broker: VirtualBroker) -> None:
     topic = broker.topic(partitions=2)
     client = broker.client()
-    client.ask(commit_request(partition=1, topic_id=topic.topic_id), 9)
+    client.call(commit_request(partition=1, topic_id=topic.topic_id), 9)
     log_end = broker.broker.groups.log.partition_of("group").log.log_end_offset
     assert delete(client, "t") == {"t": 0}
     assert broker.broker.groups.log.partition_of("group").log.log_end_offset == log_end

@@ -18,7 +18,7 @@ def committed() -> tuple[VirtualBroker, Client, bytes]:
     broker = VirtualBroker()
     topic_id = broker.topic(partitions=2).topic_id
     client = broker.client()
-    client.ask(commit_request(5, committed_metadata="m", committed_leader_epoch=2), 9)
+    client.call(commit_request(5, committed_metadata="m", committed_leader_epoch=2), 9)
     return broker, client, topic_id
 
 
@@ -34,26 +34,26 @@ def committed() -> tuple[VirtualBroker, Client, bytes]:
 )
 def test_committed_offset_or_minus_one_is_returned(version: int, group_id: str, partition: int, offset: int) -> None:
     _, client, topic_id = committed()
-    response = client.ask(fetch_request(partition, version=version, topic_id=topic_id, group_id=group_id), version)
+    response = client.call(fetch_request(partition, version=version, topic_id=topic_id, group_id=group_id), version)
     code = UNKNOWN if version == 0 and offset == -1 else ErrorCode.NONE
     assert list(fetched(response).values()) == [(offset, code)]
     topics = response.topics or response.groups[0].topics
-    [answer] = topics[0].partitions
-    assert answer.metadata == ("m" if offset == 5 else "")
-    assert answer.committed_leader_epoch == (2 if offset == 5 and version >= 5 else -1)
+    [found] = topics[0].partitions
+    assert found.metadata == ("m" if offset == 5 else "")
+    assert found.committed_leader_epoch == (2 if offset == 5 and version >= 5 else -1)
 
 
 @pytest.mark.parametrize("version", range(2, 11))
 def test_null_topics_returns_all_offsets_of_the_group(version: int) -> None:
     broker, client, _ = committed()
     broker.topic("a")
-    client.ask(commit_request(8, topic="a"), 9)
-    client.ask(commit_request(6, partition=1), 9)
+    client.call(commit_request(8, topic="a"), 9)
+    client.call(commit_request(6, partition=1), 9)
     if version < 8:
         request = OffsetFetchRequest(group_id="group", topics=None)
     else:
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=None)])
-    response = client.ask(request, version)
+    response = client.call(request, version)
     topics = response.topics or response.groups[0].topics
     names = {topic.topic_id: topic.name for topic in broker.broker.cluster.topics.values()}
     offsets = [
@@ -69,7 +69,7 @@ def test_several_groups_are_fetched_in_one_request(version: int) -> None:
     _, client, topic_id = committed()
     topics = [OffsetFetchRequestTopics(name="t", topic_id=topic_id, partition_indexes=[0])]
     groups = [OffsetFetchRequestGroup(group_id=group_id, topics=topics) for group_id in ("other", "group")]
-    response = client.ask(OffsetFetchRequest(groups=groups), version)
+    response = client.call(OffsetFetchRequest(groups=groups), version)
     assert [
         (group.group_id, group.error_code, group.topics[0].partitions[0].committed_offset) for group in response.groups
     ] == [("other", 0, -1), ("group", 0, 5)]
@@ -84,18 +84,18 @@ def test_several_groups_are_fetched_in_one_request(version: int) -> None:
 )
 def test_unknown_topic_id_is_rejected_from_version_10(topic_id: bytes, expected: tuple[int, int]) -> None:
     _, client, _ = committed()
-    response = client.ask(fetch_request(version=10, topic_id=topic_id), 10)
+    response = client.call(fetch_request(version=10, topic_id=topic_id), 10)
     assert list(fetched(response).values()) == [expected]
 
 
 def test_deleting_a_topic_deletes_its_offsets() -> None:
     broker, client, _ = committed()
-    client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+    client.call(DeleteTopicsRequest(topic_names=["t"]), 5)
     broker.topic()  # a new topic with the same name
-    assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
+    assert fetched(client.call(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 
 
 def test_empty_topic_list_returns_no_offsets() -> None:
     _, client, _ = committed()
-    empty: Any = client.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=[])]), 9)
+    empty: Any = client.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=[])]), 9)
     assert empty.groups[0].topics == []

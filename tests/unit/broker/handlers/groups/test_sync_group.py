@@ -29,7 +29,7 @@ def test_invalid_group_member_or_generation_is_rejected(version: int, fields: di
     stable_group(broker)
     member = Member(broker)
     member.member_id, member.generation_id = "member", 1
-    assert member.client.ask(member.sync_request(**fields), version).error_code == code
+    assert member.client.call(member.sync_request(**fields), version).error_code == code
 
 
 @pytest.mark.parametrize(
@@ -45,32 +45,32 @@ def test_version_5_requires_the_groups_protocol_type_and_name(broker: VirtualBro
     stable_group(broker)
     member = Member(broker)
     member.member_id, member.generation_id = "member", 1
-    response = member.client.ask(member.sync_request(**fields), 5)
+    response = member.client.call(member.sync_request(**fields), 5)
     assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert member.client.ask(member.sync_request(**NO_PROTOCOL), 4).error_code == 0
+    assert member.client.call(member.sync_request(**NO_PROTOCOL), 4).error_code == 0
 
 
 def test_followers_wait_for_the_leaders_assignment(broker: VirtualBroker) -> None:
     members = joined_group(broker, 3)
     members[1].send_sync()
     broker.advance(1_000)
-    assert members[1].client.answers == []
+    assert members[1].client.responses == []
     members[0].send_sync({members[0].member_id: b"zero", members[1].member_id: b"one"})
     for member, assignment in zip(members[:2], (b"zero", b"one"), strict=True):
-        answer = member.client.answer()
-        assert (answer.message.error_code, answer.message.assignment) == (0, assignment)
-        assert (answer.message.protocol_type, answer.message.protocol_name) == ("consumer", "range")
-        assert answer.at_ms == 10_000 + 1_000
+        response = member.client.response()
+        assert (response.message.error_code, response.message.assignment) == (0, assignment)
+        assert (response.message.protocol_type, response.message.protocol_name) == ("consumer", "range")
+        assert response.at_ms == 10_000 + 1_000
     # A later sync completes immediately; a member without an assignment gets an empty one.
     members[2].send_sync()
-    assert members[2].client.answer().message.assignment == b""
+    assert members[2].client.response().message.assignment == b""
 
 
 def test_repeated_sync_returns_the_same_assignment() -> None:
     member, _ = settled_group(VirtualBroker(), 2)
     for _ in range(2):
         member.send_sync()
-        assert member.client.answer().message.assignment == member.member_id.encode()
+        assert member.client.response().message.assignment == member.member_id.encode()
 
 
 def test_sync_during_a_rebalance_returns_rebalance_in_progress(broker: VirtualBroker) -> None:
@@ -78,7 +78,7 @@ def test_sync_during_a_rebalance_returns_rebalance_in_progress(broker: VirtualBr
     newcomer = Member(broker)
     newcomer.send_join()
     members[0].send_sync()
-    assert members[0].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert members[0].client.response().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_new_member_fails_a_pending_sync_with_rebalance_in_progress(broker: VirtualBroker) -> None:
@@ -86,15 +86,15 @@ def test_new_member_fails_a_pending_sync_with_rebalance_in_progress(broker: Virt
     members[1].send_sync()
     newcomer = Member(broker, version=3)
     newcomer.send_join()
-    assert members[1].client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert members[1].client.response().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_removal_of_a_member_fails_its_pending_sync(broker: VirtualBroker) -> None:
     members = joined_group(broker, 2)
     members[1].send_sync()
     leaving = [MemberIdentity(member_id=members[1].member_id)]
-    broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
-    assert members[1].client.answer().message.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    broker.client().call(LeaveGroupRequest(group_id="group", members=leaving), 5)
+    assert members[1].client.response().message.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_oversized_assignment_fails_every_sync_and_starts_a_rebalance(broker: VirtualBroker) -> None:
@@ -102,5 +102,5 @@ def test_oversized_assignment_fails_every_sync_and_starts_a_rebalance(broker: Vi
     members[1].send_sync()
     members[0].send_sync({members[0].member_id: bytes(2**20)})
     for member in members:
-        assert member.client.answer().message.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert member.client.response().message.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS

@@ -46,21 +46,21 @@ def produce_to(*names: str) -> ProduceRequest:
 
 def test_produce_hides_whether_unauthorized_topics_exist() -> None:
     broker = broker_with(WRITE_T)
-    answer = alice(broker).ask(produce_to("t", "secret", "none"), 12)
-    assert codes(answer) == {"t": 0, "secret": DENIED, "none": DENIED}
+    response = alice(broker).call(produce_to("t", "secret", "none"), 12)
+    assert codes(response) == {"t": 0, "secret": DENIED, "none": DENIED}
     assert (broker.partition().log.log_end_offset, broker.partition("secret").log.log_end_offset) == (1, 0)
 
 
 def test_single_batch_produce_is_authorized() -> None:
     broker = broker_with()
-    assert codes(alice(broker).ask(produce_to("secret"), 12)) == {"secret": DENIED}
+    assert codes(alice(broker).call(produce_to("secret"), 12)) == {"secret": DENIED}
     assert broker.partition("secret").log.log_end_offset == 0
 
 
 def test_unknown_topic_id_is_reported_without_authorization() -> None:
     broker = broker_with()
-    answer = alice(broker).ask(produce(13, topic_id=UNKNOWN_ID), 13)
-    (topic,) = answer.responses
+    response = alice(broker).call(produce(13, topic_id=UNKNOWN_ID), 13)
+    (topic,) = response.responses
     assert topic.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
@@ -70,12 +70,12 @@ def test_unauthorized_produce_with_acks_0_closes_the_connection() -> None:
     request.acks = 0
     client = alice(broker)
     client.send(request, 12)
-    assert (client.take_answers(), client.is_open) == ([], False)
+    assert (client.take_responses(), client.is_open) == ([], False)
 
 
 def transactional_produce(broker: VirtualBroker) -> dict[str, int]:
-    assert not broker.client().ask(init_request(), 5).error_code
-    return codes(alice(broker).ask(produce_request(12, 0, 0), 12))
+    assert not broker.client().call(init_request(), 5).error_code
+    return codes(alice(broker).call(produce_request(12, 0, 0), 12))
 
 
 def test_transactional_produce_requires_access_to_the_transactional_id() -> None:
@@ -112,36 +112,36 @@ def fetch_codes(response: Any) -> dict[str, int]:
 
 def test_fetch_hides_whether_unauthorized_topics_exist() -> None:
     broker = broker_with(READ_T)
-    broker.client().ask(produce_to("t", "secret"), 12)
-    answer = alice(broker).ask(fetch_of("secret", "none", "t"), 12)
-    assert fetch_codes(answer) == {"t": 0, "secret": DENIED, "none": DENIED}
-    assert [bool(topic.partitions[0].records) for topic in answer.responses] == [True, False, False]
+    broker.client().call(produce_to("t", "secret"), 12)
+    response = alice(broker).call(fetch_of("secret", "none", "t"), 12)
+    assert fetch_codes(response) == {"t": 0, "secret": DENIED, "none": DENIED}
+    assert [bool(topic.partitions[0].records) for topic in response.responses] == [True, False, False]
 
 
 def test_unauthorized_topics_do_not_complete_a_pending_fetch() -> None:
     broker = broker_with(READ_T)
     client = alice(broker)
     client.send(fetch_of("t", "secret", min_bytes=1, max_wait_ms=500), 12)
-    assert client.take_answers() == []
-    broker.client().ask(produce_to("t"), 12)
-    assert fetch_codes(client.answer().message) == {"t": 0, "secret": DENIED}
+    assert client.take_responses() == []
+    broker.client().call(produce_to("t"), 12)
+    assert fetch_codes(client.response().message) == {"t": 0, "secret": DENIED}
 
 
 def test_fetch_of_only_unauthorized_topics_returns_immediately() -> None:
     client = alice(broker_with())
-    assert fetch_codes(client.ask(fetch_of("t", min_bytes=1, max_wait_ms=500), 12)) == {"t": DENIED}
+    assert fetch_codes(client.call(fetch_of("t", min_bytes=1, max_wait_ms=500), 12)) == {"t": DENIED}
 
 
 def test_fetch_session_follows_acl_changes() -> None:
     broker = broker_with(READ_T)
     client, acls = alice(broker), broker.broker.cluster.acls
-    opened = client.ask(fetch_of("t", session_epoch=0), 12)
+    opened = client.call(fetch_of("t", session_epoch=0), 12)
     received = [fetch_codes(opened)]
     for epoch, change in enumerate((acls.delete, None, acls.create, None), 1):
         if change is not None:
             change([READ_T])
-        answer = client.ask(fetch_of(session_id=opened.session_id, session_epoch=epoch), 12)
-        received.append(fetch_codes(answer))
+        response = client.call(fetch_of(session_id=opened.session_id, session_epoch=epoch), 12)
+        received.append(fetch_codes(response))
     assert received == [{"t": 0}, {"t": DENIED}, {"t": DENIED}, {"t": 0}, {}]
 
 
@@ -149,8 +149,8 @@ def test_fetch_by_topic_id_authorizes_the_topic_name() -> None:
     broker = broker_with(READ_T)
     by_id = {name: broker.broker.cluster.topics[name].topic_id for name in ("t", "secret")} | {"none": UNKNOWN_ID}
     client = alice(broker)
-    answers = {name: fetched(client.ask(fetch(topic_id=id_), 18)).error_code for name, id_ in by_id.items()}
-    assert answers == {"t": 0, "secret": DENIED, "none": ErrorCode.UNKNOWN_TOPIC_ID}
+    responses = {name: fetched(client.call(fetch(topic_id=id_), 18)).error_code for name, id_ in by_id.items()}
+    assert responses == {"t": 0, "secret": DENIED, "none": ErrorCode.UNKNOWN_TOPIC_ID}
 
 
 # -- ListOffsets and Metadata ------------------------------------------------------------------------------------------
@@ -163,8 +163,8 @@ def test_list_offsets_hides_whether_unauthorized_topics_exist() -> None:
         for name in ("t", "secret", "none")
     ]
     for version in (0, 5):
-        answer = alice(broker).ask(ListOffsetsRequest(replica_id=-1, topics=requested), version)
-        listed = {topic.name: topic.partitions[0].error_code for topic in answer.topics}
+        response = alice(broker).call(ListOffsetsRequest(replica_id=-1, topics=requested), version)
+        listed = {topic.name: topic.partitions[0].error_code for topic in response.topics}
         assert listed == {"t": 0, "secret": DENIED, "none": DENIED}, f"version {version}"
 
 
@@ -175,8 +175,8 @@ def test_metadata_describes_and_creates_only_authorized_topics() -> None:
     topics = broker.broker.cluster.topics
     requested = [MetadataRequestTopic(name=name) for name in ("t", "secret", "none", "new", "mine")]
     requested += [MetadataRequestTopic(name=None, topic_id=id_) for id_ in (topics["secret"].topic_id, UNKNOWN_ID)]
-    answer = alice(broker).ask(MetadataRequest(topics=requested), 12)
-    assert [(topic.name, topic.error_code, topic.topic_id != bytes(16)) for topic in answer.topics] == [
+    response = alice(broker).call(MetadataRequest(topics=requested), 12)
+    assert [(topic.name, topic.error_code, topic.topic_id != bytes(16)) for topic in response.topics] == [
         ("t", 0, True),
         ("secret", DENIED, False),
         ("none", DENIED, False),

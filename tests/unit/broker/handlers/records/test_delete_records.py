@@ -9,7 +9,7 @@ from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRe
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
-from tests.support.virtual_broker import Answer, Client, VirtualBroker
+from tests.support.virtual_broker import Client, ReceivedResponse, VirtualBroker
 
 HIGH_WATERMARK = -1
 Result = tuple[int, int]  # low watermark, error code
@@ -39,7 +39,7 @@ def broker_with_records(*overrides: str) -> VirtualBroker:
     broker = VirtualBroker(*overrides)
     broker.topic(partitions=2)
     for _ in range(5):
-        broker.client().ask(produce(9), 9)
+        broker.client().call(produce(9), 9)
     broker.advance(1000)
     return broker
 
@@ -58,20 +58,20 @@ def broker_with_records(*overrides: str) -> VirtualBroker:
 @pytest.mark.parametrize("version", range(3))
 def test_records_before_the_offset_are_deleted(version: int, offset: int, result: Result) -> None:
     broker = broker_with_records()
-    assert results(broker.client().ask(request({("t", 0): offset}), version)) == {("t", 0): result}
+    assert results(broker.client().call(request({("t", 0): offset}), version)) == {("t", 0): result}
     assert broker.partition().log.log_start_offset == max(0, result[0])
 
 
 def test_lower_offset_restores_no_deleted_records() -> None:
     client = broker_with_records().client()
-    client.ask(request({("t", 0): 3}), 2)
-    assert results(client.ask(request({("t", 0): 1}), 2)) == {("t", 0): (3, 0)}
+    client.call(request({("t", 0): 3}), 2)
+    assert results(client.call(request({("t", 0): 1}), 2)) == {("t", 0): (3, 0)}
 
 
 def test_last_offset_of_a_duplicate_partition_counts() -> None:
     broker = broker_with_records()
     twice = DeleteRecordsRequest(topics=request({("t", 0): 1}).topics + request({("t", 0): 9}).topics)
-    assert results(broker.client().ask(twice, 2)) == {("t", 0): (-1, ErrorCode.OFFSET_OUT_OF_RANGE)}
+    assert results(broker.client().call(twice, 2)) == {("t", 0): (-1, ErrorCode.OFFSET_OUT_OF_RANGE)}
     assert broker.partition().log.log_start_offset == 0
 
 
@@ -88,13 +88,13 @@ def test_invalid_partition_is_rejected_without_affecting_others(name: str, index
     broker = broker_with_records()
     broker.topic("compacted", cleanup_policy="compact")
     broker.broker.cluster.internal_topic("__consumer_offsets")
-    response = broker.client().ask(request({("t", 0): 2, (name, index): 0}), 2)
+    response = broker.client().call(request({("t", 0): 2, (name, index): 0}), 2)
     assert results(response) == {("t", 0): (2, 0), (name, index): (-1, code)}
 
 
 def test_topic_with_compact_and_delete_policy_accepts_delete_records(broker: VirtualBroker) -> None:
     broker.topic(cleanup_policy="compact,delete")
-    assert results(broker.client().ask(request({("t", 0): HIGH_WATERMARK}), 2)) == {("t", 0): (0, 0)}
+    assert results(broker.client().call(request({("t", 0): HIGH_WATERMARK}), 2)) == {("t", 0): (0, 0)}
 
 
 class TestWithReplicas:
@@ -105,7 +105,7 @@ class TestWithReplicas:
         broker = broker_with_records("sluice.replication.delay.ms=100")
         client = broker.client()
         client.send(request({("t", 0): 3, ("t", 1): 0, ("nowhere", 0): 0}, timeout_ms), 2)
-        assert (client.answers, broker.broker.replicas.delete_records.delayed) == ([], 1)
+        assert (client.responses, broker.broker.replicas.delete_records.delayed) == ([], 1)
         waiting = registry(broker.cluster_server).get_sample_value
         assert waiting("sluice_purgatory_operations", {"kind": "DeleteRecords"}) == 1
         return broker, client
@@ -114,9 +114,9 @@ class TestWithReplicas:
     def take_response(
         broker: VirtualBroker, client: Client, sent_ms: float
     ) -> tuple[float, dict[tuple[str, int], Result]]:
-        answer: Answer = client.answer()
+        response: ReceivedResponse = client.response()
         assert broker.broker.replicas.delete_records.delayed == 0
-        return answer.at_ms - sent_ms, results(answer.message)
+        return response.at_ms - sent_ms, results(response.message)
 
     def test_response_waits_for_the_replicas(self) -> None:
         broker, client = self.send_request(timeout_ms=5000)
@@ -137,7 +137,7 @@ class TestWithReplicas:
     def test_topic_deletion_completes_a_pending_delete_records(self) -> None:
         broker, client = self.send_request(timeout_ms=5000)
         sent_ms = broker.now_ms
-        broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+        broker.client().call(DeleteTopicsRequest(topic_names=["t"]), 5)
         delay_ms, responses = self.take_response(broker, client, sent_ms)
         assert (delay_ms, responses["t", 0]) == (0, (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
@@ -145,6 +145,6 @@ class TestWithReplicas:
         broker = VirtualBroker("sluice.replication.delay.ms=100")
         broker.topic()
         client = broker.client()
-        client.ask(produce(9), 9)
-        responses = results(client.ask(request({("t", 0): 1}), 2))
+        client.call(produce(9), 9)
+        responses = results(client.call(request({("t", 0): 1}), 2))
         assert responses == {("t", 0): (-1, ErrorCode.OFFSET_OUT_OF_RANGE)}

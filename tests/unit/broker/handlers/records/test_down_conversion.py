@@ -27,10 +27,10 @@ def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
 def test_batches_are_down_converted_for_versions_up_to_3(broker: VirtualBroker, version: int, compression: int) -> None:
     broker.topic()
     client = broker.client()
-    client.ask(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
-    client.ask(produce(9, batch(b"d", compression=compression)), 9)
+    client.call(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
+    client.call(produce(9, batch(b"d", compression=compression)), 9)
     magic = 1 if version >= 2 else 0
-    converted = messages(fetched_bytes(client.ask(fetch(0), version)))
+    converted = messages(fetched_bytes(client.call(fetch(0), version)))
     assert converted == [(magic, offset, value) for offset, value in enumerate([b"a", None, b"c", b"d"])]
 
 
@@ -38,8 +38,8 @@ def test_batches_are_down_converted_for_versions_up_to_3(broker: VirtualBroker, 
 def test_zstd_topic_requires_fetch_version_10(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic(compression_type="zstd")
     client = broker.client()
-    client.ask(produce(9, batch(b"a")), 9)
-    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    client.call(produce(9, batch(b"a")), 9)
+    data = fetched(client.call(fetch(0, topic_id=topic.topic_id), version))
     if version >= 10:
         assert (data.error_code, values(records_of(data)), data.high_watermark) == (0, [b"a"], 1)
     else:
@@ -52,8 +52,8 @@ def test_zstd_batch_of_a_producer_is_rejected_only_if_it_needs_down_conversion(v
     broker = VirtualBroker()
     topic = broker.topic()
     client = broker.client()
-    client.ask(produce(9, batch(b"a", compression=4)), 9)
-    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    client.call(produce(9, batch(b"a", compression=4)), 9)
+    data = fetched(client.call(fetch(0, topic_id=topic.topic_id), version))
     if version >= 4:
         assert (data.error_code, values(records_of(data))) == (0, [b"a"])
     else:
@@ -70,8 +70,8 @@ def test_message_downconversion_enable_false_rejects_old_clients(version: int, t
         broker = VirtualBroker("log.message.downconversion.enable=false")
         topic = broker.topic()
     client = broker.client()
-    client.ask(produce(9, batch(b"a")), 9)
-    data = fetched(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    client.call(produce(9, batch(b"a")), 9)
+    data = fetched(client.call(fetch(0, topic_id=topic.topic_id), version))
     expected = (0, True) if version >= 4 else (ErrorCode.UNSUPPORTED_VERSION, False)
     assert (data.error_code, bool(records_of(data))) == expected
 
@@ -81,19 +81,19 @@ def test_down_conversion_error_is_not_repeated_in_an_unchanged_session(broker: V
     client = broker.client()
     request = fetch(0)
     request.session_epoch = 0
-    opened = client.ask(request, 9)
+    opened = client.call(request, 9)
     assert error_codes(opened) == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE]
     for epoch, expected in ((1, []), (2, [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE])):
         request = FetchRequest(session_id=opened.session_id, session_epoch=epoch)
-        assert error_codes(client.ask(request, 9)) == expected, "down-conversion errors are not part of the session"
-        client.ask(produce(9, batch(b"a")), 9)
+        assert error_codes(client.call(request, 9)) == expected, "down-conversion errors are not part of the session"
+        client.call(produce(9, batch(b"a")), 9)
 
 
 @pytest.mark.parametrize("version", range(4, 19))
 def test_batches_are_returned_as_stored_from_version_4(topic: Topic, broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     sent = batch(b"a", b"b", compression=1)
-    client.ask(produce(9, sent), 9)
-    data = fetched_bytes(client.ask(fetch(0, topic_id=topic.topic_id), version))
+    client.call(produce(9, sent), 9)
+    data = fetched_bytes(client.call(fetch(0, topic_id=topic.topic_id), version))
     assert data[17:] == sent[17:], "only base offset, length and leader epoch differ from the producer's batch"
     assert read_header(data).partition_leader_epoch == 0

@@ -23,28 +23,28 @@ VERSIONS = range(19)
 def test_fetch_waits_max_wait_ms_for_min_bytes(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     client.send(fetch(0, max_wait_ms=500), 11)
     broker.advance(499)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     broker.advance(1)
-    answer = client.answer()
-    assert (answer.at_ms, fetched(answer.message).error_code, fetched_bytes(answer.message)) == (500, 0, b"")
+    response = client.response()
+    assert (response.at_ms, fetched(response.message).error_code, fetched_bytes(response.message)) == (500, 0, b"")
 
 
 def test_fetch_of_available_records_does_not_wait(topic: Topic, client: Client) -> None:
-    client.ask(produce(9, batch_of(1_000)), 9)
+    client.call(produce(9, batch_of(1_000)), 9)
     client.send(fetch(0, max_wait_ms=500, min_bytes=1_000), 11)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1])
 def test_fetch_without_max_wait_returns_immediately(topic: Topic, client: Client, max_wait_ms: int) -> None:
     client.send(fetch(0, max_wait_ms=max_wait_ms, min_bytes=1_000), 11)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 @pytest.mark.parametrize("min_bytes", [0, -1])
 def test_fetch_without_min_bytes_returns_immediately(topic: Topic, client: Client, min_bytes: int) -> None:
     client.send(fetch(0, max_wait_ms=500, min_bytes=min_bytes), 11)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 def test_produce_that_reaches_min_bytes_completes_a_pending_fetch(topic: Topic, broker: VirtualBroker) -> None:
@@ -52,21 +52,21 @@ def test_produce_that_reaches_min_bytes_completes_a_pending_fetch(topic: Topic, 
     consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=2_500), 11)
     for second in range(2):
         broker.advance(1_000)
-        producer.ask(produce(9, batch_of(1_000)), 9)
-        assert consumer.answers == [], f"{1_000 * (second + 1)} bytes are below min_bytes"
+        producer.call(produce(9, batch_of(1_000)), 9)
+        assert consumer.responses == [], f"{1_000 * (second + 1)} bytes are below min_bytes"
     broker.advance(1_000)
-    producer.ask(produce(9, batch_of(1_000)), 9)
-    answer = consumer.answer()
-    assert (answer.at_ms, len(fetched_bytes(answer.message))) == (3_000, 3_000)
+    producer.call(produce(9, batch_of(1_000)), 9)
+    response = consumer.response()
+    assert (response.at_ms, len(fetched_bytes(response.message))) == (3_000, 3_000)
 
 
 def test_bytes_found_before_a_fetch_waits_are_sent_and_counted_once(topic: Topic, broker: VirtualBroker) -> None:
     consumer, producer = broker.client(), broker.client()
-    producer.ask(produce(9, batch_of(1_000)), 9)
+    producer.call(produce(9, batch_of(1_000)), 9)
     consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=1_500), 11)
     assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 0
-    producer.ask(produce(9, batch_of(1_000)), 9)
-    assert len(fetched_bytes(consumer.answer().message)) == 2_000
+    producer.call(produce(9, batch_of(1_000)), 9)
+    assert len(fetched_bytes(consumer.response().message)) == 2_000
     assert broker.broker.cluster.topics["t"].traffic[1].bytes_out == 2_000
 
 
@@ -86,10 +86,10 @@ def test_min_bytes_counts_the_bytes_of_all_partitions(broker: VirtualBroker) -> 
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
     request = FetchRequest(max_wait_ms=10_000, min_bytes=2_000, topics=[FetchTopic(topic="t", partitions=partitions)])
     consumer.send(request, 11)
-    producer.ask(produce(9, batch_of(1_000), partition=0), 9)
-    assert consumer.answers == []
-    producer.ask(produce(9, batch_of(1_000), partition=1), 9)
-    sizes = [len(data.records) for data in consumer.answer().message.responses[0].partitions]
+    producer.call(produce(9, batch_of(1_000), partition=0), 9)
+    assert consumer.responses == []
+    producer.call(produce(9, batch_of(1_000), partition=1), 9)
+    sizes = [len(data.records) for data in consumer.response().message.responses[0].partitions]
     assert sizes == [1_000, 1_000]
     assert len(broker.broker.replicas.fetches) == 0
 
@@ -98,23 +98,23 @@ def test_produce_completes_all_pending_fetches_of_a_partition(topic: Topic, brok
     consumers = [broker.client() for _ in range(3)]
     for consumer in consumers:
         consumer.send(fetch(0, max_wait_ms=10_000), 11)
-    broker.client().ask(produce(9), 9)
-    assert [len(values(fetched_bytes(consumer.answer().message))) for consumer in consumers] == [1, 1, 1]
+    broker.client().call(produce(9), 9)
+    assert [len(values(fetched_bytes(consumer.response().message))) for consumer in consumers] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("topics", [[], [FetchTopic(topic="t", partitions=[])]], ids=["no topic", "no partition"])
 def test_fetch_without_partitions_does_not_wait(topic: Topic, broker: VirtualBroker, topics: list[FetchTopic]) -> None:
     client = broker.client()
     client.send(FetchRequest(max_wait_ms=10_000, min_bytes=1, topics=topics), 11)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 def test_topic_deletion_completes_pending_fetches(topic: Topic, broker: VirtualBroker) -> None:
     consumer, admin = broker.client(), broker.client()
     consumer.send(fetch(0, max_wait_ms=10_000), 11)
-    assert error_codes(admin.ask(DeleteTopicsRequest(topic_names=["t"]), 5)) == []
-    answer = consumer.answer()
-    assert (answer.at_ms, fetched(answer.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert error_codes(admin.call(DeleteTopicsRequest(topic_names=["t"]), 5)) == []
+    response = consumer.response()
+    assert (response.at_ms, fetched(response.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -139,23 +139,23 @@ def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], siz
     broker.topic(partitions=2)
     client = broker.client()
     for _ in range(3):
-        client.ask(produce(9, batch_of(1_000)), 9)
-    client.ask(produce(9, batch_of(1_000), partition=1), 9)
+        client.call(produce(9, batch_of(1_000)), 9)
+    client.call(produce(9, batch_of(1_000), partition=1), 9)
     partition_max_bytes = limits.get("partition_max_bytes", 1 << 20)
     partitions = [FetchPartition(partition=index, partition_max_bytes=partition_max_bytes) for index in (0, 1)]
     request = FetchRequest(
         max_bytes=limits.get("max_bytes", 1 << 20), topics=[FetchTopic(topic="t", partitions=partitions)]
     )
-    response = client.ask(request, 11)
+    response = client.call(request, 11)
     assert [len(data.records) for data in response.responses[0].partitions] == sizes
 
 
 def test_fetch_at_its_size_limit_does_not_wait_for_min_bytes(topic: Topic, client: Client) -> None:
     for _ in range(2):
-        client.ask(produce(9, batch_of(1_000)), 9)
+        client.call(produce(9, batch_of(1_000)), 9)
     client.send(fetch(0, max_wait_ms=10_000, min_bytes=5_000, max_bytes=2_000), 11)
-    answer = client.answer()
-    assert (answer.at_ms, len(fetched_bytes(answer.message))) == (0, 2_000)
+    response = client.response()
+    assert (response.at_ms, len(fetched_bytes(response.message))) == (0, 2_000)
 
 
 def test_broker_fetch_max_bytes_limits_the_response() -> None:
@@ -163,8 +163,8 @@ def test_broker_fetch_max_bytes_limits_the_response() -> None:
     broker.topic()
     client = broker.client()
     for _ in range(5):
-        client.ask(produce(9, batch_of(1_000)), 9)
-    assert len(fetched_bytes(client.ask(fetch(0), 11))) == 2_000
+        client.call(produce(9, batch_of(1_000)), 9)
+    assert len(fetched_bytes(client.call(fetch(0), 11))) == 2_000
 
 
 # -- visibility --------------------------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ def append_transaction(broker: VirtualBroker) -> None:
 def test_read_committed_returns_records_below_the_last_stable_offset(topic: Topic, broker: VirtualBroker) -> None:
     append_transaction(broker)
     client = broker.client()
-    committed = fetched(client.ask(fetch(0, isolation_level=1), 11))
+    committed = fetched(client.call(fetch(0, isolation_level=1), 11))
     assert (committed.high_watermark, committed.last_stable_offset, len(committed.records or b"")) == (3, 0, 0)
-    assert values(fetched_bytes(client.ask(fetch(0), 11))) == [b"open-1", b"open-2", b"plain"]
+    assert values(fetched_bytes(client.call(fetch(0), 11))) == [b"open-1", b"open-2", b"plain"]
 
 
 def test_read_committed_returns_aborted_transactions(topic: Topic, broker: VirtualBroker) -> None:
@@ -198,10 +198,10 @@ def test_read_committed_returns_aborted_transactions(topic: Topic, broker: Virtu
     assert log.append(memoryview(bytearray(marker)), WALL_START_MS, 0, COORDINATOR).error_code == 0
     log.advance_high_watermark(4)
     client = broker.client()
-    committed = fetched(client.ask(fetch(0, isolation_level=1), 11))
+    committed = fetched(client.call(fetch(0, isolation_level=1), 11))
     assert committed.last_stable_offset == 4
     assert [(aborted.producer_id, aborted.first_offset) for aborted in committed.aborted_transactions or []] == [(7, 0)]
-    assert fetched(client.ask(fetch(0), 11)).aborted_transactions is None, "only read_committed requests them"
+    assert fetched(client.call(fetch(0), 11)).aborted_transactions is None, "only read_committed requests them"
 
 
 def test_read_committed_fetch_waits_for_the_end_of_a_transaction(topic: Topic, broker: VirtualBroker) -> None:
@@ -209,27 +209,27 @@ def test_read_committed_fetch_waits_for_the_end_of_a_transaction(topic: Topic, b
     client = broker.client()
     client.send(fetch(0, isolation_level=1, max_wait_ms=1_000), 11)
     broker.advance(999)
-    assert client.answers == []
+    assert client.responses == []
 
 
 def test_unreplicated_records_are_not_visible() -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=300")
     broker.topic()
     consumer, producer = broker.client(), broker.client()
-    producer.ask(produce(9), 9)
-    assert fetched_bytes(consumer.ask(fetch(0), 11)) == b""
+    producer.call(produce(9), 9)
+    assert fetched_bytes(consumer.call(fetch(0), 11)) == b""
     consumer.send(fetch(0, max_wait_ms=10_000), 11)
     broker.advance(10_000)
-    answer = consumer.answer()
-    assert (answer.at_ms, values(fetched_bytes(answer.message))) == (300, [b"v"])
+    response = consumer.response()
+    assert (response.at_ms, values(fetched_bytes(response.message))) == (300, [b"v"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_response_contains_the_offsets_of_the_log(topic: Topic, broker: VirtualBroker, version: int) -> None:
     client = broker.client()
     for _ in range(3):
-        client.ask(produce(9), 9)
-    data = fetched(client.ask(fetch(1, topic_id=topic.topic_id), version))
+        client.call(produce(9), 9)
+    data = fetched(client.call(fetch(1, topic_id=topic.topic_id), version))
     expected = (3, 3 if version >= 4 else -1, 0 if version >= 5 else -1)
     assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == expected
 
@@ -259,41 +259,41 @@ def test_partition_error_completes_the_fetch_immediately(fields: dict[str, Any],
     broker.topic()
     client = broker.client()
     for _ in range(2):
-        client.ask(produce(9), 9)
+        client.call(produce(9), 9)
     broker.partition().leader_epoch = 5
     client.send(fetch(**({"max_wait_ms": 10_000} | fields)), version)
-    answer = client.answer()
-    assert (answer.at_ms, fetched(answer.message).error_code) == (0, code)
-    assert fetched_bytes(answer.message) == b""
+    response = client.response()
+    assert (response.at_ms, fetched(response.message).error_code) == (0, code)
+    assert fetched_bytes(response.message) == b""
 
 
 @pytest.mark.parametrize("epoch", [-1, 5])
 def test_matching_or_omitted_leader_epoch_is_accepted(topic: Topic, broker: VirtualBroker, epoch: int) -> None:
     broker.partition().leader_epoch = 5
-    assert fetched(broker.client().ask(fetch(0, current_leader_epoch=epoch), 11)).error_code == 0
+    assert fetched(broker.client().call(fetch(0, current_leader_epoch=epoch), 11)).error_code == 0
 
 
 def test_offset_at_the_log_end_is_in_range(topic: Topic, client: Client) -> None:
-    client.ask(produce(9), 9)
-    data = fetched(client.ask(fetch(1), 11))
+    client.call(produce(9), 9)
+    data = fetched(client.call(fetch(1), 11))
     assert (data.error_code, records_of(data)) == (0, b"")
 
 
 def test_out_of_range_response_contains_no_offsets(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     for _ in range(3):
-        client.ask(produce(9), 9)
+        client.call(produce(9), 9)
     broker.partition().log.delete_records_before(2)
-    data = fetched(client.ask(fetch(1), 11))
+    data = fetched(client.call(fetch(1), 11))
     assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (-1, -1, -1)
 
 
 def test_failing_partition_does_not_affect_others(topic: Topic, client: Client) -> None:
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
-    response = client.ask(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
-    answers = response.responses[0].partitions
-    assert [(answer.partition_index, answer.error_code, len(answer.records) > 0) for answer in answers] == [
+    response = client.call(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
+    partitions_read = response.responses[0].partitions
+    assert [(one.partition_index, one.error_code, len(one.records) > 0) for one in partitions_read] == [
         (0, 0, True),
         (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
     ], "as in Kafka, unknown partitions come last"
@@ -304,20 +304,20 @@ def test_unknown_partition_does_not_complete_a_pending_fetch(client: Client, bro
     partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
     client.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
     broker.advance(500)
-    answer = client.answer()
-    assert answer.at_ms == 500
-    assert error_codes(answer.message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    response = client.response()
+    assert response.at_ms == 500
+    assert error_codes(response.message) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_last_entry_of_a_duplicate_partition_counts(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     client = broker.client()
     for _ in range(3):
-        client.ask(produce(9), 9)
+        client.call(produce(9), 9)
     partitions = [
         FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
         for index, offset in ((0, 9), (1, 0), (0, 2))
     ]
-    (topic,) = client.ask(FetchRequest(topics=[FetchTopic(topic="t", partitions=partitions)]), 11).responses
+    (topic,) = client.call(FetchRequest(topics=[FetchTopic(topic="t", partitions=partitions)]), 11).responses
     assert [(partition.partition_index, partition.error_code) for partition in topic.partitions] == [(0, 0), (1, 0)]
     assert len(values(records_of(topic.partitions[0]))) == 1

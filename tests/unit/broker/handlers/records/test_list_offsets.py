@@ -37,7 +37,7 @@ def look_up(
         isolation_level=int(committed),
         topics=[ListOffsetsTopic(name=topic, partitions=[partition])],
     )
-    (result,) = broker.client().ask(request, version).topics[0].partitions
+    (result,) = broker.client().call(request, version).topics[0].partitions
     assert isinstance(result, ListOffsetsPartitionResponse)
     return result
 
@@ -48,7 +48,7 @@ def filled(*overrides: str) -> VirtualBroker:
     broker.topic()
     client = broker.client()
     for age_ms in (100, 300, 200, 50, 50):
-        client.ask(produce(9, batch(b"v", timestamp=NOW - age_ms)), 9)
+        client.call(produce(9, batch(b"v", timestamp=NOW - age_ms)), 9)
     broker.advance(0)
     return broker
 
@@ -135,7 +135,7 @@ def segmented() -> VirtualBroker:
     broker = VirtualBroker("log.segment.bytes=4096")
     broker.topic()
     for _ in range(3):
-        broker.client().ask(produce(9, batch_of(3_000)), 9)
+        broker.client().call(produce(9, batch_of(3_000)), 9)
         broker.advance(1_000)
     return broker
 
@@ -173,7 +173,7 @@ def test_version_0_hides_unreplicated_records_from_consumers(replica_id: int, ex
     broker = VirtualBroker("log.segment.bytes=4096", "sluice.replication.delay.ms=1000")
     broker.topic()
     for _ in range(3):
-        broker.client().ask(produce(9, batch_of(3_000)), 9)
+        broker.client().call(produce(9, batch_of(3_000)), 9)
         broker.advance(800)
     assert look_up(broker, 0, LATEST, max_num_offsets=10, replica_id=replica_id).old_style_offsets == expected
 
@@ -221,18 +221,20 @@ def test_duplicate_partition_is_an_invalid_request(version: int) -> None:
         ListOffsetsTopic(name="t", partitions=partitions[:2]),
         ListOffsetsTopic(name="t", partitions=partitions[2:]),
     ]
-    (answer,) = broker.client().ask(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
-    assert [(partition.partition_index, partition.error_code, partition.offset) for partition in answer.partitions] == [
+    (response,) = broker.client().call(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
+    assert [
+        (partition.partition_index, partition.error_code, partition.offset) for partition in response.partitions
+    ] == [
         (0, ErrorCode.INVALID_REQUEST, -1),
         (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
     ]
 
 
-def test_version_0_answers_duplicate_partitions_separately() -> None:
+def test_version_0_lists_duplicate_partitions_separately() -> None:
     broker = filled()
     partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)] * 2
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
-    (topic,) = broker.client().ask(request, 0).topics
+    (topic,) = broker.client().call(request, 0).topics
     assert [partition.old_style_offsets for partition in topic.partitions] == [[5], [5]]
 
 
@@ -246,7 +248,7 @@ def test_unreadable_records_return_unknown_server_error() -> None:
     damaged = bytearray(batch_of(100))
     damaged[HEADER_BYTES : HEADER_BYTES + 8] = b"\xff" * 8
     damaged[CRC_AT:ATTRIBUTES_AT] = crc.crc32c(memoryview(damaged)[ATTRIBUTES_AT:]).to_bytes(4)
-    broker.client().ask(produce(9, bytes(damaged)), 9)
+    broker.client().call(produce(9, bytes(damaged)), 9)
     assert look_up(broker, 1, 0).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 

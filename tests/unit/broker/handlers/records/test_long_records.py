@@ -77,16 +77,16 @@ def test_long_records_are_validated_in_the_worker(version: int, records: bytes, 
     broker, worker = with_worker(**configs)
     client, other = broker.client(), broker.client()
     client.send(produce(version, records), version)
-    assert other.ask(ApiVersionsRequest(), 0)
-    assert (len(worker), client.answers) == (1, [])
+    assert other.call(ApiVersionsRequest(), 0)
+    assert (len(worker), client.responses) == (1, [])
     worker.work()
-    assert client.answer().api == "Produce"
+    assert client.response().api == "Produce"
     plain = VirtualBroker()
     plain.topic(**configs)
-    response = plain.client().ask(produce(version, records), version)
+    response = plain.client().call(produce(version, records), version)
     assert plain.partition().log.log_end_offset == broker.partition().log.log_end_offset
     if not partition_response(response).error_code:
-        stored = [fetched_bytes(each.client().ask(fetch(0), 11)) for each in (broker, plain)]
+        stored = [fetched_bytes(each.client().call(fetch(0), 11)) for each in (broker, plain)]
         assert stored[0] == stored[1]
 
 
@@ -99,7 +99,7 @@ def test_long_records_are_validated_in_the_worker(version: int, records: bytes, 
 )
 def test_short_records_are_validated_at_once(records: bytes) -> None:
     broker, worker = with_worker()
-    assert broker.client().ask(produce(9, records), 9)
+    assert broker.client().call(produce(9, records), 9)
     assert not len(worker)
 
 
@@ -107,9 +107,9 @@ def test_long_batch_follows_batches_that_were_appended_meanwhile() -> None:
     broker, worker = with_worker(cleanup_policy="compact")
     client, other = broker.client(), broker.client()
     client.send_together((produce(9, KEYED), 9), (ApiVersionsRequest(), 0))
-    other.ask(produce(9, build_batch([Record(0, WALL_START_MS, b"key", b"")])), 9)
+    other.call(produce(9, build_batch([Record(0, WALL_START_MS, b"key", b"")])), 9)
     worker.work()
-    long, after = client.take_answers()
+    long, after = client.take_responses()
     assert partition_response(long.message).base_offset == 1
     assert after.api == "ApiVersions", "requests of one connection are answered in order"
     assert broker.partition().log.log_end_offset == 61
@@ -120,7 +120,7 @@ def test_invalid_long_batch_is_refused_after_its_validation() -> None:
     client = broker.client()
     client.send(produce(9, NOT_KEYED), 9)
     worker.work()
-    response = partition_response(client.answer().message)
+    response = partition_response(client.response().message)
     assert response.error_code == ErrorCode.INVALID_RECORD
     assert len(response.record_errors) == 60
     assert broker.partition().log.log_end_offset == 0
@@ -132,7 +132,7 @@ def test_long_batch_for_a_topic_deleted_meanwhile_is_refused() -> None:
     client.send(produce(9, KEYED), 9)
     broker.broker.delete_topic(broker.cluster.topics["t"])
     worker.work()
-    response = partition_response(client.answer().message)
+    response = partition_response(client.response().message)
     assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -178,24 +178,24 @@ def test_error_in_the_worker_closes_the_connection(
 def test_long_records_are_converted_for_old_clients_in_the_worker(version: int, codec: int) -> None:
     broker, worker = with_worker()
     client, other = broker.client(), broker.client()
-    client.ask(produce(9, batch(*[b"v"] * 60, compression=codec)), 9)
+    client.call(produce(9, batch(*[b"v"] * 60, compression=codec)), 9)
     client.send(fetch(0), version)
-    assert other.ask(ApiVersionsRequest(), 0)
-    assert (len(worker), client.answers) == (1, [])
+    assert other.call(ApiVersionsRequest(), 0)
+    assert (len(worker), client.responses) == (1, [])
     worker.work()
-    converted = fetched_bytes(client.answer().message)
+    converted = fetched_bytes(client.response().message)
     broker.cluster.worker = Worker()
-    assert converted == fetched_bytes(client.ask(fetch(0), version))
+    assert converted == fetched_bytes(client.call(fetch(0), version))
 
 
 def test_long_poll_of_an_old_client_converts_in_the_worker() -> None:
     broker, worker = with_worker()
     client = broker.client()
     client.send(fetch(0, max_wait_ms=1000), 1)
-    broker.client().ask(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
+    broker.client().call(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
     assert len(worker) == 1
     worker.work()
-    assert len(fetched_bytes(client.answer().message)) > 0
+    assert len(fetched_bytes(client.response().message)) > 0
 
 
 def test_throttled_fetch_of_an_old_client_converts_in_the_worker() -> None:
@@ -203,13 +203,13 @@ def test_throttled_fetch_of_an_old_client_converts_in_the_worker() -> None:
     broker.topic()
     worker = broker.cluster.worker = HeldWorker()
     client = broker.client()
-    client.ask(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
+    client.call(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
     client.send(fetch(0), 1)
     throttle_ms = 0
     while not len(worker):
         broker.advance(1)
         throttle_ms += 1
     worker.work()
-    answer = client.answer()
-    assert answer.throttle_time_ms == throttle_ms > 0
-    assert len(fetched_bytes(answer.message)) > 0
+    response = client.response()
+    assert response.throttle_time_ms == throttle_ms > 0
+    assert len(fetched_bytes(response.message)) > 0

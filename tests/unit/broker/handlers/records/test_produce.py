@@ -28,9 +28,9 @@ ALL = -1
 def produced(response: Message) -> PartitionProduceResponse:
     """Return the response for the only partition of a produce request."""
     (topic,) = getattr(response, "responses")  # noqa: B009  (mypy knows no fields of Message)
-    (answer,) = topic.partition_responses
-    assert isinstance(answer, PartitionProduceResponse)
-    return answer
+    (partition,) = topic.partition_responses
+    assert isinstance(partition, PartitionProduceResponse)
+    return partition
 
 
 # -- appending ---------------------------------------------------------------------------------------------------------
@@ -41,31 +41,31 @@ def test_base_offset_is_the_offset_of_the_first_record(topic: Topic, broker: Vir
     client = broker.client()
     for base_offset in (0, 3, 6):
         request = produce(version, records_for(version, b"a", b"b", b"c"), topic_id=topic.topic_id)
-        answer = produced(client.ask(request, version))
-        assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, base_offset, -1)
-        assert answer.log_start_offset == (0 if version >= 5 else -1)
+        response = produced(client.call(request, version))
+        assert (response.error_code, response.base_offset, response.log_append_time_ms) == (0, base_offset, -1)
+        assert response.log_start_offset == (0 if version >= 5 else -1)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic()
     client = broker.client()
-    client.ask(produce(version, records_for(version, b"a", None), topic_id=topic.topic_id), version)
-    header = read_header(fetched_bytes(client.ask(fetch(0), 11)))
+    client.call(produce(version, records_for(version, b"a", None), topic_id=topic.topic_id), version)
+    header = read_header(fetched_bytes(client.call(fetch(0), 11)))
     assert (header.magic, header.last_offset, header.base_offset) == (2, 1, 0)
 
 
 def test_log_append_time_is_returned(broker: VirtualBroker) -> None:
     broker.topic(message_timestamp_type="LogAppendTime")
     broker.advance(1234)
-    answer = produced(broker.client().ask(produce(9, batch(b"a", timestamp=5)), 9))
-    assert answer.log_append_time_ms == WALL_START_MS + 1234
+    response = produced(broker.client().call(produce(9, batch(b"a", timestamp=5)), 9))
+    assert response.log_append_time_ms == WALL_START_MS + 1234
 
 
 def test_partitions_succeed_and_fail_independently(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 1)]
-    response = broker.client().ask(
+    response = broker.client().call(
         ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)]), 9
     )
     assert [(partition.index, partition.error_code) for partition in response.responses[0].partition_responses] == [
@@ -113,18 +113,18 @@ def test_invalid_produce_returns_an_error_and_appends_nothing(
     broker = VirtualBroker("message.max.bytes=1000")
     broker.topic()
     client = broker.client()
-    answer = produced(client.ask(request_, version))
-    assert (answer.error_code, answer.base_offset) == (code, -1)
+    response = produced(client.call(request_, version))
+    assert (response.error_code, response.base_offset) == (code, -1)
     assert broker.partition().log.log_end_offset == 0
     assert client.is_open, "a partition error does not close the connection"
 
 
 def test_version_8_names_the_invalid_record_and_the_reason(topic: Topic, broker: VirtualBroker) -> None:
     future = WALL_START_MS + 7_200_000  # log.message.timestamp.after.max.ms is an hour
-    answer = produced(broker.client().ask(produce(9, batch(b"a", timestamp=future)), 9))
-    assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
-    assert [error.batch_index for error in answer.record_errors] == [0]
-    assert answer.error_message
+    response = produced(broker.client().call(produce(9, batch(b"a", timestamp=future)), 9))
+    assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [error.batch_index for error in response.record_errors] == [0]
+    assert response.error_message
 
 
 def test_min_insync_replicas_applies_only_to_acks_all() -> None:
@@ -132,24 +132,24 @@ def test_min_insync_replicas_applies_only_to_acks_all() -> None:
     broker.topic()
     broker.partition().replicas = (1, 2)  # one of them is in sync
     client = broker.client()
-    assert produced(client.ask(produce(9, acks=ALL), 9)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert produced(client.call(produce(9, acks=ALL), 9)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert broker.partition().log.log_end_offset == 0
-    assert produced(client.ask(produce(9, acks=1), 9)).error_code == 0
+    assert produced(client.call(produce(9, acks=1), 9)).error_code == 0
 
 
 def test_min_insync_replicas_is_capped_at_the_replication_factor() -> None:
     broker = VirtualBroker("min.insync.replicas=2")
     broker.topic()
-    assert produced(broker.client().ask(produce(9, acks=ALL), 9)).error_code == 0
+    assert produced(broker.client().call(produce(9, acks=ALL), 9)).error_code == 0
 
 
 def test_not_enough_replicas_returns_the_log_start_offset(broker: VirtualBroker) -> None:
     log = broker.topic(min_insync_replicas="2").partitions[0].log
     broker.partition().replicas = (1, 2)
     client = broker.client()
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     log.delete_records_before(1)
-    assert produced(client.ask(produce(9, acks=ALL), 9)).log_start_offset == 1
+    assert produced(client.call(produce(9, acks=ALL), 9)).log_start_offset == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -164,14 +164,14 @@ def test_clients_cannot_produce_to_internal_topics(version: int, name: str, clie
     keyed = [Record(0, WALL_START_MS, b"key", b"value")]
     records = build_batch(keyed) if version >= 3 else build_message_set(keyed, 1 if version == 2 else 0)
     request = produce(version, records, topic=name, topic_id=topic.topic_id)
-    answer = produced(broker.client(client_id).ask(request, version))
-    assert (answer.error_code, answer.log_start_offset) == (code, -1 if code or version < 5 else 0)
+    response = produced(broker.client(client_id).call(request, version))
+    assert (response.error_code, response.log_start_offset) == (code, -1 if code or version < 5 else 0)
     assert topic.partitions[0].log.log_end_offset == (0 if code else 1)
 
 
 def test_record_errors_precede_the_acks_error(topic: Topic, broker: VirtualBroker) -> None:
-    answer = produced(broker.client().ask(produce(9, b"", acks=5), 9))
-    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_RECORD, None)
+    response = produced(broker.client().call(produce(9, b"", acks=5), 9))
+    assert (response.error_code, response.error_message) == (ErrorCode.INVALID_RECORD, None)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -183,17 +183,17 @@ def test_last_records_of_a_duplicate_partition_are_appended(broker: VirtualBroke
         TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=items) for items in (data[:2], data[2:])
     ]
     client = broker.client()
-    (topic_response,) = client.ask(ProduceRequest(acks=1, topic_data=topics), version).responses
+    (topic_response,) = client.call(ProduceRequest(acks=1, topic_data=topics), version).responses
     assert [(item.index, item.error_code, item.base_offset) for item in topic_response.partition_responses] == [
         (0, 0, 0),
         (1, 0, 0),
     ]
-    assert b"c" in fetched_bytes(client.ask(fetch(0), 11))
+    assert b"c" in fetched_bytes(client.call(fetch(0), 11))
 
 
 def test_produce_creates_no_topic() -> None:
     broker = VirtualBroker("auto.create.topics.enable=true")
-    broker.client().ask(produce(9, topic="nowhere"), 9)
+    broker.client().call(produce(9, topic="nowhere"), 9)
     assert broker.broker.cluster.topics == {}
 
 
@@ -206,11 +206,11 @@ def sequenced(sequence: int, *, epoch: int = 0, records: int = 1, producer_id: i
 
 def test_duplicate_batch_is_stored_once_and_gets_the_same_response(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    producer_id = client.ask(InitProducerIdRequest(transactional_id=None), 4).producer_id
-    client.ask(produce(9, batch()), 9)
+    producer_id = client.call(InitProducerIdRequest(transactional_id=None), 4).producer_id
+    client.call(produce(9, batch()), 9)
     for _ in range(3):
-        answer = produced(client.ask(produce(9, sequenced(0, records=2, producer_id=producer_id)), 9))
-        assert (answer.error_code, answer.base_offset) == (0, 1)
+        response = produced(client.call(produce(9, sequenced(0, records=2, producer_id=producer_id)), 9))
+        assert (response.error_code, response.base_offset) == (0, 1)
     assert broker.partition().log.log_end_offset == 3
 
 
@@ -225,8 +225,8 @@ def test_duplicate_batch_is_stored_once_and_gets_the_same_response(client: Clien
 def test_out_of_order_sequence_or_older_epoch_is_rejected(broker: VirtualBroker, data: bytes, code: ErrorCode) -> None:
     broker.topic()
     client = broker.client()
-    assert produced(client.ask(produce(9, sequenced(0, epoch=1)), 9)).error_code == 0
-    assert produced(client.ask(produce(9, data), 9)).error_code == code
+    assert produced(client.call(produce(9, sequenced(0, epoch=1)), 9)).error_code == 0
+    assert produced(client.call(produce(9, data), 9)).error_code == code
     assert broker.partition().log.log_end_offset == 1
 
 
@@ -235,7 +235,7 @@ def test_out_of_order_sequence_or_older_epoch_is_rejected(broker: VirtualBroker,
 
 def test_acks_all_without_replication_delay_returns_immediately(topic: Topic, client: Client) -> None:
     client.send(produce(9, acks=ALL), 9)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -245,12 +245,12 @@ def test_acks_all_waits_for_the_replicas(version: int) -> None:
     client = broker.client()
     client.send(produce(version, acks=ALL, topic_id=topic.topic_id), version)
     broker.advance(299)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.partition().log.high_watermark == 0
     broker.advance(1)
-    answer = client.answer()
-    assert (answer.at_ms, answer.throttle_time_ms) == (300, 0), "waiting for replicas is not throttling"
-    assert produced(answer.message).error_code == 0
+    response = client.response()
+    assert (response.at_ms, response.throttle_time_ms) == (300, 0), "waiting for replicas is not throttling"
+    assert produced(response.message).error_code == 0
     assert broker.partition().log.high_watermark == 1
 
 
@@ -259,7 +259,7 @@ def test_acks_1_does_not_wait_for_the_replicas() -> None:
     broker.topic()
     client = broker.client()
     client.send(produce(9, acks=1), 9)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 def test_acks_all_that_times_out_keeps_the_records() -> None:
@@ -268,8 +268,8 @@ def test_acks_all_that_times_out_keeps_the_records() -> None:
     client = broker.client()
     client.send(produce(9, acks=ALL, timeout_ms=100), 9)
     broker.advance(10_000)
-    answer = client.answer()
-    assert (answer.at_ms, produced(answer.message).error_code) == (100, ErrorCode.REQUEST_TIMED_OUT)
+    response = client.response()
+    assert (response.at_ms, produced(response.message).error_code) == (100, ErrorCode.REQUEST_TIMED_OUT)
     assert broker.partition().log.high_watermark == 1, "the timeout does not undo the append"
 
 
@@ -281,8 +281,11 @@ def test_partition_error_is_returned_with_the_pending_partitions() -> None:
     request = ProduceRequest(acks=ALL, timeout_ms=100, topic_data=[TopicProduceData(name="t", partition_data=data)])
     client.send(request, 9)
     broker.advance(100)
-    answers = client.answer().message.responses[0].partition_responses
-    assert [item.error_code for item in answers] == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    responses = client.response().message.responses[0].partition_responses
+    assert [item.error_code for item in responses] == [
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
 
 
 def test_acks_all_with_only_errors_does_not_wait() -> None:
@@ -290,7 +293,7 @@ def test_acks_all_with_only_errors_does_not_wait() -> None:
     broker.topic()
     client = broker.client()
     client.send(produce(9, topic="nowhere", acks=ALL), 9)
-    assert client.answer().at_ms == 0
+    assert client.response().at_ms == 0
 
 
 def test_topic_deletion_completes_pending_produces() -> None:
@@ -298,11 +301,11 @@ def test_topic_deletion_completes_pending_produces() -> None:
     broker.topic()
     client = broker.client()
     client.send(produce(9, acks=ALL), 9)
-    broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
-    answer = client.answer()
-    assert (answer.at_ms, produced(answer.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    broker.client().call(DeleteTopicsRequest(topic_names=["t"]), 5)
+    response = client.response()
+    assert (response.at_ms, produced(response.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     broker.advance(10_000)  # replication of the deleted topic completes nothing
-    assert client.take_answers() == []
+    assert client.take_responses() == []
 
 
 def test_pipelined_acks_all_requests_complete_in_order() -> None:
@@ -312,4 +315,8 @@ def test_pipelined_acks_all_requests_complete_in_order() -> None:
     client.send_together(*[(produce(9, acks=ALL), 9)] * 3)
     broker.advance(10_000)
     # A connection has one request in flight, so each waits for its own replication after the previous one.
-    assert [(answer.correlation_id, answer.at_ms) for answer in client.take_answers()] == [(1, 300), (2, 600), (3, 900)]
+    assert [(response.correlation_id, response.at_ms) for response in client.take_responses()] == [
+        (1, 300),
+        (2, 600),
+        (3, 900),
+    ]

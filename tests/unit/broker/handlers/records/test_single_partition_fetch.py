@@ -46,7 +46,7 @@ def broker_with_logs(*overrides: str) -> VirtualBroker:
     for name, compression in (("t", "producer"), ("zstd", "zstd")):
         topic = broker.topic(name, partitions=2, compression_type=compression)
         for size in (200, 3_000, 500, 5_000):
-            client.ask(produce(9, batch_of(size), topic=name), 9)
+            client.call(produce(9, batch_of(size), topic=name), 9)
         log = topic.partitions[0].log
         assert log.high_watermark == 4
         log.delete_records_before(1)
@@ -135,7 +135,7 @@ def test_both_paths_have_the_same_outcome(
 
 def write(broker: VirtualBroker, size: int) -> None:
     if "t" in broker.cluster.topics:
-        broker.client().ask(produce(9, batch_of(size)), 9)
+        broker.client().call(produce(9, batch_of(size)), 9)
 
 
 def write_in_transaction(broker: VirtualBroker) -> None:
@@ -151,7 +151,7 @@ def delete_records(broker: VirtualBroker) -> None:
 
 
 def delete_topic(broker: VirtualBroker) -> None:
-    broker.client().ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+    broker.client().call(DeleteTopicsRequest(topic_names=["t"]), 5)
 
 
 def raise_leader_epoch(broker: VirtualBroker) -> None:

@@ -33,9 +33,9 @@ ADDS_SINCE = 12
 PRODUCER_ID_AT = 43  # in a batch
 
 
-def codes(answer: Any) -> list[int]:
+def codes(response: Any) -> list[int]:
     """Return the error code of each partition."""
-    return [partition.error_code for topic in answer.responses for partition in topic.partition_responses]
+    return [partition.error_code for topic in response.responses for partition in topic.partition_responses]
 
 
 def initialized(*overrides: str, partitions: int = 1) -> tuple[VirtualBroker, Client]:
@@ -43,7 +43,7 @@ def initialized(*overrides: str, partitions: int = 1) -> tuple[VirtualBroker, Cl
     broker = VirtualBroker(*overrides)
     broker.topic(partitions=partitions)
     client = broker.client()
-    client.ask(init_request(), 5)
+    client.call(init_request(), 5)
     return broker, client
 
 
@@ -53,28 +53,28 @@ def initialized(*overrides: str, partitions: int = 1) -> tuple[VirtualBroker, Cl
 @pytest.mark.parametrize("version", BY_NAME)
 def test_partition_outside_the_transaction_is_rejected_or_added(version: int) -> None:
     broker, client = initialized()
-    (answer,) = client.ask(produce_request(version, 0, 0), version).responses[0].partition_responses
+    (response,) = client.call(produce_request(version, 0, 0), version).responses[0].partition_responses
     if version >= ADDS_SINCE:
-        assert answer.error_code == 0
+        assert response.error_code == 0
         metadata = broker.broker.transactions.get("tx")
         assert metadata is not None
         assert (metadata.state.label, set(metadata.partitions)) == ("Ongoing", {("t", 0)})
     else:
         supports_abortable = version >= 11
         expected = ErrorCode.TRANSACTION_ABORTABLE if supports_abortable else ErrorCode.INVALID_TXN_STATE
-        assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (expected, -1, -1)
+        assert (response.error_code, response.base_offset, response.log_start_offset) == (expected, -1, -1)
         assert stored(broker) == []
         if 8 <= version < 11:
-            assert answer.error_message == "Partition was not added to the transaction"
+            assert response.error_message == "Partition was not added to the transaction"
 
 
 @pytest.mark.parametrize("version", [*BY_NAME, 13])
 def test_partition_in_the_transaction_accepts_records(version: int) -> None:
     broker, client = initialized()
-    client.ask(add_request(3, 0, 0), 3)
+    client.call(add_request(3, 0, 0), 3)
     topic_id = broker.broker.cluster.topics["t"].topic_id
     for sequence in range(2):
-        assert codes(client.ask(produce_request(version, 0, 0, sequence, topic_id=topic_id), version)) == [0]
+        assert codes(client.call(produce_request(version, 0, 0, sequence, topic_id=topic_id), version)) == [0]
     log = broker.partition().log
     assert (log.log_end_offset, log.last_stable_offset) == (2, 0)
 
@@ -94,7 +94,7 @@ def test_produce_requires_the_producer_of_the_transactional_id(
 ) -> None:
     broker, client = initialized()
     request = produce_request(version, producer_id, epoch, transactional_id=transactional_id)
-    assert codes(client.ask(request, version)) == [code]
+    assert codes(client.call(request, version)) == [code]
     assert stored(broker) == []
 
 
@@ -103,18 +103,18 @@ def test_older_epoch_is_rejected_by_the_partition(topic: Topic, broker: VirtualB
     begun(broker)
     for _ in range(2):
         Producer(broker).init()
-    assert codes(broker.client().ask(produce_request(version, 0, 0, 1), version)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+    assert codes(broker.client().call(produce_request(version, 0, 0, 1), version)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
 
 
 @pytest.mark.parametrize("version", range(3, 12))
 def test_produce_without_verification_needs_no_transaction(version: int) -> None:
     _broker, client = initialized("transaction.partition.verification.enable=false")
-    assert codes(client.ask(produce_request(version, 0, 0), version)) == [0]
+    assert codes(client.call(produce_request(version, 0, 0), version)) == [0]
 
 
 def test_version_12_adds_the_partition_even_without_verification() -> None:
     broker, client = initialized("transaction.partition.verification.enable=false")
-    assert codes(client.ask(produce_request(12, 0, 0), 12)) == [0]
+    assert codes(client.call(produce_request(12, 0, 0), 12)) == [0]
     metadata = broker.broker.transactions.get("tx")
     assert metadata is not None
     assert set(metadata.partitions) == {("t", 0)}
@@ -138,17 +138,17 @@ def of_producer(producer_id: int, *, epoch: int = 0, sequence: int = 0) -> bytes
 def test_transactional_records_without_a_transactional_id_fail_the_whole_request(version: int) -> None:
     broker, client = initialized(partitions=2)
     code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert codes(client.ask(many(batch(), of_producer(0), transactional_id=None), version)) == [code, code]
+    assert codes(client.call(many(batch(), of_producer(0), transactional_id=None), version)) == [code, code]
     assert broker.partition().log.log_end_offset == 0
 
 
 @pytest.mark.parametrize("version", BY_NAME)
 def test_several_producer_ids_fail_the_whole_request(version: int) -> None:
     broker, client = initialized(partitions=3)
-    answer = client.ask(many(of_producer(0), of_producer(7), batch()), version)
-    assert codes(answer) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 3
+    response = client.call(many(of_producer(0), of_producer(7), batch()), version)
+    assert codes(response) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 3
     if version >= 8:
-        message = answer.responses[0].partition_responses[0].error_message
+        message = response.responses[0].partition_responses[0].error_message
         assert message == "Transactional records contained more than one producer ID"
     assert broker.partition("t", 2).log.log_end_offset == 0
 
@@ -156,15 +156,15 @@ def test_several_producer_ids_fail_the_whole_request(version: int) -> None:
 @pytest.mark.parametrize(("version", "code"), [(10, 48), (11, 120), (12, 0)])
 def test_partitions_are_verified_independently(version: int, code: int) -> None:
     _broker, client = initialized(partitions=4)
-    client.ask(add_request(3, 0, 0, (("t", 1),)), 3)
+    client.call(add_request(3, 0, 0, (("t", 1),)), 3)
     request = many(of_producer(0), of_producer(0), batch(), b"broken")
     corrupt = ErrorCode.INVALID_RECORD
-    assert codes(client.ask(request, version)) == [code, 0, 0, corrupt]
+    assert codes(client.call(request, version)) == [code, 0, 0, corrupt]
 
 
 def test_non_transactional_records_need_no_transaction() -> None:
     _broker, client = initialized()
-    assert codes(client.ask(many(batch()), 9)) == [0]
+    assert codes(client.call(many(batch()), 9)) == [0]
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -174,7 +174,7 @@ def test_old_message_sets_are_never_transactional(topic: Topic, broker: VirtualB
     )  # at the offset of the attributes, magic 1 has its timestamp and magic 0 its key
     data = build_message_set([record], 1 if version == 2 else 0)
     assert data[ATTRIBUTES_AT + 1] == TRANSACTIONAL_FLAG
-    assert codes(broker.client().ask(produce(version, data), version)) == [0]
+    assert codes(broker.client().call(produce(version, data), version)) == [0]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def completing(*overrides: str) -> tuple[VirtualBroker, Client]:
     for request, version in ((init_request(), 5), (add_request(3, 0, 0), 3), (end_request(0, 0), 5)):
         client.send(request, version)
         broker.advance(1000)
-        assert client.answer().message is not None
+        assert client.response().message is not None
     return broker, client
 
 
@@ -213,12 +213,12 @@ def test_completing_transaction_returns_a_retriable_error_of_the_version(version
     started_ms = broker.now_ms
     client.send(produce_request(version, 0, 1), version)
     broker.advance(200)
-    answer = client.answer()
-    assert codes(answer.message) == [code]
+    response = client.response()
+    assert codes(response.message) == [code]
     waited_ms = 100 if version >= ADDS_SINCE else 0
-    assert answer.at_ms == started_ms + waited_ms, "versions that add partitions retry for 100 ms"
+    assert response.at_ms == started_ms + waited_ms, "versions that add partitions retry for 100 ms"
     if 8 <= version < ADDS_SINCE:
-        assert answer.message.responses[0].partition_responses[0].error_message == (
+        assert response.message.responses[0].partition_responses[0].error_message == (
             "Unable to verify the partition has been added to the transaction. Underlying error: "
             "CONCURRENT_TRANSACTIONS"
         )
@@ -230,14 +230,14 @@ def test_produce_that_adds_its_partition_retries_until_the_transaction_completes
     value = b"kept while it waits"
     client.send_together((produce_request(12, 0, 1, 0, value, acks=-1), 12), (init_request("other"), 5))
     broker.advance(39)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     assert broker.broker.transactions.get("tx").state.label == "CompleteCommit"  # type: ignore[union-attr]
     broker.advance(1)  # retried after 20 and 40 ms; now the new transaction is appended
     broker.advance(1000)
     assert stored(broker)[-1][1] == [value]
-    assert client.take_answers() == [], "the record is not replicated yet"
+    assert client.take_responses() == [], "the record is not replicated yet"
     broker.advance(1000)
-    first, *_ = client.take_answers()
+    first, *_ = client.take_responses()
     assert codes(first.message) == [0]
 
 
@@ -253,14 +253,14 @@ def test_pending_produce_of_a_disconnected_client_appends_nothing() -> None:
 
 def test_partition_in_the_transaction_waits_for_those_that_are_added() -> None:
     broker, client = initialized("sluice.replication.delay.ms=0", partitions=2)
-    client.ask(produce_request(12, 0, 0), 12)
+    client.call(produce_request(12, 0, 0), 12)
     entry = broker.broker.transactions._entries["tx"]
     entry.pending = entry.current.state  # a state change is being appended
     client.send(many(of_producer(0, sequence=1), of_producer(0)), 12)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     entry.pending = None
     broker.advance(20)
-    assert codes(client.answer().message) == [0, 0]
+    assert codes(client.response().message) == [0, 0]
 
 
 # -- sequence numbers of verified producers ----------------------------------------------------------------------------
@@ -269,28 +269,28 @@ def test_partition_in_the_transaction_waits_for_those_that_are_added() -> None:
 def test_later_batch_is_rejected_until_the_first_verified_batch_is_appended() -> None:
     broker, client = initialized()
     entry = broker.broker.transactions._entries["tx"]
-    client.ask(add_request(3, 0, 0), 3)
+    client.call(add_request(3, 0, 0), 3)
     entry.current = replace(entry.current, partitions=frozenset())  # the first batch must be rejected
-    assert codes(client.ask(produce_request(11, 0, 0, 0), 11)) == [ErrorCode.TRANSACTION_ABORTABLE]
-    client.ask(add_request(3, 0, 0), 3)
-    assert codes(client.ask(produce_request(11, 0, 0, 1), 11)) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
-    assert codes(client.ask(produce_request(11, 0, 0, 0), 11)) == [0]
-    assert codes(client.ask(produce_request(11, 0, 0, 1), 11)) == [0]
+    assert codes(client.call(produce_request(11, 0, 0, 0), 11)) == [ErrorCode.TRANSACTION_ABORTABLE]
+    client.call(add_request(3, 0, 0), 3)
+    assert codes(client.call(produce_request(11, 0, 0, 1), 11)) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert codes(client.call(produce_request(11, 0, 0, 0), 11)) == [0]
+    assert codes(client.call(produce_request(11, 0, 0, 1), 11)) == [0]
 
 
 @pytest.mark.parametrize(("versions", "code"), [(LEGACY, 0), (NEW, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)])
 def test_transaction_version_2_must_start_with_sequence_0(versions: dict[str, int], code: int) -> None:
     _broker, client = initialized()
     if versions is LEGACY:
-        client.ask(add_request(3, 0, 0), 3)
-    assert codes(client.ask(produce_request(versions["produce"], 0, 0, 5), versions["produce"])) == [code]
+        client.call(add_request(3, 0, 0), 3)
+    assert codes(client.call(produce_request(versions["produce"], 0, 0, 5), versions["produce"])) == [code]
 
 
 def test_duplicate_batch_in_a_transaction_gets_the_same_response() -> None:
     broker, client = initialized()
     for _ in range(2):
-        (answer,) = client.ask(produce_request(12, 0, 0, 0, b"a", b"b"), 12).responses[0].partition_responses
-        assert (answer.error_code, answer.base_offset) == (0, 0)
+        (response,) = client.call(produce_request(12, 0, 0, 0, b"a", b"b"), 12).responses[0].partition_responses
+        assert (response.error_code, response.base_offset) == (0, 0)
     assert broker.partition().log.log_end_offset == 2
 
 
@@ -300,7 +300,7 @@ def test_batch_without_producer_id_is_not_verified(version: int) -> None:
     data = bytearray(of_producer(0))
     data[PRODUCER_ID_AT : PRODUCER_ID_AT + 14] = b"\xff" * 14  # id, epoch and sequence: none
     stamp_checksum(data)
-    assert codes(client.ask(many(bytes(data)), version)) == [0]
+    assert codes(client.call(many(bytes(data)), version)) == [0]
     log = broker.partition().log
     assert (log.log_end_offset, log.last_stable_offset) == (1, 1)
 
@@ -315,11 +315,11 @@ def test_pending_fetch_returns_records_that_waited_for_a_remote_coordinator() ->
     coordinator_client, producer, consumer = (cluster.client(node_id=node_id) for node_id in (2, 1, 1))
     coordinator_client.send(init_request(), 5)
     cluster.advance(100)
-    response = coordinator_client.answer().message
+    response = coordinator_client.response().message
     consumer.send(fetch(0, max_wait_ms=10_000, min_bytes=1), 12)
     producer.send(produce_request(12, response.producer_id, response.producer_epoch), 12)
     cluster.advance(99)
-    assert consumer.answers == producer.answers == []
+    assert consumer.responses == producer.responses == []
     cluster.advance(1)
-    assert codes(producer.answer().message) == [0]
-    assert fetched_bytes(consumer.answer().message)
+    assert codes(producer.response().message) == [0]
+    assert fetched_bytes(consumer.response().message)

@@ -38,8 +38,8 @@ def alter(
         deletions=[change for change in changes if isinstance(change, ScramCredentialDeletion)],
         upsertions=[change for change in changes if isinstance(change, ScramCredentialUpsertion)],
     )
-    answer = logged_in(broker, "bob").ask(request, 0)
-    return [(result.user, result.error_code, result.error_message) for result in answer.results]
+    response = logged_in(broker, "bob").call(request, 0)
+    return [(result.user, result.error_code, result.error_message) for result in response.results]
 
 
 def can_log_in(broker: VirtualBroker, user: str, password: str, mechanism: int = SHA_256) -> bool:
@@ -48,9 +48,9 @@ def can_log_in(broker: VirtualBroker, user: str, password: str, mechanism: int =
     handshake(client, f"SCRAM-SHA-{hash_name.removeprefix('sha')}")
     scram = ScramClient(hash_name, user, password)
     client.send(SaslAuthenticateRequest(auth_bytes=scram.first), 2)
-    if not client.answers:
+    if not client.responses:
         return False  # the failure response is delayed
-    return bool(authenticate(client, scram.final(client.answer().message.auth_bytes)).auth_bytes == scram.signature)
+    return bool(authenticate(client, scram.final(client.response().message.auth_bytes)).auth_bytes == scram.signature)
 
 
 @pytest.mark.parametrize("mechanism", [SHA_256, SHA_512], ids=["SCRAM-SHA-256", "SCRAM-SHA-512"])

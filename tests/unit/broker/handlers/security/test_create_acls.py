@@ -29,8 +29,8 @@ def creation(**fields: Any) -> AclCreation:
 
 
 def results(broker: VirtualBroker, *creations: AclCreation, version: int = 3) -> list[tuple[int, str | None]]:
-    answer = broker.client().ask(CreateAclsRequest(creations=list(creations)), version)
-    return [(result.error_code, result.error_message) for result in answer.results]
+    response = broker.client().call(CreateAclsRequest(creations=list(creations)), version)
+    return [(result.error_code, result.error_message) for result in response.results]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ INVALID_BINDINGS = {
 @pytest.mark.parametrize(("fields", "message"), INVALID_BINDINGS.values(), ids=INVALID_BINDINGS)
 def test_invalid_binding_is_rejected_without_affecting_others(fields: dict[str, Any], message: str) -> None:
     broker = secured_broker()
-    answers = results(broker, creation(**fields), creation(resource_name="good"))
-    assert answers == [(ErrorCode.INVALID_REQUEST, message), OK]
+    responses = results(broker, creation(**fields), creation(resource_name="good"))
+    assert responses == [(ErrorCode.INVALID_REQUEST, message), OK]
     assert [acl.resource_name for acl in broker.broker.cluster.acls.matching(acl_filter())] == ["good"]
 
 
@@ -104,8 +104,8 @@ def test_invalid_binding_is_rejected_without_affecting_others(fields: dict[str, 
 )
 def test_filter_only_value_fails_the_whole_request(fields: dict[str, Any]) -> None:
     broker = secured_broker()
-    answers = results(broker, creation(**fields), creation(resource_name="good"))
-    assert answers == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
+    responses = results(broker, creation(**fields), creation(resource_name="good"))
+    assert responses == [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2
     assert len(broker.broker.cluster.acls) == 0
 
 
@@ -113,7 +113,7 @@ def test_filter_only_value_fails_the_whole_request(fields: dict[str, Any]) -> No
 def test_value_unknown_closes_the_connection(field: str) -> None:
     client = secured_broker().client()
     client.send(CreateAclsRequest(creations=[creation(), creation(**{field: 0})]), 3)
-    assert (client.take_answers(), client.is_open) == ([], False)
+    assert (client.take_responses(), client.is_open) == ([], False)
 
 
 def test_duplicate_binding_is_accepted() -> None:
@@ -132,20 +132,20 @@ def test_version_0_creates_literal_bindings() -> None:
 def test_excessively_large_request_creates_no_bindings() -> None:
     broker = secured_broker()
     many = [creation(resource_name=f"t{number}") for number in range(MAX_PER_REQUEST + 1)]
-    answers = results(broker, creation(host=""), *many)
+    responses = results(broker, creation(host=""), *many)
     rejected = ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
-    assert answers == [(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")] + [rejected] * len(many)
+    assert responses == [(ErrorCode.INVALID_REQUEST, "Host pattern cannot be null or empty")] + [rejected] * len(many)
     assert len(broker.broker.cluster.acls) == 0
 
 
 def test_missing_authorizer_returns_security_disabled() -> None:
-    answers = results(VirtualBroker(), creation(), creation(host=""))
-    assert answers == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
+    responses = results(VirtualBroker(), creation(), creation(host=""))
+    assert responses == [(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
 
 
 def test_client_without_alter_on_the_cluster_is_rejected() -> None:
-    answer = alice(secured_broker()).ask(CreateAclsRequest(creations=[creation()]), 3)
-    (result,) = answer.results
+    response = alice(secured_broker()).call(CreateAclsRequest(creations=[creation()]), 3)
+    (result,) = response.results
     assert (result.error_code, result.error_message) == (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         "Request CreateAcls needs ALTER permission.",

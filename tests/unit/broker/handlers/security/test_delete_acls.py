@@ -34,12 +34,12 @@ def delete_filter(**fields: Any) -> DeleteAclsFilter:
 
 def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3) -> list[Any]:
     """Return for each filter its error, message, and the pattern type and operation of its entries."""
-    answer = broker.client().ask(DeleteAclsRequest(filters=list(filters)), version)
-    for result in answer.filter_results:
+    response = broker.client().call(DeleteAclsRequest(filters=list(filters)), version)
+    for result in response.filter_results:
         assert {(acl.error_code, acl.error_message) for acl in result.matching_acls} <= {OK}
     return [
         ((result.error_code, result.error_message), [(acl.pattern_type, acl.operation) for acl in result.matching_acls])
-        for result in answer.filter_results
+        for result in response.filter_results
     ]
 
 
@@ -64,13 +64,13 @@ DELETIONS = {
 }
 
 
-@pytest.mark.parametrize(("filters", "answers", "remaining"), DELETIONS.values(), ids=DELETIONS)
+@pytest.mark.parametrize(("filters", "responses", "remaining"), DELETIONS.values(), ids=DELETIONS)
 def test_matching_entries_are_deleted(
-    filters: list[DeleteAclsFilter], answers: list[Any], remaining: list[Any]
+    filters: list[DeleteAclsFilter], responses: list[Any], remaining: list[Any]
 ) -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create([READ, WRITE, PREFIXED])
-    assert deleted(broker, *filters) == answers
+    assert deleted(broker, *filters) == responses
     assert broker.broker.cluster.acls.matching(acl_filter()) == remaining
 
 
@@ -95,7 +95,7 @@ def test_excessively_large_deletion_deletes_nothing() -> None:
 def test_value_unknown_closes_the_connection(field: str) -> None:
     client = secured_broker().client()
     client.send(DeleteAclsRequest(filters=[delete_filter(), delete_filter(**{field: 0})]), 3)
-    assert (client.take_answers(), client.is_open) == ([], False)
+    assert (client.take_responses(), client.is_open) == ([], False)
 
 
 def test_missing_authorizer_returns_security_disabled() -> None:
@@ -106,8 +106,8 @@ def test_missing_authorizer_returns_security_disabled() -> None:
 def test_client_without_alter_on_the_cluster_is_rejected() -> None:
     broker = secured_broker()
     broker.broker.cluster.acls.create([READ])
-    answer = alice(broker).ask(DeleteAclsRequest(filters=[delete_filter()]), 3)
-    (result,) = answer.filter_results
+    response = alice(broker).call(DeleteAclsRequest(filters=[delete_filter()]), 3)
+    (result,) = response.filter_results
     assert (result.error_code, result.error_message) == (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         "Request DeleteAcls needs ALTER permission.",

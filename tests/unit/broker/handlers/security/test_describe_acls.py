@@ -36,8 +36,8 @@ def request(**fields: Any) -> DescribeAclsRequest:
 
 
 def described(broker: VirtualBroker, version: int = 3, **fields: Any) -> list[Any]:
-    answer = broker.client().ask(request(**fields), version)
-    assert (answer.error_code, answer.error_message) == (0, "")
+    response = broker.client().call(request(**fields), version)
+    assert (response.error_code, response.error_message) == (0, "")
     return [
         (
             resource.resource_type,
@@ -45,7 +45,7 @@ def described(broker: VirtualBroker, version: int = 3, **fields: Any) -> list[An
             resource.pattern_type,
             [(entry.principal, entry.host, entry.operation, entry.permission_type) for entry in resource.acls],
         )
-        for resource in answer.resources
+        for resource in response.resources
     ]
 
 
@@ -78,12 +78,12 @@ def test_version_0_describes_literal_entries() -> None:
 def test_value_unknown_closes_the_connection(field: str) -> None:
     client = secured_broker().client()
     client.send(request(**{field: 0}), 3)
-    assert (client.take_answers(), client.is_open) == ([], False)
+    assert (client.take_responses(), client.is_open) == ([], False)
 
 
 def test_missing_authorizer_returns_security_disabled() -> None:
-    answer = VirtualBroker().client().ask(request(), 3)
-    assert (answer.error_code, answer.error_message, answer.resources) == (
+    response = VirtualBroker().client().call(request(), 3)
+    assert (response.error_code, response.error_message, response.resources) == (
         ErrorCode.SECURITY_DISABLED,
         "No Authorizer is configured on the broker",
         [],
@@ -91,8 +91,8 @@ def test_missing_authorizer_returns_security_disabled() -> None:
 
 
 def test_client_without_describe_on_the_cluster_is_rejected() -> None:
-    answer = alice(secured_broker()).ask(request(), 3)
-    assert (answer.error_code, answer.error_message) == (
+    response = alice(secured_broker()).call(request(), 3)
+    assert (response.error_code, response.error_message) == (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
         "Request DescribeAcls needs DESCRIBE permission.",
     )

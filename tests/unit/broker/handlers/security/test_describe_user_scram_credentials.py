@@ -12,8 +12,8 @@ BOTH_MECHANISMS = [(1, 4096), (2, 4096)]
 
 def describe(*names: str, null: bool = False) -> list[tuple[str, int, str, list[tuple[int, int]]]]:
     request = DescribeUserScramCredentialsRequest(users=None if null else [UserName(name=name) for name in names])
-    answer = VirtualBroker(USERS).client().ask(request, 0)
-    assert (answer.error_code, answer.error_message) == (0, "")
+    response = VirtualBroker(USERS).client().call(request, 0)
+    assert (response.error_code, response.error_message) == (0, "")
     return [
         (
             result.user,
@@ -21,7 +21,7 @@ def describe(*names: str, null: bool = False) -> list[tuple[str, int, str, list[
             result.error_message,
             [(info.mechanism, info.iterations) for info in result.credential_infos],
         )
-        for result in answer.results
+        for result in response.results
     ]
 
 

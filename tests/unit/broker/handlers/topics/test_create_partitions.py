@@ -25,7 +25,7 @@ def create(
 ) -> dict[str, tuple[int, str | None]]:
     """Return error code and message of each topic."""
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
-    results = broker.client().ask(request, 3).results
+    results = broker.client().call(request, 3).results
     assert len(results) == len({result.name for result in results})
     return {result.name: (result.error_code, result.error_message) for result in results}
 
@@ -37,13 +37,13 @@ def partitions_of(broker: VirtualBroker, name: str) -> list[int]:
 def test_topic_gets_the_requested_partitions_and_keeps_its_records(broker: VirtualBroker) -> None:
     broker.topic(partitions=2, max_message_bytes="5000")
     client = broker.client()
-    client.ask(produce(9), 9)
+    client.call(produce(9), 9)
     assert create(broker, increase("t", 4)) == {"t": (0, None)}
     assert partitions_of(broker, "t") == [0, 1, 2, 3]
-    assert client.ask(produce(9, partition=3), 9).responses[0].partition_responses[0].error_code == 0
+    assert client.call(produce(9, partition=3), 9).responses[0].partition_responses[0].error_code == 0
     assert [broker.partition("t", index).log.log_end_offset for index in range(4)] == [1, 0, 0, 1]
     assert broker.partition("t", 3).log.config.append.max_message_bytes == 5000
-    (topic,) = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
+    (topic,) = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
     assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2, 3]
 
 

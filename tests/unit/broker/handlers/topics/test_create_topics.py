@@ -21,7 +21,7 @@ VERSIONS = range(8)
 
 
 def create(broker: VirtualBroker, *topics: CreatableTopic, version: int = 7, **more: Any) -> list[CreatableTopicResult]:
-    response = broker.client().ask(CreateTopicsRequest(topics=list(topics), **more), version)
+    response = broker.client().call(CreateTopicsRequest(topics=list(topics), **more), version)
     results = response.topics
     assert isinstance(results, list)
     return results
@@ -161,7 +161,7 @@ def test_validate_only_returns_the_results_and_creates_nothing(broker: VirtualBr
     good, bad = create(broker, creatable("good"), creatable("bad", partitions=0), version=version, validate_only=True)
     assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_PARTITIONS)
     assert broker.broker.cluster.topics == {}
-    assert error_codes(broker.client().ask(CreateTopicsRequest(topics=[creatable("good")]), version)) == []
+    assert error_codes(broker.client().call(CreateTopicsRequest(topics=[creatable("good")]), version)) == []
 
 
 def test_failed_topic_does_not_affect_others(broker: VirtualBroker) -> None:

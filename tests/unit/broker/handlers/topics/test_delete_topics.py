@@ -26,7 +26,7 @@ def delete(broker: VirtualBroker, version: int, *topics: str | bytes | DeleteTop
         else topic
         for topic in topics
     ]
-    results = broker.client().ask(DeleteTopicsRequest(topic_names=names, topics=states), version).responses
+    results = broker.client().call(DeleteTopicsRequest(topic_names=names, topics=states), version).responses
     assert isinstance(results, list)
     return results
 
@@ -38,8 +38,8 @@ def test_deleted_topic_is_unknown(topic: Topic, broker: VirtualBroker, version: 
     assert result.topic_id == (topic.topic_id if version >= 6 else ZERO_UUID)
     client = broker.client()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False)
-    assert error_codes(client.ask(request, 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert error_codes(client.ask(produce(9), 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert error_codes(client.call(request, 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert error_codes(client.call(produce(9), 9)) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_topic_is_deleted_by_id(topic: Topic, broker: VirtualBroker) -> None:
@@ -50,7 +50,7 @@ def test_topic_is_deleted_by_id(topic: Topic, broker: VirtualBroker) -> None:
 
 def test_recreated_topic_is_empty_and_has_a_new_id(broker: VirtualBroker) -> None:
     first = broker.topic()
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     delete(broker, 6, "t")
     assert broker.topic().topic_id != first.topic_id
     assert broker.partition().log.log_end_offset == 0

@@ -21,13 +21,13 @@ def broker_with(**topics: int) -> VirtualBroker:
     return broker
 
 
-def ask(broker: VirtualBroker, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> Any:
+def call(broker: VirtualBroker, *names: str, limit: int = 2000, cursor: tuple[str, int] | None = None) -> Any:
     request = DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name=name) for name in names],
         response_partition_limit=limit,
         cursor=Cursor(topic_name=cursor[0], partition_index=cursor[1]) if cursor else None,
     )
-    return broker.client().ask(request, 0)
+    return broker.client().call(request, 0)
 
 
 def page(response: Any) -> Page:
@@ -39,7 +39,7 @@ def page(response: Any) -> Page:
 
 def test_topic_is_described_with_its_replica() -> None:
     broker = broker_with(t=1)
-    (topic,) = ask(broker, "t").topics
+    (topic,) = call(broker, "t").topics
     assert (topic.name, topic.topic_id) == ("t", broker.broker.cluster.topics["t"].topic_id)
     assert (topic.is_internal, topic.topic_authorized_operations) == (False, TOPIC_OPERATIONS)
     (partition,) = topic.partitions
@@ -50,7 +50,7 @@ def test_topic_is_described_with_its_replica() -> None:
 
 def test_journal_topic_is_not_internal_because_spark_skips_internal_topics() -> None:
     broker = broker_with(__consumer_offsets=1, __sluice_journal=1)
-    internal = {topic.name: topic.is_internal for topic in ask(broker).topics}
+    internal = {topic.name: topic.is_internal for topic in call(broker).topics}
     assert internal == {"__consumer_offsets": True, "__sluice_journal": False}
 
 
@@ -72,14 +72,14 @@ def test_journal_topic_is_not_internal_because_spark_skips_internal_topics() -> 
 def test_pages_follow_limit_and_cursor(
     names: tuple[str, ...], limit: int, cursor: tuple[str, int] | None, expected: Page
 ) -> None:
-    assert page(ask(broker_with(b=3, c=1, a=2), *names, limit=limit, cursor=cursor)) == expected
+    assert page(call(broker_with(b=3, c=1, a=2), *names, limit=limit, cursor=cursor)) == expected
 
 
 def test_page_contains_at_most_2000_partitions() -> None:
     broker = broker_with(t=2001)
-    topics, cursor = page(ask(broker, limit=9999))
+    topics, cursor = page(call(broker, limit=9999))
     assert (len(topics["t"]), cursor) == (2000, ("t", 2000))
-    assert page(ask(broker, limit=9999, cursor=cursor)) == ({"t": [2000]}, None)
+    assert page(call(broker, limit=9999, cursor=cursor)) == ({"t": [2000]}, None)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_page_contains_at_most_2000_partitions() -> None:
     ],
 )
 def test_invalid_topic_is_rejected_without_affecting_others(name: str, code: ErrorCode) -> None:
-    topics = {topic.name: topic for topic in ask(broker_with(t=1), "t", name).topics}
+    topics = {topic.name: topic for topic in call(broker_with(t=1), "t", name).topics}
     assert (topics["t"].error_code, len(topics["t"].partitions)) == (0, 1)
     rejected = topics[name]
     assert (rejected.error_code, rejected.topic_id, rejected.partitions) == (code, ZERO_UUID, [])
@@ -105,7 +105,7 @@ def test_invalid_topic_is_rejected_without_affecting_others(name: str, code: Err
     ],
 )
 def test_invalid_cursor_is_rejected(names: tuple[str, ...], cursor: tuple[str, int]) -> None:
-    response = ask(broker_with(a=1, b=1), *names, cursor=cursor)
+    response = call(broker_with(a=1, b=1), *names, cursor=cursor)
     assert [(topic.name, topic.error_code, topic.partitions) for topic in response.topics] == [
         (name, ErrorCode.INVALID_REQUEST, []) for name in names
     ]

@@ -22,7 +22,7 @@ def topics(
         topics=None if requested == [None] else [topic for topic in requested if topic is not None],
         allow_auto_topic_creation=create,
     )
-    found = broker.client().ask(request, version).topics
+    found = broker.client().call(request, version).topics
     assert isinstance(found, list)
     return found
 
@@ -44,7 +44,7 @@ def test_partitions_are_led_by_the_broker(version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_broker_has_the_address_of_its_advertised_listener(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
-    response = broker.client().ask(MetadataRequest(topics=[]), version)
+    response = broker.client().call(MetadataRequest(topics=[]), version)
     assert [(node.node_id, node.host, node.port) for node in response.brokers] == [(3, "kafka.example", 9093)]
     assert response.controller_id == (3 if version >= 1 else -1)
     assert response.cluster_id == (broker.broker.cluster.cluster_id if version >= 2 else None)
@@ -152,14 +152,14 @@ def test_single_topic_id_and_list_return_the_same_metadata(broker: VirtualBroker
 @pytest.mark.parametrize("version", range(8, 14))
 def test_authorized_operations_are_returned_only_on_request(topic: Topic, broker: VirtualBroker, version: int) -> None:
     names = [MetadataRequestTopic(name="t")]
-    plain = broker.client().ask(MetadataRequest(topics=names), version)
+    plain = broker.client().call(MetadataRequest(topics=names), version)
     assert (plain.topics[0].topic_authorized_operations, plain.cluster_authorized_operations) == (NOT_REQUESTED,) * 2
     request = MetadataRequest(
         topics=names,
         include_topic_authorized_operations=True,
         include_cluster_authorized_operations=version <= 10,
     )
-    response = broker.client().ask(request, version)
+    response = broker.client().call(request, version)
     # READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11 (AclOperation)
     assert response.topics[0].topic_authorized_operations == sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
     if version <= 10:

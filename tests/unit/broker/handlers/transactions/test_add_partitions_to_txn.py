@@ -35,7 +35,7 @@ def added_partitions(broker: VirtualBroker) -> set[tuple[str, int]]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_added_partitions_extend_the_transaction(client: Client, broker: VirtualBroker, version: int) -> None:
     for partitions in ((T_0,), (T_0, ("t", 1)), (T_0,)):
-        assert set(added_codes(client.ask(add_request(version, 0, 1, partitions), version)).values()) == {0}
+        assert set(added_codes(client.call(add_request(version, 0, 1, partitions), version)).values()) == {0}
     assert added_partitions(broker) == {T_0, ("t", 1)}
 
 
@@ -58,7 +58,7 @@ def test_adding_partitions_requires_the_producer_of_the_transactional_id(
 ) -> None:
     expected = FENCED.get(version, code) if code == ErrorCode.PRODUCER_FENCED else code
     request = add_request(version, producer_id, epoch, (T_0,), transactional_id)
-    assert added_codes(broker.client().ask(request, version)) == {T_0: expected}
+    assert added_codes(broker.client().call(request, version)) == {T_0: expected}
     assert added_partitions(broker) == set()
 
 
@@ -70,7 +70,7 @@ def test_adding_partitions_requires_the_producer_of_the_transactional_id(
 def test_unknown_partition_rejects_the_whole_request(
     broker: VirtualBroker, version: int, unknown: tuple[str, int]
 ) -> None:
-    codes = added_codes(broker.client().ask(add_request(version, 0, 1, (T_0, unknown)), version))
+    codes = added_codes(broker.client().call(add_request(version, 0, 1, (T_0, unknown)), version))
     assert codes == {T_0: ErrorCode.OPERATION_NOT_ATTEMPTED, unknown: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert added_partitions(broker) == set()
 
@@ -79,7 +79,7 @@ def test_unknown_partition_rejects_the_whole_request(
 def test_only_brokers_add_partitions_of_internal_topics(broker: VirtualBroker, version: int, code: int) -> None:
     broker.broker.cluster.internal_topic("__consumer_offsets")
     offsets = ("__consumer_offsets", 0)
-    assert added_codes(broker.client().ask(add_request(version, 0, 1, (offsets,)), version)) == {offsets: code}
+    assert added_codes(broker.client().call(add_request(version, 0, 1, (offsets,)), version)) == {offsets: code}
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -90,11 +90,11 @@ def test_broker_adds_partitions_to_several_transactions_in_one_request(broker: V
         add_request(version, 0, 1, (("t", 1),)),
     ]
     together = AddPartitionsToTxnRequest(transactions=[added for request in requests for added in request.transactions])
-    answer = broker.client().ask(together, version)
-    assert answer.error_code == 0
+    response = broker.client().call(together, version)
+    assert response.error_code == 0
     assert [
         (result.transactional_id, [part.partition_error_code for part in result.topic_results[0].results_by_partition])
-        for result in answer.results_by_transaction
+        for result in response.results_by_transaction
     ] == [("tx", [0]), ("unknown", [49]), ("tx", [0])]
 
 
@@ -110,16 +110,16 @@ def test_broker_adds_partitions_to_several_transactions_in_one_request(broker: V
 def test_verify_only_adds_no_partitions(
     client: Client, broker: VirtualBroker, version: int, producer_id: int, epoch: int, codes: dict[tuple[str, int], int]
 ) -> None:
-    client.ask(add_request(version, 0, 1), version)
+    client.call(add_request(version, 0, 1), version)
     request = add_request(version, producer_id, epoch, (T_0, ("t", 1)), verify_only=True)
-    assert added_codes(client.ask(request, version)) == codes
+    assert added_codes(client.call(request, version)) == codes
     assert added_partitions(broker) == {T_0}
 
 
 @pytest.mark.parametrize(("transactional_id", "code"), [("", 42), ("unknown", 49)])
 def test_unknown_transactional_id_cannot_be_verified(broker: VirtualBroker, transactional_id: str, code: int) -> None:
     request = add_request(4, 0, 1, (T_0,), transactional_id, verify_only=True)
-    assert added_codes(broker.client().ask(request, 4)) == {T_0: code}
+    assert added_codes(broker.client().call(request, 4)) == {T_0: code}
 
 
 # -- while the previous transaction completes --------------------------------------------------------------------------
@@ -131,39 +131,39 @@ Codes = dict[tuple[str, int], int]
 def adds(client: Client) -> Codes | None:
     """Return None if the response waits for the replicas."""
     client.send(add_request(3, 0, 0), 3)
-    answers = client.take_answers()
-    return added_codes(answers[0].message) if answers else None
+    responses = client.take_responses()
+    return added_codes(responses[0].message) if responses else None
 
 
 def verifies(client: Client) -> Codes | None:
-    return added_codes(client.ask(add_request(4, 0, 0, verify_only=True), 4))
+    return added_codes(client.call(add_request(4, 0, 0, verify_only=True), 4))
 
 
 @pytest.mark.parametrize(
-    ("ask", "completed"),
+    ("call", "completed"),
     [
         pytest.param(adds, None, id="adding"),
         pytest.param(verifies, {T_0: ErrorCode.TRANSACTION_ABORTABLE}, id="verifying"),
     ],
 )
 def test_completing_transaction_returns_concurrent_transactions(
-    ask: Callable[[Client], Codes | None], completed: Codes | None
+    call: Callable[[Client], Codes | None], completed: Codes | None
 ) -> None:
     broker = VirtualBroker("sluice.replication.delay.ms=100")
     broker.topic()
     client = broker.client()
     for request, version in ((init_request(), 5), (add_request(3, 0, 0), 3), (end_request(0, 0), 4)):
         client.send(request, version)
-        assert client.take_answers() == [], "the response waits for the replicas"
+        assert client.take_responses() == [], "the response waits for the replicas"
         broker.advance(100)
-        client.answer()
+        client.response()
     other = broker.client()
     expected = {T_0: ErrorCode.CONCURRENT_TRANSACTIONS}
-    assert ask(other) == expected, "the markers wait for the replicas"
+    assert call(other) == expected, "the markers wait for the replicas"
     broker.advance(100)
-    assert ask(other) == expected, "the CompleteCommit record waits for the replicas"
+    assert call(other) == expected, "the CompleteCommit record waits for the replicas"
     broker.advance(100)
-    assert ask(other) == completed
+    assert call(other) == completed
 
 
 # -- AddOffsetsToTxn ---------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def offsets_request(producer_id: int, epoch: int, transactional_id: str = "tx") 
 
 @pytest.mark.parametrize("version", range(5))
 def test_adding_offsets_adds_the_partition_of_the_group(broker: VirtualBroker, version: int) -> None:
-    assert broker.client().ask(offsets_request(0, 1), version).error_code == 0
+    assert broker.client().call(offsets_request(0, 1), version).error_code == 0
     assert added_partitions(broker) == {("__consumer_offsets", java_hash("group") % 50)}
 
 
@@ -196,4 +196,4 @@ def test_adding_offsets_requires_the_producer_of_the_transactional_id(
 ) -> None:
     expected = FENCED.get(version, code) if code == ErrorCode.PRODUCER_FENCED else code
     request = offsets_request(producer_id, epoch, transactional_id)
-    assert broker.client().ask(request, version).error_code == expected
+    assert broker.client().call(request, version).error_code == expected

@@ -25,7 +25,7 @@ def test_transaction_is_described() -> None:
     producer.add(("b", 0), ("a", 1))
     broker.advance(1000)
     producer.add(("a", 0))
-    (described,) = broker.client().ask(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
+    (described,) = broker.client().call(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
     assert (described.error_code, described.transactional_id, described.transaction_state) == (0, "tx", "Ongoing")
     assert (described.producer_id, described.producer_epoch) == (0, 0)
     assert (described.transaction_timeout_ms, described.transaction_start_time_ms) == (12_345, WALL_START_MS + 1000)
@@ -35,7 +35,7 @@ def test_transaction_is_described() -> None:
 def test_transactional_id_without_transaction_has_no_start_time() -> None:
     broker = VirtualBroker()
     Producer(broker).init()
-    (described,) = broker.client().ask(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
+    (described,) = broker.client().call(DescribeTransactionsRequest(transactional_ids=["tx"]), 0).transaction_states
     assert (described.transaction_state, described.transaction_start_time_ms, described.topics) == ("Empty", -1, [])
 
 
@@ -44,7 +44,7 @@ def test_transactional_id_without_transaction_has_no_start_time() -> None:
 )
 def test_unknown_transactional_id_is_rejected(transactional_id: str, code: ErrorCode) -> None:
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    (described,) = VirtualBroker().client().ask(request, 0).transaction_states
+    (described,) = VirtualBroker().client().call(request, 0).transaction_states
     assert (described.transactional_id, described.error_code) == (transactional_id, code)
 
 
@@ -94,21 +94,25 @@ def broker() -> VirtualBroker:
 def test_transactions_are_listed_by_filter(
     broker: VirtualBroker, version: int, filters: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    answer = broker.client().ask(ListTransactionsRequest(**filters), version)
-    assert (answer.error_code, answer.unknown_state_filters) == (0, [])
-    assert {listed.transactional_id: listed.transaction_state for listed in answer.transaction_states} == expected
+    response = broker.client().call(ListTransactionsRequest(**filters), version)
+    assert (response.error_code, response.unknown_state_filters) == (0, [])
+    assert {listed.transactional_id: listed.transaction_state for listed in response.transaction_states} == expected
 
 
 def test_unknown_state_filters_are_returned(broker: VirtualBroker) -> None:
     known = ["Dead", "PrepareEpochFence", "PrepareCommit", "PrepareAbort", "CompleteAbort"]
-    answer = broker.client().ask(ListTransactionsRequest(state_filters=["Open", *known, "empty"]), 0)
-    assert (answer.error_code, answer.unknown_state_filters, answer.transaction_states) == (0, ["Open", "empty"], [])
+    response = broker.client().call(ListTransactionsRequest(state_filters=["Open", *known, "empty"]), 0)
+    assert (response.error_code, response.unknown_state_filters, response.transaction_states) == (
+        0,
+        ["Open", "empty"],
+        [],
+    )
 
 
 @pytest.mark.parametrize("pattern", ["(", "(" * 1500, "a{4294967296}(", r"(a)\1"])
 def test_invalid_regular_expression_is_rejected(broker: VirtualBroker, pattern: str) -> None:
-    answer = broker.client().ask(ListTransactionsRequest(transactional_id_pattern=pattern), 2)
-    assert (answer.error_code, answer.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])
+    response = broker.client().call(ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+    assert (response.error_code, response.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])
 
 
 # -- DescribeProducers -------------------------------------------------------------------------------------------------
@@ -116,14 +120,14 @@ def test_invalid_regular_expression_is_rejected(broker: VirtualBroker, pattern: 
 
 def described(broker: VirtualBroker, topic: str, *partitions: int) -> list[Any]:
     request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=list(partitions))])
-    partitions_: list[Any] = broker.client().ask(request, 0).topics[0].partitions
+    partitions_: list[Any] = broker.client().call(request, 0).topics[0].partitions
     return partitions_
 
 
 def test_active_producers_of_a_partition_are_described() -> None:
     broker = VirtualBroker()
     broker.topic(partitions=2)
-    broker.client().ask(produce(9), 9)
+    broker.client().call(produce(9), 9)
     first = begun(broker, NEW, transactional_id="a")
     first.send(b"w")
     second = begun(broker, NEW, transactional_id="b")

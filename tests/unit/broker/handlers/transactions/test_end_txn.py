@@ -15,8 +15,8 @@ LAST_EPOCH = 32766
 
 def ended(broker: VirtualBroker, version: int, producer_id: int, epoch: int, committed: bool) -> tuple[int, int, int]:
     """Return error, producer id and epoch."""
-    answer = broker.client().ask(end_request(producer_id, epoch, committed), version)
-    return answer.error_code, answer.producer_id, answer.producer_epoch
+    response = broker.client().call(end_request(producer_id, epoch, committed), version)
+    return response.error_code, response.producer_id, response.producer_epoch
 
 
 def state(broker: VirtualBroker) -> str:
@@ -88,7 +88,7 @@ def test_other_producer_id_or_epoch_is_rejected(topic: Topic, broker: VirtualBro
 @pytest.mark.parametrize(("transactional_id", "code"), [("", 42), ("unknown", 49)])
 def test_unknown_transactional_id_is_rejected(version: int, transactional_id: str, code: int) -> None:
     request = end_request(0, 0, COMMIT, transactional_id)
-    assert VirtualBroker().client().ask(request, version).error_code == code
+    assert VirtualBroker().client().call(request, version).error_code == code
 
 
 # -- clients of transaction version 2 ----------------------------------------------------------------------------------
@@ -115,14 +115,14 @@ def test_result_for_transaction_version_2_depends_on_state_and_epoch(
     Producer(broker).init()  # so that a previous epoch exists
     producer = producer_in_state(broker, state_name, NEW)
     expected = VERSION_2_RESULTS[state_name, committed][epochs_back]
-    answer = ended(broker, 5, producer.producer_id, producer.epoch - epochs_back, committed)
+    response = ended(broker, 5, producer.producer_id, producer.epoch - epochs_back, committed)
     if expected == RAISED:
-        assert answer == (0, producer.producer_id, producer.epoch + 1)
+        assert response == (0, producer.producer_id, producer.epoch + 1)
         assert state(broker) == ("CompleteCommit" if committed else "CompleteAbort")
     elif expected == REPEATED:
-        assert answer == (0, producer.producer_id, producer.epoch)
+        assert response == (0, producer.producer_id, producer.epoch)
     else:
-        assert answer == (expected, -1, -1)
+        assert response == (expected, -1, -1)
         assert state(broker) == state_name
 
 
@@ -164,8 +164,8 @@ def replicating_broker() -> tuple[VirtualBroker, Producer]:
     producer = Producer(broker, NEW)
     producer.client.send(init_request(), 5)
     broker.advance(100)
-    answer = producer.client.answer().message
-    producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
+    response = producer.client.response().message
+    producer.producer_id, producer.epoch = response.producer_id, response.producer_epoch
     return broker, producer
 
 
@@ -177,17 +177,17 @@ def test_response_and_markers_wait_for_their_replicas() -> None:
     broker.advance(100)
     assert producer.send(b"v") == 0
     producer.client.send(end_request(0, 0), 5)
-    assert (state(broker), producer.client.take_answers()) == ("Ongoing", [])
+    assert (state(broker), producer.client.take_responses()) == ("Ongoing", [])
     broker.advance(99)
     assert state(broker) == "Ongoing"
     broker.advance(1)
-    answer = producer.client.answer().message
-    assert (answer.error_code, answer.producer_epoch, state(broker)) == (0, 1, "PrepareCommit")
+    response = producer.client.response().message
+    assert (response.error_code, response.producer_epoch, state(broker)) == (0, 1, "PrepareCommit")
     log = broker.partition().log
     assert (log.log_end_offset, log.last_stable_offset) == (2, 0), "the marker is appended but not replicated"
     assert ended(broker, 5, 0, 0, COMMIT)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
     assert ended(broker, 4, 0, 1, COMMIT)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
-    assert broker.client().ask(init_request(), 5).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert broker.client().call(init_request(), 5).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     broker.advance(100)
     assert (log.last_stable_offset, state(broker)) == (2, "PrepareCommit"), (
         "the CompleteCommit record is not replicated"
@@ -210,7 +210,7 @@ def test_markers_wait_for_their_replicas_without_a_timeout() -> None:
             broker.advance(40_000)
             coordinator.add_partitions("tx", 0, 0, frozenset({_t0()}), 0, lambda code: None)
         broker.advance(40_000)
-    assert [answer.message.error_code for answer in producer.client.take_answers()] == [0, 0]
+    assert [response.message.error_code for response in producer.client.take_responses()] == [0, 0]
     assert state(broker) == "PrepareCommit"
     broker.advance(39_000)
     assert state(broker) == "PrepareCommit"
@@ -224,7 +224,7 @@ def test_replication_slower_than_the_transaction_timeout_is_not_available() -> N
     client = broker.client()
     client.send(init_request(transaction_timeout_ms=500), 5)
     broker.advance(500)
-    assert client.answer().message.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert client.response().message.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert state(broker) == TransactionState.EMPTY.label
 
 

@@ -21,8 +21,8 @@ def initialized(
     broker: VirtualBroker, version: int = 5, transactional_id: str = "tx", **fields: int
 ) -> tuple[int, int, int]:
     """Return error, producer id and epoch."""
-    answer = broker.client().ask(init_request(transactional_id, **fields), version)
-    return answer.error_code, answer.producer_id, answer.producer_epoch
+    response = broker.client().call(init_request(transactional_id, **fields), version)
+    return response.error_code, response.producer_id, response.producer_epoch
 
 
 @pytest.mark.parametrize("version", range(6))

@@ -28,7 +28,7 @@ def in_transaction(broker: VirtualBroker, transactional_id: str = "tx") -> Produ
     return producer
 
 
-def ask(producer: Producer, version: int, offset: int = 7, *, partition: int = 0, **fields: Any) -> Any:
+def call(producer: Producer, version: int, offset: int = 7, *, partition: int = 0, **fields: Any) -> Any:
     """Commit one offset of t for the group "group" in the transaction; return the response."""
     topic = TxnOffsetCommitRequestTopic(
         name=fields.pop("topic", "t"),
@@ -48,12 +48,12 @@ def ask(producer: Producer, version: int, offset: int = 7, *, partition: int = 0
         "producer_epoch": producer.epoch,
         "topics": [topic],
     }
-    return producer.client.ask(TxnOffsetCommitRequest(**(known | fields)), version)
+    return producer.client.call(TxnOffsetCommitRequest(**(known | fields)), version)
 
 
 def committed(client: Client, **fields: Any) -> tuple[int, int]:
     """Return (offset, error code) of t-0."""
-    return fetched(client.ask(fetch_request(**fields), 9))["t", 0]
+    return fetched(client.call(fetch_request(**fields), 9))["t", 0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -74,7 +74,7 @@ def committed(client: Client, **fields: Any) -> tuple[int, int]:
 def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
-    response = ask(in_transaction(broker), version, topic_id=topic.topic_id, **fields)
+    response = call(in_transaction(broker), version, topic_id=topic.topic_id, **fields)
     assert commit_code(response) == code
     assert (response.topics[0].name, response.topics[0].topic_id) == (
         ("t", bytes(16)) if version < 6 else ("", topic.topic_id)
@@ -84,7 +84,7 @@ def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any],
 @pytest.mark.parametrize("version", VERSIONS)
 def test_unknown_topic_is_rejected_by_name_or_id(version: int) -> None:
     expected = ErrorCode.UNKNOWN_TOPIC_ID if version >= 6 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    response = ask(in_transaction(VirtualBroker()), version, topic="u", topic_id=bytes(range(16)))
+    response = call(in_transaction(VirtualBroker()), version, topic="u", topic_id=bytes(range(16)))
     assert commit_code(response) == expected
 
 
@@ -108,14 +108,14 @@ def test_member_fields_are_validated(version: int, fields: dict[str, Any], code:
     topic = broker.topic()
     stable_group(broker)
     member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1} | fields
-    assert commit_code(ask(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == code
+    assert commit_code(call(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == code
 
 
 @pytest.mark.parametrize("version", range(3, 7))
 def test_generation_of_an_unknown_group_is_rejected(topic: Topic, broker: VirtualBroker, version: int) -> None:
     member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.ILLEGAL_GENERATION
-    assert commit_code(ask(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == expected
+    assert commit_code(call(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == expected
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -126,19 +126,19 @@ def test_group_outside_the_transaction_is_rejected_or_added(topic: Topic, broker
         expected = ErrorCode.INVALID_TXN_STATE
     else:
         expected = ErrorCode.TRANSACTION_ABORTABLE if version == 4 else ErrorCode.NONE
-    assert commit_code(ask(producer, version, topic_id=topic.topic_id)) == expected
+    assert commit_code(call(producer, version, topic_id=topic.topic_id)) == expected
 
 
 def test_replaced_producer_is_fenced(topic: Topic, broker: VirtualBroker) -> None:
     older = in_transaction(broker)
     Producer(broker).init()
-    assert commit_code(ask(older, 3)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert commit_code(call(older, 3)) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_unknown_transactional_id_is_rejected(topic: Topic, broker: VirtualBroker) -> None:
     producer = in_transaction(broker)
     producer.transactional_id = "other"
-    assert commit_code(ask(producer, 3)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert commit_code(call(producer, 3)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
 @pytest.mark.parametrize(("commits", "expected"), [(True, (7, 0)), (False, (5, 0))], ids=["commit", "abort"])
@@ -146,9 +146,9 @@ def test_offsets_are_pending_until_the_transaction_ends(commits: bool, expected:
     broker = VirtualBroker()
     broker.topic()
     client = broker.client()
-    client.ask(commit_request(5), 9)
+    client.call(commit_request(5), 9)
     producer = in_transaction(broker)
-    ask(producer, 3, 7)
+    call(producer, 3, 7)
     assert committed(client) == (5, 0)
     assert committed(client, require_stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     assert producer.end(commits) == 0
@@ -157,8 +157,8 @@ def test_offsets_are_pending_until_the_transaction_ends(commits: bool, expected:
 
 def test_later_plain_commit_is_not_replaced(topic: Topic, client: Client, broker: VirtualBroker) -> None:
     producer = in_transaction(broker)
-    ask(producer, 3, 7)
-    client.ask(commit_request(9), 9)
+    call(producer, 3, 7)
+    client.call(commit_request(9), 9)
     assert producer.end() == 0
     assert committed(client) == (9, 0)
 
@@ -167,8 +167,8 @@ def test_later_offset_of_two_transactions_counts_in_any_order_of_their_ends(brok
     broker.topic()
     client = broker.client()
     first, second = in_transaction(broker, "one"), in_transaction(broker, "two")
-    ask(first, 3, 7)
-    ask(second, 3, 8)
+    call(first, 3, 7)
+    call(second, 3, 8)
     assert second.end() == 0
     assert committed(client, require_stable=True) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     assert first.end() == 0
@@ -178,12 +178,12 @@ def test_later_offset_of_two_transactions_counts_in_any_order_of_their_ends(brok
 def test_pending_offsets_are_deleted_with_their_topic_and_group(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
     producer = in_transaction(broker)
-    ask(producer, 3, 7)
-    client.ask(DeleteTopicsRequest(topic_names=["t"]), 5)
+    call(producer, 3, 7)
+    client.call(DeleteTopicsRequest(topic_names=["t"]), 5)
     assert committed(client, require_stable=True) == (-1, 0)
     broker.topic()
-    ask(producer, 3, 8)
-    assert client.ask(DeleteGroupsRequest(groups_names=["group"]), 2).results[0].error_code == ErrorCode.NONE
+    call(producer, 3, 8)
+    assert client.call(DeleteGroupsRequest(groups_names=["group"]), 2).results[0].error_code == ErrorCode.NONE
     assert producer.end() == 0
     assert committed(client) == (-1, 0)
 
@@ -193,8 +193,8 @@ def test_offset_with_a_pending_replacement_does_not_expire() -> None:
     broker.topic()
     producer = in_transaction(broker)
     client = broker.client()
-    client.ask(commit_request(5, retention_time_ms=5_000), 4)
-    ask(producer, 3, 7)
+    client.call(commit_request(5, retention_time_ms=5_000), 4)
+    call(producer, 3, 7)
     broker.advance(10_000)
     assert committed(client) == (5, 0)
     assert producer.end(committed=False) == 0
@@ -207,7 +207,7 @@ def test_group_with_only_pending_offsets_does_not_expire() -> None:
     broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
     broker.topic()
     producer = in_transaction(broker)
-    ask(producer, 3, 7)
+    call(producer, 3, 7)
     broker.advance(10_000)
     assert list(broker.broker.groups.groups) == ["group"]
     assert producer.end(committed=False) == 0

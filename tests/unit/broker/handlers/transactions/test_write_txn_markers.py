@@ -35,14 +35,14 @@ def marker(
 
 def codes(broker: VirtualBroker, version: int, *markers: WritableTxnMarker) -> dict[int, dict[tuple[str, int], int]]:
     """Return the error code per producer id and partition."""
-    answer = broker.client().ask(WriteTxnMarkersRequest(markers=list(markers)), version)
+    response = broker.client().call(WriteTxnMarkersRequest(markers=list(markers)), version)
     return {
         result.producer_id: {
             (topic.name, partition.partition_index): partition.error_code
             for topic in result.topics
             for partition in topic.partitions
         }
-        for result in answer.markers
+        for result in response.markers
     }
 
 
@@ -119,9 +119,9 @@ def test_response_waits_up_to_30_seconds_for_the_replicas(delay_ms: int, code: i
     request = WriteTxnMarkersRequest(markers=[marker(7, 0, 0, 9)])
     client.send(request, 1)
     broker.advance(29_998)
-    assert client.take_answers() == []
+    assert client.take_responses() == []
     broker.advance(2)
-    partitions = client.answer().message.markers[0].topics[0].partitions
+    partitions = client.response().message.markers[0].topics[0].partitions
     assert [partition.error_code for partition in partitions] == [code, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
@@ -129,6 +129,6 @@ def test_marker_completes_a_pending_read_committed_fetch(topic: Topic, broker: V
     begun(broker)
     reader = broker.client()
     reader.send(fetch(0, isolation_level=1, max_wait_ms=10_000), 11)
-    assert reader.take_answers() == []
+    assert reader.take_responses() == []
     codes(broker, 1, marker(0, 0))
-    assert fetched(reader.answer().message).last_stable_offset == 2
+    assert fetched(reader.response().message).last_stable_offset == 2

@@ -22,32 +22,32 @@ NOT_REQUESTED = -(2**31)
 
 
 def topic_operations(client: Client) -> int:
-    response = client.ask(MetadataRequest(topics=None, include_topic_authorized_operations=True), 10)
+    response = client.call(MetadataRequest(topics=None, include_topic_authorized_operations=True), 10)
     return int(response.topics[0].topic_authorized_operations)
 
 
 def page_operations(client: Client) -> int:
-    return int(client.ask(DescribeTopicPartitionsRequest(), 0).topics[0].topic_authorized_operations)
+    return int(client.call(DescribeTopicPartitionsRequest(), 0).topics[0].topic_authorized_operations)
 
 
 def group_operations(client: Client) -> int:
-    response = client.ask(DescribeGroupsRequest(groups=["group"], include_authorized_operations=True), 5)
+    response = client.call(DescribeGroupsRequest(groups=["group"], include_authorized_operations=True), 5)
     return int(response.groups[0].authorized_operations)
 
 
 def consumer_group_operations(client: Client) -> int:
-    response = client.ask(ConsumerGroupDescribeRequest(group_ids=["members"], include_authorized_operations=True), 1)
+    response = client.call(ConsumerGroupDescribeRequest(group_ids=["members"], include_authorized_operations=True), 1)
     return int(response.groups[0].authorized_operations)
 
 
 def cluster_operations(client: Client) -> int:
-    response = client.ask(MetadataRequest(topics=[], include_cluster_authorized_operations=True), 10)
+    response = client.call(MetadataRequest(topics=[], include_cluster_authorized_operations=True), 10)
     return int(response.cluster_authorized_operations)
 
 
 def described_cluster_operations(client: Client) -> int:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    return int(client.ask(request, 2).cluster_authorized_operations)
+    return int(client.call(request, 2).cluster_authorized_operations)
 
 
 def populated(broker: VirtualBroker) -> VirtualBroker:
@@ -117,4 +117,4 @@ def test_operations_follow_the_acls_of_the_user(operations: Any, entries: list[A
 )
 def test_operations_are_absent_unless_requested(request_: Message, field: str) -> None:
     version = 10 if isinstance(request_, MetadataRequest) else 2
-    assert getattr(alice(secured_broker()).ask(request_, version), field) == NOT_REQUESTED
+    assert getattr(alice(secured_broker()).call(request_, version), field) == NOT_REQUESTED

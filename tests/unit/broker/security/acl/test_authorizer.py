@@ -225,7 +225,7 @@ def test_denial_is_one_audit_line(caplog: pytest.LogCaptureFixture) -> None:
                 name="t", partition_data=[PartitionProduceData(index=index, records=batch()) for index in (0, 1)]
             )
         ]
-        alice(broker).ask(request, 9)
+        alice(broker).call(request, 9)
     assert audit(caplog) == [
         (
             "INFO",
@@ -237,7 +237,7 @@ def test_denial_is_one_audit_line(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_line_break_in_a_resource_name_is_escaped(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
-        alice(secured_broker()).ask(FindCoordinatorRequest(key="a\nPrincipal = User:bob is Allowed"), 3)
+        alice(secured_broker()).call(FindCoordinatorRequest(key="a\nPrincipal = User:bob is Allowed"), 3)
     ((_, line),) = audit(caplog)
     assert "Group:LITERAL:a\\nPrincipal = User:bob is Allowed for request" in line
     assert "\n" not in line
@@ -248,7 +248,7 @@ def test_permission_is_one_audit_line_at_debug(caplog: pytest.LogCaptureFixture)
     entry = acl(DESCRIBE, ResourceType.TRANSACTIONAL_ID, "tx")
     broker.broker.cluster.acls.create([entry])
     with caplog.at_level(logging.DEBUG, "sluice.broker.authorizer"):
-        alice(broker).ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
+        alice(broker).call(FindCoordinatorRequest(key="tx", key_type=1), 3)
     assert audit(caplog) == [
         (
             "DEBUG",
@@ -265,6 +265,6 @@ def test_filtering_of_lists_is_not_audited(caplog: pytest.LogCaptureFixture) -> 
     broker.broker.groups.create_classic("group")
     with caplog.at_level(logging.INFO, "sluice.broker.authorizer"):
         client = alice(broker)
-        assert client.ask(MetadataRequest(topics=None), 9).topics == []
-        assert client.ask(ListGroupsRequest(), 4).groups == []
+        assert client.call(MetadataRequest(topics=None), 9).topics == []
+        assert client.call(ListGroupsRequest(), 4).groups == []
     assert audit(caplog) == []

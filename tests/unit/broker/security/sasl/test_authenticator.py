@@ -63,12 +63,12 @@ def of_version(client: Client, request: Message, version: int) -> bytes:
 
 def rejection(broker: VirtualBroker, client: Client) -> Any:
     """Return the response of a rejected client, and check the delay before response and close."""
-    assert (client.answers, client.is_open) == ([], True)
+    assert (client.responses, client.is_open) == ([], True)
     broker.advance(DELAY_MS - 1)
-    assert (client.answers, client.is_open) == ([], True)
+    assert (client.responses, client.is_open) == ([], True)
     broker.advance(1)
     assert not client.is_open
-    return client.answer().message
+    return client.response().message
 
 
 # -- successful authentication -----------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def test_plain_needs_one_token(version: int) -> None:
     assert (response.error_code, response.auth_bytes, response.session_lifetime_ms) == (0, b"", 0)
     assert isinstance(client.connection, Connection)
     assert (client.connection.ctx.session.user, client.connection.ctx.session.principal) == ("alice", "User:alice")
-    assert client.ask(MetadataRequest(topics=[]), 9).brokers
+    assert client.call(MetadataRequest(topics=[]), 9).brokers
     assert counts(broker) == {"successful": 1} | ({"successful_no_reauth": 1} if version == 0 else {})
 
 
@@ -120,7 +120,7 @@ def test_old_clients_send_tokens_without_headers() -> None:
     client.send_bytes(len(final).to_bytes(4) + final)
     assert received.pop()[4:] == scram.signature
     client.on_bytes = take
-    assert client.ask(MetadataRequest(topics=[]), 1).brokers
+    assert client.call(MetadataRequest(topics=[]), 1).brokers
     assert counts(broker) == {"successful": 1, "successful_no_reauth": 1}
 
 
@@ -141,7 +141,7 @@ def test_requests_can_be_pipelined_during_authentication() -> None:
         (SaslAuthenticateRequest(auth_bytes=plain()), 1),
         (MetadataRequest(topics=[]), 9),
     )
-    assert [response.api for response in client.take_answers()] == [
+    assert [response.api for response in client.take_responses()] == [
         "ApiVersions",
         "SaslHandshake",
         "SaslAuthenticate",
@@ -152,9 +152,9 @@ def test_requests_can_be_pipelined_during_authentication() -> None:
 def test_api_versions_can_be_retried_until_it_succeeds() -> None:
     client = VirtualBroker(*SASL).client()
     client.send_bytes(of_version(client, ApiVersionsRequest(), 99))
-    assert client.answer().message.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert client.ask(ApiVersionsRequest(client_software_name="?"), 3).error_code == ErrorCode.INVALID_REQUEST
-    assert client.ask(ApiVersionsRequest(), 2).error_code == 0
+    assert client.response().message.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert client.call(ApiVersionsRequest(client_software_name="?"), 3).error_code == ErrorCode.INVALID_REQUEST
+    assert client.call(ApiVersionsRequest(), 2).error_code == 0
     assert handshake(client).error_code == 0
 
 
@@ -181,7 +181,7 @@ def test_request_size_is_limited_before_authentication() -> None:
     broker.topic()
     client = logged_in(broker)
     client.send(produce_of(5000, 9, "client"), 9)
-    assert client.answer().message.responses
+    assert client.response().message.responses
 
 
 def test_size_error_names_the_property(caplog: pytest.LogCaptureFixture) -> None:
@@ -274,7 +274,7 @@ def test_rejected_token_without_headers_has_no_response(caplog: pytest.LogCaptur
     handshake(client, version=0)
     client.send_bytes(len(plain("x")).to_bytes(4) + plain("x"))
     broker.advance(DELAY_MS)
-    assert (client.answers, client.is_open, len(lines(caplog))) == ([], False, 1)
+    assert (client.responses, client.is_open, len(lines(caplog))) == ([], False, 1)
 
 
 def test_failure_delay_can_be_disabled() -> None:
@@ -282,7 +282,7 @@ def test_failure_delay_can_be_disabled() -> None:
     client = broker.client()
     handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
-    assert (client.answer().message.error_code, client.is_open) == (ErrorCode.SASL_AUTHENTICATION_FAILED, False)
+    assert (client.response().message.error_code, client.is_open) == (ErrorCode.SASL_AUTHENTICATION_FAILED, False)
 
 
 def test_requests_after_a_failure_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
@@ -324,9 +324,9 @@ def test_other_request_before_authentication_closes_the_connection(
 ) -> None:
     client = VirtualBroker(*SASL).client()
     for before in first:
-        client.ask(*before)
+        client.call(*before)
     client.send(request_, version)
-    assert (client.answers, client.is_open) == ([], False)
+    assert (client.responses, client.is_open) == ([], False)
     reason = f"{name} before SASL authentication; check the client's security.protocol"
     assert lines(caplog) == [{"message": "connection closed", "reason": reason}]
 
@@ -377,7 +377,7 @@ def test_rejected_request_without_an_error_field_has_no_response(
     handshake(client)
     client.send_bytes(of_version(client, request_, version))
     broker.advance(DELAY_MS)
-    assert (client.answers, client.is_open, len(lines(caplog))) == ([], False, 1)
+    assert (client.responses, client.is_open, len(lines(caplog))) == ([], False, 1)
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -395,11 +395,11 @@ def test_expired_session_closes_the_connection_on_the_next_request(caplog: pytes
     broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000")
     client = short_session(broker)
     broker.advance(5000)
-    assert client.ask(MetadataRequest(topics=[]), 9).brokers
+    assert client.call(MetadataRequest(topics=[]), 9).brokers
     broker.advance(1)
     assert client.is_open
     client.send(MetadataRequest(topics=[]), 9)
-    assert (client.answers, client.is_open) == ([], False)
+    assert (client.responses, client.is_open) == ([], False)
     assert [line["reason"][:20] for line in lines(caplog)] == ["SASL session expired"]
     assert counts(broker) == {"successful": 1, "expired_connections_killed": 1}
 
@@ -411,7 +411,7 @@ def test_client_that_reauthenticates_keeps_its_connection() -> None:
         broker.advance(6000)  # after the session expired
         assert handshake(client).error_code == 0
         assert authenticate(client, plain()).session_lifetime_ms == 5000
-        assert client.ask(MetadataRequest(topics=[]), 9).brokers
+        assert client.call(MetadataRequest(topics=[]), 9).brokers
     assert counts(broker) == {"successful": 1, "successful_again": 3}
 
 
@@ -456,7 +456,7 @@ def test_reauthentication_cannot_change_the_mechanism(caplog: pytest.LogCaptureF
     )
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     broker.advance(DELAY_MS)
-    assert (client.answers, client.is_open) == ([], False)
+    assert (client.responses, client.is_open) == ([], False)
     assert [line["reason"] for line in lines(caplog)] == ["re-authentication with another mechanism"]
 
 
@@ -500,12 +500,12 @@ def test_user_quota_is_shared_by_the_clients_of_the_user() -> None:
     broker.topic()
     entity = [EntityData(entity_type="user", entity_name="alice")]
     entry = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
-    assert logged_in(broker, "bob").ask(AlterClientQuotasRequest(entries=[entry]), 1).entries[0].error_code == 0
+    assert logged_in(broker, "bob").call(AlterClientQuotasRequest(entries=[entry]), 1).entries[0].error_code == 0
 
     def throttle_ms(user: str, client_id: str) -> int:
         client = logged_in(broker, user, client_id)
         client.send(produce_of(8_000, 9, client_id), 9)
-        return client.answer().throttle_time_ms
+        return client.response().throttle_time_ms
 
     assert throttle_ms("alice", "one") == 0, "a new quota allows ten seconds' worth of bytes"
     assert throttle_ms("alice", "two") == 6000, "alice's clients share the quota: 16,000 bytes exceed it by 6 s"

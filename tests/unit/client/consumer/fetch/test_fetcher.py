@@ -16,12 +16,12 @@ from sluice.protocol.apis.fetch import (
     PartitionData,
 )
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import DISCONNECT, Answer, Asked
+from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedResponse
 from tests.support.fetching import P0, P1, Reading, batch
 
 
 def fetch_response(
-    request: Asked, *partitions: PartitionData, session_id: int = 7, throttle_time_ms: int = 0
+    request: ReceivedRequest, *partitions: PartitionData, session_id: int = 7, throttle_time_ms: int = 0
 ) -> FetchResponse:
     """Return a response for partitions of the requested topic."""
     named = request.message.topics[0] if request.message.topics else None
@@ -50,8 +50,8 @@ def reading(records: bytes = b"", code: int = 0, *, reset: OffsetReset = LATEST,
     stage = Reading(reset=reset)
     stage.assign(P0)
     stage.seek(P0, 3)
-    answers = [of(0, records, code, **more)]
-    stage.one.answers["Fetch"] = lambda request: fetch_response(request, *[answers.pop()] if answers else [])
+    responses = [of(0, records, code, **more)]
+    stage.one.responses["Fetch"] = lambda request: fetch_response(request, *[responses.pop()] if responses else [])
     return stage
 
 
@@ -60,13 +60,13 @@ def test_each_leader_receives_its_partitions_and_records_keep_their_order() -> N
     stage.assign(P0, P1)
     stage.seek(P0, 3)
     stage.seek(P1, 0)
-    stage.one.answers["Fetch"] = lambda request: fetch_response(request, of(0, batch(3, b"a", b"b")))
-    stage.two.answers["Fetch"] = lambda request: fetch_response(request, of(1, batch(0, b"c")))
+    stage.one.responses["Fetch"] = lambda request: fetch_response(request, of(0, batch(3, b"a", b"b")))
+    stage.two.responses["Fetch"] = lambda request: fetch_response(request, of(1, batch(0, b"c")))
     stage.fetch()
-    (request,) = stage.one.asked("Fetch")
+    (request,) = stage.one.requests("Fetch")
     (partition,) = request.message.topics[0].partitions
     assert (partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (0, 3, 1000)
-    assert len(stage.two.asked("Fetch")) == 1
+    assert len(stage.two.requests("Fetch")) == 1
     records = stage.collect()
     assert sorted((one.partition, one.offset, one.value) for one in records) == [
         (0, 3, b"a"),
@@ -76,17 +76,17 @@ def test_each_leader_receives_its_partitions_and_records_keep_their_order() -> N
     assert (stage.position(P0), stage.position(P1)) == (5, 1)
 
 
-def test_node_with_a_pending_or_unread_fetch_is_not_asked_again() -> None:
+def test_node_with_a_pending_or_unread_fetch_is_not_fetched_from_again() -> None:
     stage = reading(batch(3, b"a", b"b", b"c"))
     stage.fetcher.send(stage.now_ms)
     stage.fetcher.send(stage.now_ms)
     stage.network.advance(1)
     assert len(stage.collect(2)) == 2
     stage.fetch()
-    assert len(stage.one.asked("Fetch")) == 1
+    assert len(stage.one.requests("Fetch")) == 1
     assert [one.value for one in stage.collect()] == [b"c"]
     stage.fetch()
-    assert len(stage.one.asked("Fetch")) == 2
+    assert len(stage.one.requests("Fetch")) == 2
 
 
 def test_next_request_continues_the_session() -> None:
@@ -94,7 +94,7 @@ def test_next_request_continues_the_session() -> None:
     for _ in range(2):
         stage.fetch()
         stage.collect()
-    first, second = (request.message for request in stage.one.asked("Fetch"))
+    first, second = (request.message for request in stage.one.requests("Fetch"))
     assert (first.session_id, first.session_epoch) == (0, 0)
     assert (second.session_id, second.session_epoch) == (7, 1)
     assert second.topics[0].partitions[0].fetch_offset == 4
@@ -122,22 +122,22 @@ def test_empty_response_updates_the_log_end_offset() -> None:
 
 def test_throttled_response_is_no_error_and_delays_the_next_request() -> None:
     stage = reading()
-    stage.one.answers["Fetch"] = lambda request: fetch_response(request, session_id=0, throttle_time_ms=400)
+    stage.one.responses["Fetch"] = lambda request: fetch_response(request, session_id=0, throttle_time_ms=400)
     stage.fetch()
     until_ms = stage.fetch()
     assert until_ms - stage.now_ms == pytest.approx(399, abs=2)
-    assert len(stage.one.asked("Fetch")) == 1
+    assert len(stage.one.requests("Fetch")) == 1
 
 
-@pytest.mark.parametrize("answer", [DISCONNECT, None], ids=["a lost connection", "no answer"])
-def test_fetch_after_a_lost_fetch_is_full(answer: Answer) -> None:
+@pytest.mark.parametrize("response", [DISCONNECT, None], ids=["a lost connection", "no answer"])
+def test_fetch_after_a_lost_fetch_is_full(response: ScriptedResponse) -> None:
     stage = reading()
-    stage.one.answers["Fetch"] = lambda _: answer
+    stage.one.responses["Fetch"] = lambda _: response
     stage.fetch()
     stage.network.advance(31_000)
     for _ in range(5):
         stage.fetch()
-    assert [request.message.session_epoch for request in stage.one.asked("Fetch")][:2] == [0, 0]
+    assert [request.message.session_epoch for request in stage.one.requests("Fetch")][:2] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -155,27 +155,27 @@ def test_retriable_error_waits_for_new_metadata(code: ErrorCode) -> None:
     assert stage.collect() == []
     assert stage.metadata.update_requested
     stage.fetch()
-    assert len(stage.one.asked("Fetch")) == 1, "no fetch before new metadata"
+    assert len(stage.one.requests("Fetch")) == 1, "no fetch before new metadata"
     stage.network.advance(200)
     stage.fetch()
-    assert len(stage.one.asked("Fetch")) == 2
+    assert len(stage.one.requests("Fetch")) == 2
 
 
 def test_leader_named_in_the_response_is_used_at_once() -> None:
     stage = reading(code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=5))
-    answer = stage.one.answers["Fetch"]
+    script = stage.one.responses["Fetch"]
 
-    def with_endpoints(request: Asked) -> Answer:
-        response = answer(request)
+    def with_endpoints(request: ReceivedRequest) -> ScriptedResponse:
+        response = script(request)
         assert isinstance(response, FetchResponse)
         response.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
         return response
 
-    stage.one.answers["Fetch"] = with_endpoints
+    stage.one.responses["Fetch"] = with_endpoints
     stage.fetch()
     stage.collect()
     stage.fetch()
-    (request,) = stage.two.asked("Fetch")
+    (request,) = stage.two.requests("Fetch")
     assert request.message.topics[0].partitions[0].fetch_offset == 3
 
 
@@ -229,5 +229,5 @@ def test_sessions_are_closed_on_close() -> None:
     stage.fetch()
     stage.fetcher.close_sessions(stage.now_ms)
     stage.network.advance(1)
-    last = stage.one.asked("Fetch")[-1].message
+    last = stage.one.requests("Fetch")[-1].message
     assert (last.session_id, last.session_epoch, last.topics) == (7, -1, [])

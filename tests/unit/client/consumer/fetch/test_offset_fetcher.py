@@ -12,7 +12,7 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import DISCONNECT, Answer, Asked
+from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedResponse
 from tests.support.consuming import gaps
 from tests.support.fetching import BACKOFF_MS, P0, P1, Reading, offsets
 
@@ -29,10 +29,10 @@ def resetting(reset: OffsetReset = EARLIEST, *, read_committed: bool = False) ->
 class TestResets:
     def test_reset_sends_one_request_per_leader_and_uses_the_returned_offset(self) -> None:
         stage = resetting()
-        stage.two.answers["ListOffsets"] = lambda request: offsets(request, 9)
+        stage.two.responses["ListOffsets"] = lambda request: offsets(request, 9)
         for _ in range(3):
             stage.look()
-        assert [len(broker.asked("ListOffsets")) for broker in (stage.one, stage.two)] == [1, 1]
+        assert [len(broker.requests("ListOffsets")) for broker in (stage.one, stage.two)] == [1, 1]
         assert (stage.position(P0), stage.position(P1)) == (5, 9)
         assert stage.subscriptions.has_all_positions
 
@@ -45,55 +45,57 @@ class TestResets:
         stage = resetting(reset)
         passed_ms = stage.network.now_ms
         stage.look()
-        (request,) = stage.one.asked("ListOffsets")
+        (request,) = stage.one.requests("ListOffsets")
         found = request.message.topics[0].partitions[0].timestamp
         assert found == timestamp + (passed_ms if reset.duration_ms else 0)
 
     def test_read_committed_reset_requests_the_last_stable_offset(self) -> None:
         stage = resetting(LATEST, read_committed=True)
         stage.look()
-        assert stage.one.asked("ListOffsets")[0].message.isolation_level == 1
+        assert stage.one.requests("ListOffsets")[0].message.isolation_level == 1
 
     def test_reset_by_duration_without_a_record_starts_at_the_end(self) -> None:
         stage = resetting(offset_reset("by_duration:PT10S"))
-        stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1)
+        stage.one.responses["ListOffsets"] = lambda request: offsets(request, -1)
         stage.look()
         assert stage.subscriptions.state_of(P0).reset == LATEST
 
     @pytest.mark.parametrize(
-        "answer",
+        "response",
         [
             pytest.param(ErrorCode.NOT_LEADER_OR_FOLLOWER, id="a retriable error"),
             pytest.param(ErrorCode.UNKNOWN_SERVER_ERROR, id="another error"),
             pytest.param(DISCONNECT, id="a lost connection"),
         ],
     )
-    def test_failed_reset_is_retried_after_a_constant_backoff_with_new_metadata(self, answer: Answer | int) -> None:
+    def test_failed_reset_is_retried_after_a_constant_backoff_with_new_metadata(
+        self, response: ScriptedResponse | int
+    ) -> None:
         stage = resetting()
 
-        def fails(request: Asked) -> Answer:
-            return offsets(request, -1, answer) if isinstance(answer, int) else answer
+        def fails(request: ReceivedRequest) -> ScriptedResponse:
+            return offsets(request, -1, response) if isinstance(response, int) else response
 
-        stage.one.answers["ListOffsets"] = fails
+        stage.one.responses["ListOffsets"] = fails
         for _ in range(4 * BACKOFF_MS):
             stage.look()
-        found = gaps(stage.one.asked_at_ms("ListOffsets"))
+        found = gaps(stage.one.request_times_ms("ListOffsets"))
         assert len(found) >= 3
         assert all(BACKOFF_MS <= gap <= BACKOFF_MS + 5 for gap in found), found
-        assert len(stage.one.asked("Metadata") + stage.two.asked("Metadata")) >= 3
+        assert len(stage.one.requests("Metadata") + stage.two.requests("Metadata")) >= 3
         assert stage.position(P1) == 5, "the other leader's partition is reset without delay"
 
     def test_unanswered_reset_is_not_repeated_before_the_request_timeout(self) -> None:
         stage = resetting()
-        stage.one.answers["ListOffsets"] = lambda _: None
+        stage.one.responses["ListOffsets"] = lambda _: None
         for _ in range(20):
             stage.look()
             stage.network.advance(1000)
-        assert len(stage.one.asked("ListOffsets")) == 1
+        assert len(stage.one.requests("ListOffsets")) == 1
 
     def test_unauthorized_reset_is_raised_to_the_application(self) -> None:
         stage = resetting()
-        stage.one.answers["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        stage.one.responses["ListOffsets"] = lambda request: offsets(request, -1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         stage.look()
         with pytest.raises(KafkaException, match=r"^t-0: "):
             stage.look()
@@ -113,11 +115,11 @@ def validating(reset: OffsetReset, end_offset: int, epoch: int, code: int = 0) -
         broker.epochs["t", 0] = 4
     stage.assign(P0)
 
-    def ended(_: Asked) -> Answer:
+    def ended(_: ReceivedRequest) -> ScriptedResponse:
         end_of_epoch = EpochEndOffset(partition=0, error_code=code, end_offset=end_offset, leader_epoch=epoch)
         return OffsetForLeaderEpochResponse(topics=[OffsetForLeaderTopicResult(topic="t", partitions=[end_of_epoch])])
 
-    stage.one.answers["OffsetForLeaderEpoch"] = ended
+    stage.one.responses["OffsetForLeaderEpoch"] = ended
     stage.seek(P0, 7, epoch=3)
     stage.look()
     return stage
@@ -126,7 +128,7 @@ def validating(reset: OffsetReset, end_offset: int, epoch: int, code: int = 0) -
 class TestValidations:
     def test_validation_requests_the_end_offset_of_the_epoch(self) -> None:
         stage = validating(EARLIEST, 9, 3)
-        (request,) = stage.one.asked("OffsetForLeaderEpoch")
+        (request,) = stage.one.requests("OffsetForLeaderEpoch")
         partition = request.message.topics[0].partitions[0]
         assert (partition.leader_epoch, partition.current_leader_epoch, request.message.replica_id) == (3, 4, -1)
         assert (stage.position(P0), stage.subscriptions.state_of(P0).state) == (7, FetchState.FETCHING)
@@ -146,7 +148,7 @@ class TestValidations:
         stage = validating(EARLIEST, -1, -1, ErrorCode.FENCED_LEADER_EPOCH)
         for _ in range(2 * BACKOFF_MS):
             stage.look()
-        assert len(stage.one.asked("OffsetForLeaderEpoch")) >= 2
+        assert len(stage.one.requests("OffsetForLeaderEpoch")) >= 2
         assert stage.subscriptions.state_of(P0).state is FetchState.AWAIT_VALIDATION
 
     def test_validation_is_skipped_if_the_leader_does_not_support_it(self) -> None:
@@ -156,5 +158,5 @@ class TestValidations:
         stage.assign(P0)
         stage.seek(P0, 7, epoch=3)
         stage.look()
-        assert stage.one.asked("OffsetForLeaderEpoch") == []
+        assert stage.one.requests("OffsetForLeaderEpoch") == []
         assert stage.subscriptions.state_of(P0).state is FetchState.FETCHING

@@ -9,7 +9,7 @@ from sluice.client.network.in_flight import request_of
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import DISCONNECT, Answer, Asked
+from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedResponse
 from tests.support.consuming import gaps
 from tests.support.group_network import REQUEST_MS, group_stage
 
@@ -21,14 +21,14 @@ async def test_coordinator_is_looked_up_once_and_has_a_separate_connection() -> 
         node = await stage.coordinator.ensure()
         assert (node.id, node.host) == (2**31 - 1 - 1, "a")
         assert await stage.coordinator.ensure() == node
-        assert len(stage.asked_at_ms("FindCoordinator")) == 1
+        assert len(stage.request_times_ms("FindCoordinator")) == 1
 
 
 async def test_old_brokers_are_queried_for_one_group() -> None:
     async with group_stage() as stage:
         for broker in (stage.one, stage.two):
             broker.versions["FindCoordinator"] = (0, 3)
-            broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+            broker.responses["FindCoordinator"] = lambda request: FindCoordinatorResponse(
                 node_id=2 if request.message.key == "g" else -1, host="b", port=9092
             )
         assert (await stage.coordinator.ensure()).host == "b"
@@ -38,7 +38,7 @@ async def test_brokers_are_queried_for_a_list_of_groups_since_version_4() -> Non
     async with group_stage() as stage:
         for broker in (stage.one, stage.two):
             broker.versions["FindCoordinator"] = (0, 4)
-            broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(
+            broker.responses["FindCoordinator"] = lambda request: FindCoordinatorResponse(
                 coordinators=[
                     Coordinator(key=key, node_id=2, host="b", port=9092) for key in request.message.coordinator_keys
                 ]
@@ -47,27 +47,27 @@ async def test_brokers_are_queried_for_a_list_of_groups_since_version_4() -> Non
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         pytest.param(ErrorCode.COORDINATOR_NOT_AVAILABLE, id="coordinator not available"),
         pytest.param(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, id="coordinator loading"),
         pytest.param(DISCONNECT, id="connection lost"),
     ],
 )
-async def test_retriable_error_is_retried_with_exponential_backoff(answer: Answer | ErrorCode) -> None:
+async def test_retriable_error_is_retried_with_exponential_backoff(response: ScriptedResponse | ErrorCode) -> None:
     async with group_stage() as stage:
 
-        def fails(request: Asked) -> Answer:
-            if len(stage.asked_at_ms("FindCoordinator")) > 4:
+        def fails(request: ReceivedRequest) -> ScriptedResponse:
+            if len(stage.request_times_ms("FindCoordinator")) > 4:
                 return stage.found(request)
-            if isinstance(answer, ErrorCode):
-                return FindCoordinatorResponse(coordinators=[Coordinator(key="g", error_code=answer)])
-            return answer
+            if isinstance(response, ErrorCode):
+                return FindCoordinatorResponse(coordinators=[Coordinator(key="g", error_code=response)])
+            return response
 
         for broker in (stage.one, stage.two):
-            broker.answers["FindCoordinator"] = fails
+            broker.responses["FindCoordinator"] = fails
         await stage.coordinator.ensure()
-        found = gaps(stage.asked_at_ms("FindCoordinator"))
+        found = gaps(stage.request_times_ms("FindCoordinator"))
         # The lookup also waits for fresh metadata, which has a separate backoff.
         assert [expected <= gap <= expected + 110 for gap, expected in zip(found, (100, 200, 300, 400), strict=True)]
         assert found == sorted(found)
@@ -77,7 +77,7 @@ async def test_fatal_error_is_raised() -> None:
     async with group_stage() as stage:
         refused = Coordinator(key="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, error_message="not yours")
         for broker in (stage.one, stage.two):
-            broker.answers["FindCoordinator"] = lambda _: FindCoordinatorResponse(coordinators=[refused])
+            broker.responses["FindCoordinator"] = lambda _: FindCoordinatorResponse(coordinators=[refused])
         with pytest.raises(ApiException, match="not yours"):
             await stage.coordinator.ensure()
 
@@ -92,15 +92,15 @@ async def test_lookup_ends_at_the_deadline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "raised", "after_ms"),
+    ("response", "raised", "after_ms"),
     [(DISCONNECT, DisconnectException, 0), (None, TimeoutException, REQUEST_MS)],
     ids=["closes the connection", "does not respond"],
 )
 async def test_unresponsive_coordinator_is_forgotten(
-    answer: Answer, raised: type[KafkaException], after_ms: float
+    response: ScriptedResponse, raised: type[KafkaException], after_ms: float
 ) -> None:
     async with group_stage() as stage:
-        stage.one.answers["Heartbeat"] = lambda _: answer
+        stage.one.responses["Heartbeat"] = lambda _: response
         await stage.coordinator.ensure()
         began_ms = stage.network.now_ms
         with pytest.raises(raised):
@@ -108,7 +108,7 @@ async def test_unresponsive_coordinator_is_forgotten(
         assert stage.network.now_ms - began_ms == pytest.approx(after_ms, abs=5)
         assert stage.coordinator.node is None
         stage.coordinator_is = 2
-        stage.two.answers["Heartbeat"] = lambda _: HeartbeatResponse()
+        stage.two.responses["Heartbeat"] = lambda _: HeartbeatResponse()
         assert isinstance(await stage.coordinator.send(HEARTBEAT), HeartbeatResponse)
 
 
@@ -131,12 +131,12 @@ async def test_error_codes_show_whether_the_coordinator_moved(code: ErrorCode, f
 
 async def test_pending_requests_fail_when_the_coordinator_is_forgotten() -> None:
     async with group_stage() as stage:
-        stage.one.answers["Heartbeat"] = lambda _: None
-        asking = asyncio.ensure_future(stage.coordinator.send(HEARTBEAT))
+        stage.one.responses["Heartbeat"] = lambda _: None
+        sending = asyncio.ensure_future(stage.coordinator.send(HEARTBEAT))
         await asyncio.sleep(0.5)
         stage.coordinator.forget("the test wants it")
         with pytest.raises(DisconnectException):
-            await asking
+            await sending
 
 
 async def test_backoff_ends_when_the_client_is_closed() -> None:

@@ -145,7 +145,7 @@ class TestMembers:
             stage.consumer.subscribe([TOPIC], listener=listener)
             await until_assigned(stage.consumer, 4)
             await asyncio.sleep(20)
-            assert len(stage.asked("LeaveGroup")) == 1
+            assert len(stage.requests("LeaveGroup")) == 1
             with pytest.raises(CommitFailedError, match="not a member of the group"):
                 await stage.consumer.commit({P0: OffsetAndMetadata(0)})
             await until_assigned(stage.consumer, 4)
@@ -156,7 +156,7 @@ class TestMembers:
             stage.consumer.subscribe([TOPIC])
             await until_assigned(stage.consumer, 4)
             await asyncio.sleep(31)
-            assert 9 <= len(stage.asked("Heartbeat")) <= 11
+            assert 9 <= len(stage.requests("Heartbeat")) <= 11
 
     async def test_pattern_subscription_includes_new_topics(self) -> None:
         async with reading({"group.id": "g", "metadata.max.age.ms": 2000}, broker_config=FOUR) as stage:
@@ -176,7 +176,7 @@ class TestMembers:
             await stage.consumer.unsubscribe()
             assert stage.consumer.assignment() == set()
             assert listener.calls[-1] == ("revoked", {0, 1, 2, 3})
-            assert len(stage.asked("LeaveGroup")) == 1
+            assert len(stage.requests("LeaveGroup")) == 1
             stage.consumer.assign([P0])
             await stage.produce(b"v")
             assert await stage.read(1) == [b"v"]
@@ -220,14 +220,14 @@ class TestCommits:
             else:
                 stage.consumer.subscribe([TOPIC])
             await stage.read(2)
-            assert stage.asked("OffsetCommit") == []
+            assert stage.requests("OffsetCommit") == []
             await stage.consumer.poll(6000)
             assert await stage.consumer.committed([P0]) == {P0: OffsetAndMetadata(2, "", 0)}
             await stage.produce(b"c")
             await stage.read(1)
-            commits = len(stage.asked("OffsetCommit"))
+            commits = len(stage.requests("OffsetCommit"))
             await stage.consumer.close()
-            assert len(stage.asked("OffsetCommit")) == commits + 1
+            assert len(stage.requests("OffsetCommit")) == commits + 1
             async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
                 assert await other.committed([P0]) == {P0: OffsetAndMetadata(3, "", 0)}
 
@@ -241,7 +241,7 @@ class TestCommits:
             await stage.read(1)
             stage.broker.faults.add(Error(code), api="OffsetCommit", times=1)
             await stage.consumer.poll(12_000)
-            first, second, *_ = stage.asked_at_ms("OffsetCommit")
+            first, second, *_ = stage.request_times_ms("OffsetCommit")
             assert second - first == pytest.approx(repeated_after_ms, rel=0.25)
             assert "automatic commit failed" in caplog.text
 

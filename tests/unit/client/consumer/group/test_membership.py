@@ -21,7 +21,7 @@ from sluice.protocol.apis.join_group import JoinGroupResponse, JoinGroupResponse
 from sluice.protocol.apis.leave_group import LeaveGroupResponse
 from sluice.protocol.apis.sync_group import SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import Answer, Asked
+from tests.support.client_network import ReceivedRequest, ScriptedResponse
 from tests.support.consuming import gaps
 from tests.support.group_network import GroupStage, Steps, group_stage
 
@@ -46,7 +46,7 @@ class Member:
             StaticBackoff(JOIN_BACKOFF_MS),
         )
         stage.subscriptions.subscribe(["t"])
-        stage.one.answers |= {
+        stage.one.responses |= {
             "JoinGroup": lambda _: joined(),
             "SyncGroup": lambda _: SyncGroupResponse(assignment=assignment_bytes([P0, P1])),
             "Heartbeat": lambda _: HeartbeatResponse(),
@@ -85,11 +85,11 @@ async def test_member_joins_and_receives_its_assignment() -> None:
         assert await member.join() == Joined("range", [P0, P1])
         assert member.membership.generation == Generation(1, "m-1")
         assert not member.membership.needs_to_join()
-        (request,) = stage.one.asked("JoinGroup")
+        (request,) = stage.one.requests("JoinGroup")
         assert (request.message.session_timeout_ms, request.message.rebalance_timeout_ms) == (SESSION_MS, POLL_MS)
         (protocol,) = request.message.protocols
         assert (protocol.name, read_subscription(protocol.metadata).topics) == ("range", ["t"])
-        (synced,) = stage.one.asked("SyncGroup")
+        (synced,) = stage.one.requests("SyncGroup")
         assert (synced.message.generation_id, synced.message.member_id, synced.message.assignments) == (1, "m-1", [])
 
 
@@ -98,9 +98,9 @@ async def test_leader_assigns_by_all_subscriptions() -> None:
         member = Member(stage)
         wants = subscription_bytes({"t"}, (), -1)
         others = tuple(JoinGroupResponseMember(member_id=name, metadata=wants) for name in ("m-1", "m-2"))
-        stage.one.answers["JoinGroup"] = lambda _: joined(leader="m-1", members=others)
+        stage.one.responses["JoinGroup"] = lambda _: joined(leader="m-1", members=others)
         await member.join()
-        (synced,) = stage.one.asked("SyncGroup")
+        (synced,) = stage.one.requests("SyncGroup")
         plan = {one.member_id: read_assignment(one.assignment) for one in synced.message.assignments}
         assert plan == {"m-1": [P0], "m-2": [P1]}
 
@@ -121,16 +121,16 @@ async def test_leader_assigns_by_all_subscriptions() -> None:
 async def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
     async with group_stage() as stage:
         member = Member(stage)
-        well = stage.one.answers[api]
+        well = stage.one.responses[api]
 
-        def once(request: Asked) -> Answer:
-            if len(stage.one.asked(api)) > 1:
+        def once(request: ReceivedRequest) -> ScriptedResponse:
+            if len(stage.one.requests(api)) > 1:
                 return well(request)
             return joined(code) if api == "JoinGroup" else SyncGroupResponse(error_code=code)
 
-        stage.one.answers[api] = once
+        stage.one.responses[api] = once
         await member.join()
-        first, second = stage.one.asked("JoinGroup")
+        first, second = stage.one.requests("JoinGroup")
         assert second.message.member_id == as_member
         waited_ms = second.at_ms - first.at_ms
         assert (JOIN_BACKOFF_MS <= waited_ms <= JOIN_BACKOFF_MS + 10) if waits else waited_ms < 5
@@ -139,10 +139,10 @@ async def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bo
 async def test_fatal_join_error_is_raised() -> None:
     async with group_stage() as stage:
         member = Member(stage)
-        stage.one.answers["JoinGroup"] = lambda _: joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        stage.one.responses["JoinGroup"] = lambda _: joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         with pytest.raises(ApiException):
             await member.join()
-        assert len(stage.one.asked("JoinGroup")) == 1
+        assert len(stage.one.requests("JoinGroup")) == 1
 
 
 class TestHeartbeats:
@@ -151,9 +151,9 @@ class TestHeartbeats:
             member = Member(stage)
             await member.join()
             await member.beat(5500)
-            assert all(gap == pytest.approx(INTERVAL_MS, abs=2) for gap in gaps(stage.asked_at_ms("Heartbeat")))
-            assert len(stage.asked_at_ms("Heartbeat")) == 5
-            request = stage.one.asked("Heartbeat")[0].message
+            assert all(gap == pytest.approx(INTERVAL_MS, abs=2) for gap in gaps(stage.request_times_ms("Heartbeat")))
+            assert len(stage.request_times_ms("Heartbeat")) == 5
+            request = stage.one.requests("Heartbeat")[0].message
             assert (request.group_id, request.generation_id, request.member_id) == ("g", 1, "m-1")
 
     @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ class TestHeartbeats:
         async with group_stage() as stage:
             member = Member(stage)
             await member.join()
-            stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)
+            stage.one.responses["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)
             await member.beat(1050)
             assert member.membership.needs_to_join() is rejoins
             assert member.membership.has_no_generation is out
@@ -180,7 +180,7 @@ class TestHeartbeats:
             member = Member(stage)
             await member.join()
             refusal = HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            stage.one.answers["Heartbeat"] = lambda _: refusal
+            stage.one.responses["Heartbeat"] = lambda _: refusal
             await member.beat(1050)
             with pytest.raises(ApiException):
                 member.membership.needs_to_join()
@@ -189,18 +189,18 @@ class TestHeartbeats:
         async with group_stage() as stage:
             member = Member(stage)
             await member.join()
-            stage.one.answers["Heartbeat"] = lambda _: HeartbeatResponse(
+            stage.one.responses["Heartbeat"] = lambda _: HeartbeatResponse(
                 error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             )
             await member.beat(SESSION_MS + 100)
-            assert stage.asked_at_ms("FindCoordinator")[:2] == [0, SESSION_MS]
+            assert stage.request_times_ms("FindCoordinator")[:2] == [0, SESSION_MS]
 
     async def test_missed_poll_deadline_stops_heartbeats_and_leaves(self) -> None:
         async with group_stage() as stage:
             member = Member(stage)
             await member.join()
             await member.beat(POLL_MS + 2000)
-            (left,) = stage.one.asked("LeaveGroup")
+            (left,) = stage.one.requests("LeaveGroup")
             assert left.at_ms == pytest.approx(POLL_MS, abs=20)
             assert member.membership.has_no_generation
 
@@ -211,9 +211,9 @@ async def test_closing_leaves_the_group_except_for_static_members(instance_id: s
         member = Member(stage, instance_id)
         await member.join()
         await member.membership.leave("done", stage.deadline())
-        assert len(stage.one.asked("LeaveGroup")) == int(leaves)
+        assert len(stage.one.requests("LeaveGroup")) == int(leaves)
         if leaves:
-            (identity,) = stage.one.asked("LeaveGroup")[0].message.members
+            (identity,) = stage.one.requests("LeaveGroup")[0].message.members
             assert (identity.member_id, identity.reason) == ("m-1", "done")
         assert member.membership.generation == Generation(-1, "", instance_id)
 

@@ -23,7 +23,7 @@ from sluice.protocol.apis.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import Answer, Asked
+from tests.support.client_network import ReceivedRequest, ScriptedResponse
 from tests.support.consuming import gaps
 from tests.support.group_network import GroupStage, Steps, group_stage
 
@@ -42,11 +42,11 @@ class Offsets:
         )
 
 
-def committed_with(*codes: int) -> Callable[[Asked], Answer]:
+def committed_with(*codes: int) -> Callable[[ReceivedRequest], ScriptedResponse]:
     """Answer commits with these error codes in turn; the last one repeats."""
     left = list(codes)
 
-    def handle(request: Asked) -> Answer:
+    def handle(request: ReceivedRequest) -> ScriptedResponse:
         code = left.pop(0) if len(left) > 1 else left[0]
         partitions = [
             OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
@@ -60,9 +60,9 @@ def committed_with(*codes: int) -> Callable[[Asked], Answer]:
 class TestACommit:
     async def test_commit_contains_the_member_identity_and_offsets(self) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetCommit"] = committed_with(0)
+            stage.one.responses["OffsetCommit"] = committed_with(0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
-            (request,) = stage.one.asked("OffsetCommit")
+            (request,) = stage.one.requests("OffsetCommit")
             message, partition = request.message, request.message.topics[0].partitions[0]
             assert (message.group_id, message.generation_id_or_member_epoch) == ("g", 3)
             assert (message.member_id, message.group_instance_id) == ("member", "instance")
@@ -72,7 +72,7 @@ class TestACommit:
     async def test_empty_commit_sends_no_request(self) -> None:
         async with group_stage() as stage:
             await Offsets(stage).of_group.commit({}, stage.deadline())
-            assert stage.asked_at_ms("OffsetCommit") == []
+            assert stage.request_times_ms("OffsetCommit") == []
 
     @pytest.mark.parametrize(
         "code",
@@ -85,21 +85,21 @@ class TestACommit:
     )
     async def test_retriable_commit_error_is_retried_with_exponential_backoff(self, code: ErrorCode) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetCommit"] = committed_with(code, code, code, 0)
+            stage.one.responses["OffsetCommit"] = committed_with(code, code, code, 0)
             await Offsets(stage).of_group.commit(SEVEN, stage.deadline())
-            found = gaps(stage.asked_at_ms("OffsetCommit"))
+            found = gaps(stage.request_times_ms("OffsetCommit"))
             assert all(step <= gap <= step + 10 for gap, step in zip(found, (100, 200, 300), strict=True)), found
 
     async def test_asynchronous_commit_is_not_retried(self) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            stage.one.responses["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             with pytest.raises(RetriableException, match=r"^t-0: "):
                 await Offsets(stage).of_group.commit_once(SEVEN, stage.deadline())
-            assert len(stage.asked_at_ms("OffsetCommit")) == 1
+            assert len(stage.request_times_ms("OffsetCommit")) == 1
 
     async def test_commit_ends_at_its_deadline(self) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            stage.one.responses["OffsetCommit"] = committed_with(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             began_ms = stage.network.now_ms
             with pytest.raises(TimeoutException):
                 await Offsets(stage).of_group.commit(SEVEN, stage.deadline(1000))
@@ -108,7 +108,7 @@ class TestACommit:
     @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
     async def test_commit_of_a_fenced_member_fails_permanently(self, code: ErrorCode) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetCommit"] = committed_with(code)
+            stage.one.responses["OffsetCommit"] = committed_with(code)
             offsets = Offsets(stage)
             with pytest.raises(CommitFailedError, match="rebalanced without this member"):
                 await offsets.of_group.commit(SEVEN, stage.deadline())
@@ -116,7 +116,7 @@ class TestACommit:
 
     async def test_commit_during_a_rebalance_is_rejected_and_retriable(self) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetCommit"] = committed_with(ErrorCode.REBALANCE_IN_PROGRESS)
+            stage.one.responses["OffsetCommit"] = committed_with(ErrorCode.REBALANCE_IN_PROGRESS)
             offsets = Offsets(stage)
             with pytest.raises(ApiException):
                 await offsets.of_group.commit(SEVEN, stage.deadline())
@@ -126,13 +126,13 @@ class TestACommit:
         async with group_stage() as stage:
             with pytest.raises(CommitFailedError, match="not a member of the group"):
                 await Offsets(stage, None).of_group.commit(SEVEN, stage.deadline())
-            assert stage.asked_at_ms("OffsetCommit") == []
+            assert stage.request_times_ms("OffsetCommit") == []
 
 
-def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callable[[Asked], Answer]:
+def committed_offset(offset: int, code: int = 0, group_code: int = 0) -> Callable[[ReceivedRequest], ScriptedResponse]:
     """Answer with the committed offset of partition 0, in the requested version's form."""
 
-    def handle(request: Asked) -> Answer:
+    def handle(request: ReceivedRequest) -> ScriptedResponse:
         if request.version < 8:
             old = OffsetFetchResponsePartition(committed_offset=offset, metadata="m", error_code=code)
             topic = OffsetFetchResponseTopic(name="t", partitions=[old])
@@ -150,13 +150,13 @@ class TestCommittedOffsets:
     async def test_committed_offsets_are_read_in_every_version(self, version: int) -> None:
         async with group_stage() as stage:
             stage.one.versions["OffsetFetch"] = (0, version)
-            stage.one.answers["OffsetFetch"] = committed_offset(7)
+            stage.one.responses["OffsetFetch"] = committed_offset(7)
             found = await Offsets(stage).of_group.committed([P0, P1], stage.deadline())
             assert found == {P0: OffsetAndMetadata(7, "m"), P1: None}
 
     async def test_partition_without_a_commit_has_no_committed_offset(self) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetFetch"] = committed_offset(-1)
+            stage.one.responses["OffsetFetch"] = committed_offset(-1)
             assert await Offsets(stage).of_group.committed([P0], stage.deadline()) == {P0: None}
 
     @pytest.mark.parametrize(
@@ -172,15 +172,15 @@ class TestCommittedOffsets:
             ),
         ],
     )
-    async def test_retriable_fetch_error_is_retried(self, fails: Callable[[Asked], Answer]) -> None:
+    async def test_retriable_fetch_error_is_retried(self, fails: Callable[[ReceivedRequest], ScriptedResponse]) -> None:
         async with group_stage() as stage:
             well = committed_offset(7)
-            stage.one.answers["OffsetFetch"] = lambda request: (
-                fails(request) if len(stage.one.asked("OffsetFetch")) < 3 else well(request)
+            stage.one.responses["OffsetFetch"] = lambda request: (
+                fails(request) if len(stage.one.requests("OffsetFetch")) < 3 else well(request)
             )
             found = await Offsets(stage).of_group.committed([P0], stage.deadline())
             assert found == {P0: OffsetAndMetadata(7, "m")}
-            waited = gaps(stage.asked_at_ms("OffsetFetch"))
+            waited = gaps(stage.request_times_ms("OffsetFetch"))
             assert all(step <= gap <= step + 10 for gap, step in zip(waited, (100, 200), strict=True)), waited
 
     @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ class TestCommittedOffsets:
         ],
         ids=["the group", "a topic"],
     )
-    async def test_fatal_fetch_error_is_raised(self, refuses: Callable[[Asked], Answer]) -> None:
+    async def test_fatal_fetch_error_is_raised(self, refuses: Callable[[ReceivedRequest], ScriptedResponse]) -> None:
         async with group_stage() as stage:
-            stage.one.answers["OffsetFetch"] = refuses
+            stage.one.responses["OffsetFetch"] = refuses
             with pytest.raises(ApiException):
                 await Offsets(stage).of_group.committed([P0], stage.deadline())

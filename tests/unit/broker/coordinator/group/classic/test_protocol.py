@@ -47,9 +47,9 @@ def test_initial_rebalance_waits_for_more_members(
         members.append(Member(broker, version=3))
         members[-1].send_join(rebalance_timeout_ms=rebalance_ms)
     broker.advance(60_000)
-    answers = [member.client.answer() for member in members]
-    assert {answer.message.generation_id for answer in answers} == {1}
-    assert {answer.at_ms for answer in answers} == {ends_at_ms}
+    responses = [member.client.response() for member in members]
+    assert {response.message.generation_id for response in responses} == {1}
+    assert {response.at_ms for response in responses} == {ends_at_ms}
 
 
 # -- later rebalances --------------------------------------------------------------------------------------------------
@@ -62,9 +62,9 @@ def test_rebalance_completes_when_all_members_have_joined(broker: VirtualBroker)
     started_ms = broker.now_ms
     for member in members:
         broker.advance(10)
-        assert newcomer.client.answers == []
+        assert newcomer.client.responses == []
         member.send_join()
-    assert newcomer.client.answers[0].at_ms == started_ms + 30
+    assert newcomer.client.responses[0].at_ms == started_ms + 30
     settle_round([*members, newcomer])
     assert {member.generation_id for member in (*members, newcomer)} == {2}
 
@@ -91,10 +91,10 @@ def test_members_that_miss_the_rebalance_timeout_are_removed(broker: VirtualBrok
         assert members[0].heartbeat() == members[1].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     broker.advance(SESSION_MS - 1)
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
-    assert newcomer.client.answers == []
+    assert newcomer.client.responses == []
     broker.advance(1)
     assert members[0].heartbeat() == ErrorCode.UNKNOWN_MEMBER_ID
-    assert newcomer.client.answers[0].at_ms == started_ms + REBALANCE_MS
+    assert newcomer.client.responses[0].at_ms == started_ms + REBALANCE_MS
     settle_round([newcomer, members[2]])
     # The leader was removed. The remaining member that joined first becomes the leader.
     assert members[2].leads
@@ -104,24 +104,24 @@ def test_rebalance_waits_for_a_pending_member_id(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     started_ms = broker.now_ms
     pending = Member(broker)
-    pending.client.ask(pending.join_request(), 9)
+    pending.client.call(pending.join_request(), 9)
     member.send_join()
     broker.advance(SESSION_MS - 1)
-    assert member.client.answers == []
+    assert member.client.responses == []
     broker.advance(1)
-    assert member.client.answers[0].at_ms == started_ms + SESSION_MS
+    assert member.client.responses[0].at_ms == started_ms + SESSION_MS
     assert member.joined().generation_id == 2
 
 
 def test_members_that_do_not_sync_in_time_are_removed_and_the_others_rejoin(broker: VirtualBroker) -> None:
     members = joining_group(broker, 3)
-    started_ms = members[0].client.answers[0].at_ms
+    started_ms = members[0].client.responses[0].at_ms
     for member in members:
         member.joined()
     members[0].send_sync({})
     members[1].send_sync()
     for member in members[:2]:
-        assert member.client.answer().message.error_code == 0
+        assert member.client.response().message.error_code == 0
     while broker.now_ms < started_ms + REBALANCE_MS - 1:
         broker.advance(min(SESSION_MS / 2, started_ms + REBALANCE_MS - 1 - broker.now_ms))
         assert [member.heartbeat() for member in members] == [0, 0, 0]
@@ -140,7 +140,7 @@ def test_group_that_all_members_left_is_empty_and_delays_its_next_rebalance(brok
     newcomer.send_join()
     started_ms = broker.now_ms
     broker.advance(3_000)
-    assert newcomer.client.answers[0].at_ms == started_ms + 3_000
+    assert newcomer.client.responses[0].at_ms == started_ms + 3_000
     assert newcomer.joined().generation_id == 3
 
 
@@ -166,11 +166,11 @@ def test_rejoin_of_a_stable_group_starts_a_rebalance_for_the_leader_or_new_topic
     members = settled_group(VirtualBroker(), 2)
     members[index].client.send(members[index].join_request(*protocols), 9)
     if rebalances:
-        assert members[index].client.answers == []
+        assert members[index].client.responses == []
         assert members[1 - index].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     else:
-        answer = members[index].joined()
-        assert (answer.generation_id, answer.leader, answer.members) == (1, members[0].member_id, [])
+        response = members[index].joined()
+        assert (response.generation_id, response.leader, response.members) == (1, members[0].member_id, [])
         assert members[1 - index].heartbeat() == ErrorCode.NONE
 
 
@@ -186,7 +186,7 @@ def test_repeated_join_request_returns_the_same_response(broker: VirtualBroker, 
 def test_new_topics_before_the_sync_phase_ends_start_another_rebalance(broker: VirtualBroker, index: int) -> None:
     members = joined_group(broker, 2)
     members[index].client.send(members[index].join_request(*changed_protocols()), 9)
-    assert members[index].client.answers == []
+    assert members[index].client.responses == []
     assert members[1 - index].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -197,8 +197,8 @@ def test_second_join_of_a_member_replaces_its_pending_join(broker: VirtualBroker
     again = broker.client()
     again.send(members[0].join_request(), 9)
     members[1].send_join()
-    assert again.answer().message.generation_id == 2
-    assert members[0].client.answers == []
+    assert again.response().message.generation_id == 2
+    assert members[0].client.responses == []
 
 
 # -- protocols ---------------------------------------------------------------------------------------------------------
@@ -262,9 +262,9 @@ def test_members_in_a_pending_join_or_sync_need_no_heartbeats(broker: VirtualBro
     assert members[0].heartbeat() == ErrorCode.NONE
     broker.advance(SESSION_MS - 1)
     assert members[0].heartbeat() == ErrorCode.NONE
-    assert members[1].client.answers == []
+    assert members[1].client.responses == []
     members[0].send_sync({})
-    assert members[1].client.answer().message.error_code == 0
+    assert members[1].client.response().message.error_code == 0
     broker.advance(SESSION_MS - 1)  # the response restarts its session
     assert members[1].heartbeat() == ErrorCode.NONE
 
@@ -277,9 +277,9 @@ def test_join_of_a_new_member_fails_after_five_minutes(broker: VirtualBroker) ->
     while broker.now_ms < started_ms + 300_000:
         broker.advance(SESSION_MS / 2)
         assert member.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
-    answer = newcomer.client.answer()
-    assert (answer.message.error_code, answer.message.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
-    assert answer.at_ms == started_ms + 300_000
+    response = newcomer.client.response()
+    assert (response.message.error_code, response.message.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+    assert response.at_ms == started_ms + 300_000
 
 
 def test_member_that_disconnects_during_a_join_stays_until_its_session_ends(broker: VirtualBroker) -> None:
@@ -326,20 +326,20 @@ def test_returning_static_member_keeps_its_assignment_without_a_rebalance(versio
     old_id = members[index].member_id
     returned = Member(broker, version=version, instance_id=f"i{index}")
     returned.client.send(returned.join_request(), version)
-    answer = returned.joined()
-    assert answer.generation_id == 1
+    response = returned.joined()
+    assert response.generation_id == 1
     assert members[1 - index].heartbeat() == ErrorCode.NONE
     assert members[index].heartbeat() == ErrorCode.FENCED_INSTANCE_ID
     if version >= 9:
         # The leader is named, with skip_assignment set (KIP-814).
-        assert answer.leader == (returned.member_id if index == 0 else members[0].member_id)
-        assert answer.skip_assignment == (index == 0)
-        assert len(answer.members) == (2 if index == 0 else 0)
+        assert response.leader == (returned.member_id if index == 0 else members[0].member_id)
+        assert response.skip_assignment == (index == 0)
+        assert len(response.members) == (2 if index == 0 else 0)
     else:
-        assert answer.leader == (old_id if index == 0 else members[0].member_id)
-        assert answer.members == []
+        assert response.leader == (old_id if index == 0 else members[0].member_id)
+        assert response.members == []
     returned.send_sync()
-    assert returned.client.answer().message.assignment == old_id.encode()
+    assert returned.client.response().message.assignment == old_id.encode()
 
 
 def test_returning_static_member_with_other_protocols_starts_a_rebalance(broker: VirtualBroker) -> None:
@@ -350,7 +350,7 @@ def test_returning_static_member_with_other_protocols_starts_a_rebalance(broker:
     settle_round(members)
     returned = Member(broker, instance_id="i1")
     returned.client.send(returned.join_request(protocol("sticky")), 9)
-    assert returned.client.answers == []
+    assert returned.client.responses == []
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     members[0].send_join(protocol("range"), protocol("sticky"))
     assert returned.joined().protocol_name == "sticky"
@@ -366,8 +366,8 @@ def test_returning_static_member_in_the_sync_phase_starts_a_rebalance(broker: Vi
     members[1].send_sync()
     returned = Member(broker, instance_id="i1")
     returned.client.send(returned.join_request(), 9)
-    assert members[1].client.answer().message.error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert returned.client.answers == []
+    assert members[1].client.response().message.error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert returned.client.responses == []
     assert members[0].heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -376,11 +376,11 @@ def test_second_join_of_a_static_member_fences_its_first(broker: VirtualBroker) 
     members[0].send_join()  # the leader's join starts a rebalance
     returned = Member(broker, instance_id="i0")
     returned.client.send(returned.join_request(), 9)
-    fenced = members[0].client.answer().message
+    fenced = members[0].client.response().message
     assert (fenced.error_code, fenced.member_id) == (ErrorCode.FENCED_INSTANCE_ID, members[0].member_id)
     members[1].send_join()
-    answers = [returned.joined(), members[1].joined()]
-    assert [answer.generation_id for answer in answers] == [2, 2]
+    responses = [returned.joined(), members[1].joined()]
+    assert [response.generation_id for response in responses] == [2, 2]
     assert returned.leads
 
 
@@ -392,8 +392,8 @@ def test_static_member_that_misses_the_rebalance_timeout_stays_a_member(broker: 
     settle_round(members)
     members[0].send_join(session_timeout_ms=600_000)
     broker.advance(REBALANCE_MS)
-    answer = members[0].joined()
-    assert (answer.generation_id, len(answer.members)) == (2, 2)
+    response = members[0].joined()
+    assert (response.generation_id, len(response.members)) == (2, 2)
     assert members[1].heartbeat() == ErrorCode.ILLEGAL_GENERATION
 
 
@@ -406,7 +406,7 @@ def test_rebalance_without_joined_static_members_lasts_until_their_sessions_end(
     dynamic = Member(broker)
     dynamic.send_join()
     leaving = [MemberIdentity(member_id=dynamic.member_id)]
-    broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
+    broker.client().call(LeaveGroupRequest(group_id="group", members=leaving), 5)
     assert dynamic.joined().error_code == ErrorCode.UNKNOWN_MEMBER_ID
     broker.advance(REBALANCE_MS)
     group = classic_group(broker)
@@ -424,9 +424,9 @@ def test_pipelined_leave_is_handled_after_the_pending_join_completes(broker: Vir
     first.client.send_together(
         (first.join_request(), 3), (LeaveGroupRequest(group_id="group", member_id=first.member_id), 1)
     )
-    assert first.client.answers == []
+    assert first.client.responses == []
     second.send_join()
-    joined, left = first.client.take_answers()
+    joined, left = first.client.take_responses()
     assert (joined.message.generation_id, left.message.error_code) == (2, 0)
     assert second.joined().generation_id == 2
     assert second.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS

@@ -29,7 +29,7 @@ class Mixed:
 
     def synced(self, **fields: Any) -> Any:
         self.old.send_sync(**fields)
-        return self.old.client.answer().message
+        return self.old.client.response().message
 
     def pass_time(self, ms: int, step_ms: int = 5_000) -> None:
         """Advance the time and send the heartbeats of the consumer-protocol member."""
@@ -61,9 +61,9 @@ def test_classic_member_joins_immediately_without_becoming_leader(mixed: Mixed) 
 
 def test_first_join_without_member_id_returns_member_id_required(mixed: Mixed) -> None:
     client = mixed.broker.client()
-    response = client.ask(Member(mixed.broker).join_request(), 4)
+    response = client.call(Member(mixed.broker).join_request(), 4)
     assert (response.error_code, len(response.member_id)) == (ErrorCode.MEMBER_ID_REQUIRED, 22)
-    assert client.ask(Member(mixed.broker).join_request(), 3).error_code == 0
+    assert client.call(Member(mixed.broker).join_request(), 3).error_code == 0
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_first_join_without_member_id_returns_member_id_required(mixed: Mixed) -
 )
 def test_join_with_invalid_fields_is_rejected(mixed: Mixed, fields: dict[str, Any], code: int) -> None:
     request = Member(mixed.broker).join_request(**({"member_id": "another"} | fields))
-    assert mixed.broker.client().ask(request, 9).error_code == code
+    assert mixed.broker.client().call(request, 9).error_code == code
     assert set(consumer_group(mixed.broker).members) == {"new", mixed.old.member_id}
 
 
 def test_join_of_a_full_group_is_rejected() -> None:
     mixed = Mixed("group.consumer.max.size=2")
     request = Member(mixed.broker).join_request(member_id="another")
-    assert mixed.broker.client().ask(request, 9).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert mixed.broker.client().call(request, 9).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_disabled_migration_policy_rejects_classic_members() -> None:
@@ -100,7 +100,7 @@ def test_disabled_migration_policy_rejects_classic_members() -> None:
     broker.topic("t", 4)
     ConsumerMember(broker, "new").join()
     request = Member(broker).join_request(member_id="another")
-    assert broker.client().ask(request, 9).error_code == INCONSISTENT
+    assert broker.client().call(request, 9).error_code == INCONSISTENT
 
 
 def test_static_member_returns_with_the_consumer_protocol() -> None:
@@ -133,7 +133,7 @@ def test_sync_group_validates_its_fields(fields: dict[str, Any], code: int) -> N
 
 def test_sync_group_version_4_needs_no_protocol_name(mixed: Mixed) -> None:
     request = mixed.old.sync_request(protocol_type=None, protocol_name=None)
-    assert mixed.old.client.ask(request, 4).error_code == 0
+    assert mixed.old.client.call(request, 4).error_code == 0
 
 
 def test_sync_group_with_an_outdated_assignment_returns_rebalance_in_progress(mixed: Mixed) -> None:
@@ -216,7 +216,7 @@ def test_leave_group_removes_members_of_both_protocols() -> None:
         MemberIdentity(member_id="", group_instance_id="i"),
         MemberIdentity(member_id="new"),
     ]
-    response = mixed.broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
+    response = mixed.broker.client().call(LeaveGroupRequest(group_id="group", members=leaving), 5)
     assert [member.error_code for member in response.members] == [UNKNOWN, UNKNOWN, FENCED, 0, 0]
     assert consumer_group(mixed.broker).is_empty
 
@@ -224,5 +224,5 @@ def test_leave_group_removes_members_of_both_protocols() -> None:
 def test_leave_group_of_an_unknown_member_keeps_the_group_epoch(mixed: Mixed) -> None:
     epoch = consumer_group(mixed.broker).group_epoch
     leaving = [MemberIdentity(member_id="x")]
-    mixed.broker.client().ask(LeaveGroupRequest(group_id="group", members=leaving), 5)
+    mixed.broker.client().call(LeaveGroupRequest(group_id="group", members=leaving), 5)
     assert consumer_group(mixed.broker).group_epoch == epoch

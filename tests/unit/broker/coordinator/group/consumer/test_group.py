@@ -121,12 +121,12 @@ def test_member_commits_and_fetches_in_its_epoch() -> None:
     member.join()
     client = broker.client()
     known: dict[str, Any] = {"member_id": "m", "generation_id_or_member_epoch": member.epoch}
-    assert commit_code(client.ask(commit_request(42, **known), 9)) == 0
+    assert commit_code(client.call(commit_request(42, **known), 9)) == 0
     stale = known | {"generation_id_or_member_epoch": member.epoch + 1}
-    assert commit_code(client.ask(commit_request(43, **stale), 9)) == STALE
-    answer = client.ask(fetch_request(0, member_id="m", member_epoch=member.epoch), 9)
-    assert fetched(answer) == {("t", 0): (42, 0)}
-    [group] = client.ask(fetch_request(0, member_id="m", member_epoch=1), 9).groups
+    assert commit_code(client.call(commit_request(43, **stale), 9)) == STALE
+    response = client.call(fetch_request(0, member_id="m", member_epoch=member.epoch), 9)
+    assert fetched(response) == {("t", 0): (42, 0)}
+    [group] = client.call(fetch_request(0, member_id="m", member_epoch=1), 9).groups
     assert group.error_code == STALE
 
 
@@ -139,7 +139,7 @@ def test_list_groups_returns_group_type_and_state() -> None:
     client = broker.client()
 
     def listed(**fields: Any) -> list[tuple[str, str, str]]:
-        groups = client.ask(ListGroupsRequest(**fields), 5).groups
+        groups = client.call(ListGroupsRequest(**fields), 5).groups
         return [(group.group_type, group.protocol_type, group.group_state) for group in groups]
 
     one.join()
@@ -157,7 +157,7 @@ def test_list_groups_returns_group_type_and_state() -> None:
 def test_describe_groups_reports_a_consumer_group_as_dead(version: int, code: int) -> None:
     broker = make_broker()
     ConsumerMember(broker, "m").join()
-    [group] = broker.client().ask(DescribeGroupsRequest(groups=["group"]), version).groups
+    [group] = broker.client().call(DescribeGroupsRequest(groups=["group"]), version).groups
     assert (group.group_state, group.error_code) == ("Dead", code)
     if code:
         assert group.error_message == "Group group is not a classic group."
@@ -170,7 +170,7 @@ def test_group_is_deleted_only_without_members() -> None:
     client = broker.client()
 
     def delete() -> int:
-        [result] = client.ask(DeleteGroupsRequest(groups_names=["group"]), 2).results
+        [result] = client.call(DeleteGroupsRequest(groups_names=["group"]), 2).results
         code: int = result.error_code
         return code
 
@@ -193,8 +193,8 @@ def test_offsets_of_subscribed_topics_are_not_deleted(member: dict[str, Any], co
     ConsumerMember(broker, "m", **member).join()
     partitions = [OffsetDeleteRequestPartition(partition_index=0)]
     topics = [OffsetDeleteRequestTopic(name="t", partitions=partitions)]
-    answer = broker.client().ask(OffsetDeleteRequest(group_id="group", topics=topics), 0)
-    assert (answer.error_code, answer.topics[0].partitions[0].error_code) == (0, code)
+    response = broker.client().call(OffsetDeleteRequest(group_id="group", topics=topics), 0)
+    assert (response.error_code, response.topics[0].partitions[0].error_code) == (0, code)
 
 
 def test_group_without_members_and_offsets_is_removed_after_retention() -> None:

@@ -48,14 +48,14 @@ def classic_group(broker: VirtualBroker, assigned: bytes | None = None, **fields
     member.send_join()
     assert member.joined().error_code == 0
     member.send_sync({member.member_id: assignment(0, 1, 2, 3) if assigned is None else assigned})
-    assert member.client.answer().message.error_code == 0
+    assert member.client.response().message.error_code == 0
     return member
 
 
 def partitions_of(member: Member) -> list[int]:
     """Return the partitions that SyncGroup assigns to a classic member."""
     member.send_sync()
-    response = member.client.answer().message
+    response = member.client.response().message
     assert response.error_code == 0
     read = read_assignment(response.assignment)
     assert read is not None
@@ -101,7 +101,7 @@ def test_upgrade_makes_a_member_with_a_pending_join_rejoin(broker: VirtualBroker
     late = Member(broker)
     late.send_join()
     assert ConsumerMember(broker, "new").join().error_code == 0
-    assert late.client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert late.client.response().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert set(consumer_group(broker).members) == {old.member_id, late.member_id, "new"}
 
 
@@ -115,7 +115,7 @@ def test_upgrade_makes_a_member_with_a_pending_sync_rejoin(broker: VirtualBroker
     follower = two if one.leads else one
     follower.send_sync()
     assert ConsumerMember(broker, "new").join().error_code == 0
-    assert follower.client.answer().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert follower.client.response().message.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
 def test_added_partitions_are_assigned_with_the_next_heartbeat(broker: VirtualBroker) -> None:
     one, two = two_members(broker)
     more = CreatePartitionsTopic(name="t", count=6, assignments=None)
-    broker.client().ask(CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3)
+    broker.client().call(CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3)
     converge(one, two)
     assert (one.partitions, two.partitions) == ({"t": {0, 1, 4}}, {"t": {2, 3, 5}})
 
@@ -191,8 +191,8 @@ def test_session_timeout_and_heartbeat_interval_follow_the_configs(group_config:
     if group_config:
         alterable = [AlterableConfig(name=name, value=value) for name, value in configs.items()]
         resource = AlterConfigsResource(resource_type=_GROUP, resource_name="group", configs=alterable)
-        answer = broker.client().ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
-        assert answer.responses[0].error_code == 0
+        response = broker.client().call(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert response.responses[0].error_code == 0
     member = ConsumerMember(broker, "m")
     assert member.join().heartbeat_interval_ms == 7_000
     broker.advance(49_999)

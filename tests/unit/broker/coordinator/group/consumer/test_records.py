@@ -127,5 +127,5 @@ def test_each_change_writes_its_records() -> None:
     assert written.types() == ["x current", "x target", "x member", "x expression", "group"]
     again.leave()
     assert written.types() == ["x current", "x target", "x member", "group"]
-    broker.client().ask(DeleteGroupsRequest(groups_names=["group"]), 2)
+    broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2)
     assert written.types() == ["x target epoch", "x partition metadata", "x group"]
