@@ -1,0 +1,1 @@
+"""Streams groups (KIP-1071): StreamsGroupHeartbeat, topologies, and server-side assignment of tasks."""

@@ -1,0 +1,58 @@
+"""An immutable member of a Streams group (KIP-1071). Follows Kafka's StreamsGroupMember and MemberState."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from .tasks import AssignedTasks
+
+JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2  # leave temporarily, keeping a static member's assignment
+_NO_TAGS: Mapping[str, str] = {}
+_NO_TASKS = AssignedTasks()
+
+
+class MemberState(IntEnum):
+    """The progress towards the target. The numbers are those in records."""
+
+    STABLE = 1
+    UNREVOKED_TASKS = 2  # has not confirmed that it gave up tasks
+    UNRELEASED_TASKS = 3  # other members have not released tasks of its target
+    UNKNOWN = 127  # written by a newer broker
+
+    @classmethod
+    def of_record(cls, value: int) -> "MemberState":
+        return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
+
+
+class Endpoint(NamedTuple):
+    """The address of an instance for interactive queries."""
+
+    host: str
+    port: int
+
+
+class StreamsMember(NamedTuple):
+    member_id: str
+    member_epoch: int = 0  # of the target that it has or is moving to
+    previous_member_epoch: int = 0  # the response with the current epoch may be lost
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None  # of a static member
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""  # as Java prints an address: "/127.0.0.1"
+    rebalance_timeout_ms: int = -1
+    topology_epoch: int = -1
+    process_id: str = ""  # of the application instance; its threads are members
+    user_endpoint: Endpoint | None = None
+    client_tags: Mapping[str, str] = _NO_TAGS
+    assigned: AssignedTasks = _NO_TASKS
+    pending_revocation: AssignedTasks = _NO_TASKS
+
+    def is_reconciled_to(self, target_epoch: int) -> bool:
+        """Return whether it has exactly its target of this epoch."""
+        return self.state is MemberState.STABLE and self.member_epoch == target_epoch
+
+    def at_epoch(self, member_epoch: int) -> "StreamsMember":
+        return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)

@@ -1,0 +1,91 @@
+"""The topology of a Streams application, as its members send it. Follows Kafka's StreamsTopology."""
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+from sluice.protocol.errors import ErrorCode
+
+
+class Status(IntEnum):
+    """A status in a heartbeat response."""
+
+    STALE_TOPOLOGY = 0
+    MISSING_SOURCE_TOPICS = 1
+    INCORRECTLY_PARTITIONED_TOPICS = 2
+    MISSING_INTERNAL_TOPICS = 3
+    SHUTDOWN_APPLICATION = 4
+    ASSIGNMENT_DELAYED = 5
+    MISSING_CLIENT_TAGS = 6
+
+
+class InvalidTopologyError(Exception):
+    """A topology that no topics can satisfy."""
+
+    def __init__(self, message: str, error: ErrorCode = ErrorCode.STREAMS_INVALID_TOPOLOGY) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class TopicInfo(NamedTuple):
+    """A repartition or changelog topic."""
+
+    name: str
+    partitions: int = 0  # 0: decided by the coordinator
+    replication_factor: int = 0  # 0: the broker's default
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class CopartitionGroup(NamedTuple):
+    """Indexes of topics with equal partition counts in the lists of their sub-topology."""
+
+    source_topics: tuple[int, ...] = ()
+    source_topic_regex: tuple[int, ...] = ()
+    repartition_source_topics: tuple[int, ...] = ()
+
+
+class Subtopology(NamedTuple):
+    subtopology_id: str
+    source_topics: tuple[str, ...] = ()
+    source_topic_regex: tuple[str, ...] = ()
+    repartition_sink_topics: tuple[str, ...] = ()
+    repartition_source_topics: tuple[TopicInfo, ...] = ()
+    state_changelog_topics: tuple[TopicInfo, ...] = ()
+    copartition_groups: tuple[CopartitionGroup, ...] = ()
+
+    @property
+    def inputs(self) -> Iterator[str]:
+        yield from self.source_topics
+        yield from (topic.name for topic in self.repartition_source_topics)
+
+    @property
+    def is_stateful(self) -> bool:
+        return bool(self.state_changelog_topics)
+
+    def copartitioned_topics(self) -> Iterator[frozenset[str]]:
+        sources, repartition_sources = self.source_topics, self.repartition_source_topics
+        for group in self.copartition_groups:
+            indexes = (*group.source_topics, *group.repartition_source_topics)
+            if min(indexes, default=0) < 0:
+                raise IndexError(f"negative index in a copartition group of {self.subtopology_id}")
+            yield frozenset(sources[index] for index in group.source_topics) | frozenset(
+                repartition_sources[index].name for index in group.repartition_source_topics
+            )
+
+
+class Topology(msgspec.Struct, frozen=True, dict=True):
+    epoch: int
+    subtopologies: Mapping[str, Subtopology]  # by id
+
+    @cached_property
+    def subtopology_of(self) -> Mapping[str, str]:
+        """The sub-topology id of each input topic."""
+        return {topic: one.subtopology_id for one in self.subtopologies.values() for topic in one.inputs}
+
+    @cached_property
+    def required_topics(self) -> frozenset[str]:
+        changelogs = (topic.name for one in self.subtopologies.values() for topic in one.state_changelog_topics)
+        return frozenset(self.subtopology_of) | frozenset(changelogs)
