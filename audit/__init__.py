@@ -1,8 +1,6 @@
 """The audit: run a real client against a failing broker, and compare its behaviour with the KIPs.
 
-A probe (probes/) injects one fault while a subject (subjects/) uses the broker. The journal and the events that the
-subject's driver reports form an Observation. The observer (judge/observer/) groups its events into sequences of
-attempts, the judge (judge/) derives a verdict for each statement of a KIP, and report/ writes the results.
-
-Observer and judge are pure functions of observations. They import no broker code, so that the pipeline can use them.
+A probe (probes/) injects one fault while a subject (subjects/) uses the broker. The journal and the driver's events
+form an Observation. The observer (judge/observer/) groups its events into sequences of attempts, the judge (judge/)
+derives a verdict for each statement of a KIP, and report/ writes the results.
 """

@@ -33,12 +33,12 @@ class VerdictDetails(Evidence, total=False):
 
 
 _NS_PER_MS = 1_000_000
-# A single failure without a retry may just be the last event of the observation; two are not a coincidence.
+# A single failure without a retry may just be the last event; two are not a coincidence.
 _GIVEN_UP = 2
 
 Regroup = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
 
-# Clients handle these failures differently. The probes that cause them:
+# The probes that cause each failure, because clients handle them differently.
 PATHS = {
     "reconnect-closed": "accepted, then closed",
     "reconnect-reset": "accepted, then reset",
@@ -79,14 +79,13 @@ class Case:
 
     @cached_property
     def lag_ms(self) -> float:
-        """The largest timer lag in any run."""
         return max(each.lag_ms for each in self.observations)
 
     def tolerance(self, base_ms: float) -> Tolerance:
         return tolerance(base_ms, self.lag_ms, virtual=self.is_virtual)
 
     def without_lagging_runs(self, base_ms: float) -> "Case | Verdict":
-        """Return the case without runs in which the broker lagged too much to measure waits of `base_ms` or more."""
+        """Drop runs in which the broker lagged too much to measure waits of `base_ms` or more."""
         most_ms = longest_lag_ms(base_ms)
         kept = [each for each in self.observations if each.virtual or each.lag_ms <= most_ms]
         if len(kept) == len(self.observations):
@@ -189,7 +188,6 @@ WaitJudge = Callable[[Case, list[Track], Backoff], Verdict]
 def judge_waits(
     case: Case, kinds: Sequence[Kind], backoff: Backoff, judge_tracks: WaitJudge, regroup: Regroup | None = None
 ) -> Verdict:
-    """Judge waits, using only runs in which the broker did not lag too much."""
     prompt = case.without_lagging_runs(min(backoff.base_ms, backoff.max_ms))
     if isinstance(prompt, Verdict):
         return prompt

@@ -1,7 +1,7 @@
 """Splits sequences of attempts where a driver reported the end of a call: the next attempt is a new call, not a retry.
 
-When a client gives up an admin call or a commit, the call raises in the application, which decides when to call again.
-That wait is not the client's. Neither is the wait between one client instance and the next.
+A failed admin call or commit raises in the application, which decides when to call again: that wait is not the
+client's. Neither is the wait between one client instance and the next.
 """
 
 from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 JITTER = 0.2
 MULTIPLIER = 2
-# How much longer a wait may be on an idle machine, and in virtual time, where clients poll their backoff timers.
+# Allowed delay on an idle machine, and in virtual time, where clients poll their backoff timers.
 _LATE_MS, _LATE_VIRTUAL_MS = 60.0, 25.0
 _EARLY_MS = 2.0
 _LONGEST_LAG_MS = 25.0
@@ -23,7 +23,7 @@ Settings = Mapping[str, float | str | bool]
 
 
 class Backoff(NamedTuple):
-    """A configured backoff, in ms. Waiting for something else may lengthen a wait up to `other_delay_ms`."""
+    """A configured backoff, in ms. Other delays may lengthen a wait up to `other_delay_ms`."""
 
     base_ms: float
     max_ms: float
@@ -41,13 +41,11 @@ class Backoff(NamedTuple):
         return steps
 
     def value_ms(self, failures: int) -> float:
-        """Return the wait without jitter."""
         if self.is_constant:
             return self.max_ms
         return min(self.base_ms * float(MULTIPLIER) ** min(failures, self.steps_to_cap), self.max_ms)
 
     def band_ms(self, failures: int) -> tuple[float, float]:
-        """Return shortest and longest wait with jitter."""
         value = self.value_ms(failures)
         if self.is_constant:
             return value, max(value, self.other_delay_ms)
@@ -99,7 +97,6 @@ class Tolerance(NamedTuple):
     late_ms: float
 
     def later(self, more_ms: float) -> "Tolerance":
-        """Add `more_ms` to the late side."""
         return self._replace(late_ms=self.late_ms + more_ms)
 
 
@@ -109,7 +106,6 @@ def longest_lag_ms(base_ms: float) -> float:
 
 
 def tolerance(base_ms: float, lag_ms: float, *, virtual: bool) -> Tolerance:
-    """Return the tolerance for waits of `base_ms` or more."""
     if virtual:
         return Tolerance(_EARLY_MS, max(_LATE_VIRTUAL_MS, base_ms / 2))
     return Tolerance(_EARLY_MS + lag_ms, max(_LATE_MS, base_ms / 2) + lag_ms)

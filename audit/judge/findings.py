@@ -1,8 +1,8 @@
 """Findings besides the statements: storms, stalls, duplicates, waits that fall back.
 
 A storm is defined by its rate: no configuration causes this many requests in so short a time. For APIs that an ordinary
-workload calls constantly, only failures (Fetch) or repeated batches (Produce) count. Lost records are found by reading
-the log afterwards (runs/).
+workload calls constantly, only failures (Fetch) or repeated batches (Produce) count. runs/ finds lost records by
+reading the log.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -23,14 +23,14 @@ from .waits import Wait, track, tracks
 
 _NS_PER_MS = 1_000_000
 STORM, STORM_MS = 200, 5000.0
-# Several times longer than the longest default wait of any client.
+# Several times the longest default wait of any client.
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
 # As shares of the previous waits. Draws of -25 % to +50 % (librdkafka) count as steady; draws from 0 do not.
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
 _STEADY_BUT = 10  # one in this many waits may be shorter
 _FEW_BESIDE = 0.1
-# This many of the last waits define the steady wait; shorter ones vary as much by scheduling. A sequence of another run
+# This many of the last waits define the steady wait; scheduling varies shorter ones as much. A sequence of another run
 # refutes a fall only if it has this many waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
 _ORDINARY = frozenset(("Fetch",))
@@ -109,7 +109,7 @@ def _stalls(run: _Run) -> Iterator[WeightedFinding]:
         return
     came = _came_ns(one)
     if not came or any(one.fault_until_ns < at_ns <= until_ns for at_ns in came):
-        return  # no request ever arrived, which is a problem of the run; or the client continued
+        return  # no request arrived, which is a problem of the run; or the client continued
     yield (
         observed_ms,
         Finding(
@@ -200,10 +200,7 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
-    """Leave out overlapping sequences of connections to one broker.
-
-    Their attempts may be assigned to the wrong sequence. An overlap of a few attempts is accepted.
-    """
+    """Leave out overlapping sequences of connections to one broker, whose attempts may be assigned to the wrong one."""
     connects = [one for one in found if one.kind is Kind.CONNECT]
     for one in found:
         first, last = one.attempts[0], one.attempts[-1]

@@ -1,7 +1,7 @@
 """The backoff that best explains observed waits: its model (constant, linear, exponential), base, cap and jitter.
 
-Theory of operation. Waits come in rows, one per streak of failures; the n-th wait of a row followed n failures. The fit
-finds a function of n, with jitter proportional to its value. Scheduling can lengthen a wait, never shorten it.
+Waits come in rows, one per streak of failures; the n-th wait of a row followed n failures. The fit finds a function of
+n, with jitter proportional to its value. Scheduling can lengthen a wait, never shorten it.
 
 *Model.* Fitted to the logarithm of the waits, which makes jitter the same at every n. For each model, and each n at
 which the cap may begin, least squares have a closed form in sums over n. The model with the lowest Bayesian information
@@ -10,17 +10,16 @@ criterion wins: n * log(variance) + parameters * log(n). A deviation below 2 % o
 *Confidence.* The rows (for a single row: its waits) are resampled; the confidence is the share of resamples in which
 the same model wins.
 
-*Outliers.* A client that was delayed by something else shows single waits far from all others. Waits are divided by the
-growth of the model; those more than three interquartile ranges outside the middle half are ignored for base and jitter.
+*Outliers.* Waits are divided by the growth of the model; those more than three interquartile ranges outside the middle
+half had other causes, and are ignored for base and jitter.
 
 *Base and jitter.* Each wait below the cap, divided by the growth of the model, is a draw around the base. Draws are
 uniform if a client draws once per wait. Kafka's producer and metadata redraw on every poll, and proceed when the draw
 does not exceed the elapsed time. With u from 0 to 1 across the jitter range, a wait then has the density u * exp(u), or
 u**2 * exp(u + u**2 / 2) with two polls, instead of 1. The most likely of the three densities, at its most likely width,
 gives base and jitter. For uniform draws this is the middle between minimum and maximum, which needs a tenth of the
-waits that a mean would need. Redrawn waits are rarely short and show little of the lower end: for two polls no
-estimator can have a standard deviation of the jitter below 4 % with 480 waits, or 1.6 % with 3,000. This one reaches
-these bounds.
+waits that a mean would need. Redrawn waits show little of the lower end: for two polls no estimator can have a standard
+deviation of the jitter below 4 % with 480 waits, or 1.6 % with 3,000. This one reaches these bounds.
 
 *Cap.* Kafka caps after adding jitter, so half of the draws equal the cap. If a third of the waits there are nearly
 equal, or among many waits a fifth are, that value is the cap; otherwise the midpoint is. Of 32 draws from a range of 33
@@ -43,9 +42,9 @@ _RESAMPLES = 40
 _LEAST_WAITS = 3
 _SHORTEST_MS = 0.5  # shorter intervals are not waits; their logarithms would dominate the fit
 _ROUNDING = 0.02**2
-# A multiplier within 10 % of one of these is reported as that value.
+# A multiplier within 10 % of one of these is rounded to it.
 _MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.1
-# A model that grows by less than this factor from the first wait to the last counts as constant.
+# A model that grows by less than this factor in all counts as constant.
 _LEAST_GROWTH = 1.3
 _AS_LONG = 0.01
 _CAPPED_SHARE = 1 / 3
@@ -120,7 +119,7 @@ def _steps(rows: Rows) -> list[_Step]:
 def _drawn_again(rows: Rows, random: Random) -> Rows:
     if len(rows) > 1:
         return [rows[random.randrange(len(rows))] for _ in rows]
-    # A single row is resampled by dropping waits at its end: the others must keep their positions.
+    # A single row is resampled by dropping waits at its end: the others keep their positions.
     (row,) = rows
     kept = sorted(random.sample(range(len(row)), max(_LEAST_WAITS, len(row) * 2 // 3)))
     return [row[: kept[-1] + 1]]
@@ -150,7 +149,6 @@ def _criterion(squared: float, count: int, parameters: int) -> float:
 
 
 def _around(steps: Sequence[_Step], value_of: Callable[[int], float]) -> float:
-    """Return the sum of squared distances of the waits' logarithms from `value_of`."""
     squared = 0.0
     for number, step in enumerate(steps):
         if step.size:
@@ -238,7 +236,7 @@ def _snapped(model: _Model) -> _Model:
 def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[float, float]:
     if model.capped_from is None or cap_ms is None:
         return _around_base(_ratios(rows, model, _LONGEST_ROW))
-    # Jitter may have lifted the last wait before the cap above it. Use that wait only if the cap is out of its reach.
+    # Jitter may have lifted the last wait before the cap above it: use that wait only if the cap is out of its reach.
     before = model.capped_from - 1
     base_ms, jitter = _around_base(_ratios(rows, model, before))
     if base_ms * (1 + jitter) * model.grown(before) * (1 + _AS_LONG) > cap_ms:

@@ -1,6 +1,6 @@
 """Compares the growth of waits with a backoff rule; judges all waits together, never a single one.
 
-A wait that is too short is the client's choice. A wait that is too long may be caused by the machine: a deviation needs
+A wait that is too short is the client's choice. One that is too long may be caused by the machine: a deviation needs
 several, and a quarter of all waits or half of those after the same number of failures. Results in between are
 inconclusive, and more runs are requested.
 """
@@ -25,7 +25,7 @@ _SURELY = 2  # a single short wait may be an attempt assigned to the wrong seque
 _SURELY_LONG = 3
 # With several long waits above this share, the machine was too busy for a pass.
 _DOUBTFUL_SHARE = 0.1
-# Fits with more jitter than this are not reported: the waits have no common value.
+# With more jitter than this, the waits have no common value.
 _ALIKE = 0.5
 
 

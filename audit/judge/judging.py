@@ -1,4 +1,4 @@
-"""The verdict on one statement from runs of one client. Pure functions; the same runs give the same verdict.
+"""The verdict on one statement from runs of one client. Pure functions.
 
 Clients handle different failures differently, so the runs of each probe are judged separately. The most informative
 verdict is returned: deviates before pass before inconclusive.
@@ -83,7 +83,7 @@ def _undecided(statement: Statement, state: State, why: str, runs_needed: int | 
 
 # -- one sequence ------------------------------------------------------------------------------------------------------
 
-# The statement that applies to each kind of sequence, if only events are known.
+# The statement for each kind of sequence, if only events are known.
 OF_KIND = {
     Kind.CONNECT: "KIP-144/1",
     Kind.PRODUCE: "KIP-580/1",
@@ -101,10 +101,7 @@ _STATIC = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 
 
 def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
-    """Judge one sequence, for callers without runs of probes.
-
-    Every deviation counts as one from the KIP, because the client's own documentation is not known here.
-    """
+    """Judge one sequence without runs of probes: every deviation counts as one from the KIP."""
     statement = STATEMENTS[OF_KIND[sequence.kind]] if sequence.kind in OF_KIND else None
     if statement is None:
         return Verdict(statement="", state=State.NOT_OBSERVABLE, why=f"no KIP specifies a backoff for {sequence.kind}")

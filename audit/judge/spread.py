@@ -17,7 +17,7 @@ from .waits import Track, Wait
 
 _LONG_MS = 200.0
 _NO_JITTER = 0.05
-# The limit for clients that redraw: a few of their draws may be this close by chance.
+# The limit for clients that redraw: a few draws may be this close by chance.
 _SURELY_NO_JITTER = 0.02
 # Redrawing on every poll moves draws to the upper end: of ± 20 % only 8 % remain visible.
 _SOME_JITTER = 0.08
@@ -25,9 +25,9 @@ _SOME_JITTER = 0.08
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
 # Share of the first quartile. Lag only lengthens waits; jitter also shortens them.
 _EDGE = 0.97
-# If the third quartile of the waits after the same number of failures is this many times the first, they do not follow
-# one rule, with or without jitter: attempts of other sequences are among them, or other delays. Below eight waits it
-# may be chance: a sixteenth of all sets of four draws from 0 to twice the value differ that much.
+# If the third quartile of the waits after the same number of failures is this many times the first, other sequences or
+# delays are among them: they do not follow one rule. Below eight waits it may be chance: a sixteenth of all sets of
+# four draws from 0 to twice the value differ that much.
 _ONE_RULE, _QUARTERS, _LEAST_OF_ONE_STEP = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10
@@ -121,7 +121,7 @@ def _but_late(waits: Sequence[float]) -> list[float]:
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
     """Return half the spread relative to the median after the same number of failures.
 
-    The longest tenth may be late, and is dropped. The result is extrapolated to the full range of uniform draws.
+    The longest tenth may be late, and is dropped; the result is extrapolated to uniform draws.
     """
     by_failures: dict[int, list[float]] = {}
     for wait in waits:

@@ -42,7 +42,6 @@ class Track(NamedTuple):
     waits: list[Wait]
 
     def rows(self) -> list[list[float]]:
-        """Return waits, one row per streak of failures."""
         rows: list[list[float]] = []
         for wait in self.waits:
             if wait.failures == 0 or not rows:
@@ -51,7 +50,6 @@ class Track(NamedTuple):
         return rows
 
     def series(self, backoff: Backoff | None, tolerance: Tolerance) -> Series:
-        """Return the waits for a plot, with the band of the backoff."""
         attempts = self.sequence.attempts
         bands = [] if backoff is None else [backoff.band_ms(wait.failures) for wait in self.waits]
         return Series(
@@ -73,7 +71,6 @@ class Track(NamedTuple):
 
 
 def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]:
-    """Return tracks, ordered by first attempt."""
     made: list[Track] = []
     last_ns: dict[str, int] = {}  # by partition: the last attempt of any batch that precedes later ones
     for sequence in found:

@@ -2,8 +2,8 @@
 
     PROBES["reconnect-closed"].what
 
-Each declares its workload and settings; audit/judge/model/statements.py lists the probes of each statement. Backoffs
-are shorter than the defaults where a statement allows it, so that an audit takes minutes.
+audit/judge/model/statements.py lists the probes of each statement. Backoffs are shorter than the defaults where a
+statement allows it, so that an audit takes minutes.
 """
 
 import msgspec

@@ -1,7 +1,7 @@
 """Building blocks of probes: clusters, temporary faults, and schedules of faults.
 
-An incident is a failure with all its retries. A schedule makes several per run: one long enough to reach the maximum
-backoff, and short ones that show many first waits in little time.
+An incident is a failure with all its retries. A schedule has one incident that reaches the maximum backoff, and short
+ones that show many first waits.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sluice.broker.scenarios.model import CreateTopic, Property, Scenario, Step
 
 from .probe import TOPIC, Setting
 
-# Common to all clusters: no initial rebalance delay, and session timeouts as short as a probe needs.
+# No initial rebalance delay, and session timeouts as short as a probe needs.
 _CONFIG: dict[str, Property] = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1000,
@@ -69,7 +69,7 @@ PRODUCER: dict[str, Setting] = {  # idempotent, so that the observer recognizes 
     "delivery.timeout.ms": 60_000,
     "max.block.ms": 10_000,
 }
-# A client reconnects to send a request: the backoff of that request must be shorter than the measured one.
+# A client reconnects to send a request: that request's backoff must be shorter than the measured one.
 RECONNECTING: dict[str, Setting] = {**PRODUCER, "retry.backoff.ms": 50, "retry.backoff.max.ms": 50}
 # Other requests on the connection wait behind a fetch, so fetches are short.
 CONSUMER: dict[str, Setting] = {
@@ -110,12 +110,10 @@ def down(node_id: int, from_s: float, for_s: float) -> Step:
 
 
 def error(code: str, api: str, schedule: str | None = None, partition: int | None = None) -> Rule:
-    """Return a rule that responds with an error code instead of handling the request."""
     return Rule(action=Error(code), api=api, schedule=schedule, partition=partition)
 
 
 def closing(api: str | list[str], schedule: str | None = None, *, broker: int | None = None) -> Rule:
-    """Return a rule that closes the connection instead of responding."""
     return Rule(action=Close(), api=api, schedule=schedule, broker=broker)
 
 

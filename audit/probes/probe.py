@@ -12,7 +12,7 @@ from sluice.broker.scenarios.timeline import timeline
 # The topic of ready subjects; a command may use any.
 TOPIC = "audit"
 GROUP = "audit"
-# Clients wait and count retries within a poll, and a poll that ends interrupts that: so it is longer than any probe.
+# Longer than any probe, because the end of a poll interrupts waits and counts of retries.
 POLL_MS = 30_000
 # Records in the topic before a consumer starts.
 RECORDS = 20

@@ -18,7 +18,6 @@ class Axis(NamedTuple):
     is_log: bool
 
     def at(self, value: float) -> float:
-        """Return the coordinate, clamped to the axis."""
         kept = min(max(value, self.low), self.high)
         if self.is_log:
             share = log10(kept / self.low) / log10(self.high / self.low)

@@ -1,7 +1,7 @@
 """Comparison of two reports, such as before and after a change of a client.
 
-Clients are matched by name, so another version is the same client. A verdict that is no longer decided is neither
-better nor worse, and is reported separately.
+Clients are matched by name, not by version. A verdict that is no longer decided is neither better nor worse, and is
+reported separately.
 """
 
 from collections.abc import Iterator
@@ -30,8 +30,6 @@ _LONGER, _LEAST_MS = 2.0, 500.0
 
 
 class Kind(StrEnum):
-    """The kind of a change."""
-
     WORSE = "worse"
     BETTER = "better"
     UNDECIDED = "undecided"  # was decided before

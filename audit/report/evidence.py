@@ -10,7 +10,7 @@ from .citations import Citation, cited
 from .plots import Plot, attempts_plot, waits_plot
 from .words import FINDINGS, VerdictStyle, kip_of, milliseconds, style_of
 
-_MOST_WAITS = 200  # listed per sequence, to limit the size of the page; report.json has all
+_MOST_WAITS = 200  # per sequence, to limit the size of the page; report.json has all
 
 
 class Figure(NamedTuple):
@@ -50,7 +50,6 @@ class Evidence(NamedTuple):
         return [(name, self.measured.get(name, ""), self.expected.get(name, "")) for name in names]
 
     def figures(self) -> tuple[Figure | None, Figure | None]:
-        """Plot attempts and waits; None without data."""
         if not any(each.at_ms for each in self.series):
             return None, None
         has_band = any(each.low_ms for each in self.series)

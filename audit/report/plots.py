@@ -1,7 +1,7 @@
 """The plots of one verdict: attempts over time, and the wait before each, compared with the allowed band.
 
-A plot consists of paths and labels, which the page's template writes as SVG. Dots are zero-length strokes with round
-caps, so that hundreds form one short path. The page defines the colours.
+The page's template writes paths and labels as SVG, and defines the colours. Dots are zero-length strokes with round
+caps, so that hundreds form one short path.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -120,7 +120,6 @@ def _window(series: Series, at: int, y: float, along: Axis) -> str:
 
 
 def _band(shown: Sequence[Series]) -> tuple[list[float], list[float]]:
-    """Return the lowest lower and highest upper bound before each retry."""
     lows = [min(_there(each)) for each in zip_longest(*(one.low_ms for one in shown))]
     highs = [max(_there(each)) for each in zip_longest(*(one.high_ms for one in shown))]
     largest = max((wait for each in shown for wait in each.waited_ms), default=1.0)

@@ -1,7 +1,4 @@
-"""Names and signs of verdicts and formats of numbers, shared by all forms of a report.
-
-Each verdict has a sign and a word, so that colours are never the only information.
-"""
+"""Names and signs of verdicts and formats of numbers, shared by all forms of a report."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -96,7 +93,6 @@ def in_order(statements: Iterable[str]) -> list[str]:
 
 
 def statements_of(result: AuditResult) -> list[str]:
-    """Return statements with a verdict for any subject."""
     return in_order(verdict.statement for subject in result.subjects for verdict in subject.verdicts)
 
 

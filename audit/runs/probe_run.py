@@ -1,10 +1,10 @@
 """One run of one probe with one subject: its cluster, the subject, the faults, and the observation.
 
 The cluster runs in the event loop that also reads the drivers' output. A line takes microseconds; a separate process
-for the brokers would cost memory, start-up time and a second clock. Judging is slow, and is done in another process
+for the brokers would cost memory, start-up time and a second clock. Judging is slow, and has its own process
 (worker.py). Each observation records the loop's lag, and verdicts that need a smaller one are inconclusive.
 
-The same coroutine runs in virtual time (sluice/testing.py), without lag.
+In virtual time (sluice/testing.py) the same coroutine runs without lag.
 """
 
 import asyncio
@@ -35,11 +35,7 @@ _MS = 1_000_000  # ns
 
 
 class RunResult(NamedTuple):
-    """The result of a run.
-
-    observation: input of the judge
-    lost: numbers of acknowledged records that are not in the log
-    """
+    """The result of a run; `lost` are the numbers of acknowledged records that are not in the log."""
 
     observation: Observation
     lost: list[int]
@@ -149,7 +145,7 @@ class ProbeRun:
         if self._refused:
             return f"the client rejects its settings: {self._refused}"
         ended = self._running.ended()
-        # The address differs in each run; without it, equal problems are counted together.
+        # Without the address, which differs in each run, equal problems are counted together.
         return "" if ended is None else f"the client ended: {ended}".replace(self._broker.bootstrap, "{bootstrap}")
 
     async def _end(self) -> None:

@@ -88,7 +88,7 @@ class SubjectAudit:
     async def _round(self, more: dict[str, int]) -> int:
         """Run each probe as often as `more` states, while time is left; return the number of runs.
 
-        All probes run once before any runs again, so that a small budget covers each of them.
+        All probes run once before any runs again.
         """
         runs = [
             (repetition, self._probes[name])

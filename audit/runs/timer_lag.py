@@ -19,7 +19,6 @@ class LagMeter:
         self._wait()
 
     def measure(self) -> Callable[[], float]:
-        """Start measuring; the returned function returns the 99th percentile."""
         mark = len(self._late_ms)
 
         def late_ms() -> float:

@@ -1,7 +1,7 @@
 """A worker process for work that would delay the brokers: judging, and clients in virtual time.
 
-It reads requests from standard input and writes responses to standard output, each as a 4-byte size and a MessagePack
-message. It keeps the observations, so that each is sent once. It ends with its input, and so with its parent process.
+Requests on standard input and responses on standard output are each a 4-byte size and a MessagePack message. The worker
+keeps the observations, so that each is sent once. It ends with its input, and so with its parent process.
 """
 
 import asyncio

@@ -1,8 +1,7 @@
 """Kafka's Java client: one JVM for all runs, and per run a Python process that controls a client by py4j.
 
-py4j comes with PySpark, kafka-clients.jar with Spark's Kafka connector (drivers/java_driver.py). The JVM starts with
-the first run, and ends with the subject or with this process, because it reads from a pipe that this process keeps
-open.
+py4j comes with PySpark, kafka-clients.jar with Spark's Kafka connector. The JVM starts with the first run. It ends with
+the subject or with this process, which holds a pipe that the JVM reads.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from .subject import Job, OnCallback, Running, SubjectError
 
 _STARTS_WITHIN_S = 30.0
 _CLIENTS = "kafka-clients"
-# Of PySpark's 200 jars only these are needed, and fewer jars start faster.
+# Only these of PySpark's 200 jars are needed; fewer jars start faster.
 _FROM_PYSPARK = ("py4j-", "slf4j-api-", "lz4-java-", "snappy-java-", "zstd-jni-")
 _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
 
@@ -78,7 +77,6 @@ class _Jvm:
 
     @classmethod
     async def start(cls, pyspark: str) -> "_Jvm":
-        """Start a JVM, or raise SubjectError."""
         lines: asyncio.Queue[str] = asyncio.Queue()  # port, then token
         java = _java(pyspark)
         jars = await asyncio.to_thread(fetched_jars, pyspark, java)

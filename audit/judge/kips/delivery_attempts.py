@@ -206,10 +206,7 @@ def _keeps_connection(case: Case) -> Verdict:
 
 
 def _left_ns(batch: _Batch) -> int | None:
-    """Return when the client left the connection of the last attempt.
-
-    If the broker was not reading the connection and could not see its end, this is the client's next connection.
-    """
+    """Return when the client left the last attempt's connection; or opened the next, if the broker was not reading."""
     last = batch.sequence.attempts[-1]
     if last.ended_ns is not None:
         return last.ended_ns

@@ -1,8 +1,8 @@
 """Separation of heartbeat retries from regular heartbeats.
 
-After a failed heartbeat, some clients do not retry but send the next one after `heartbeat.interval.ms`.
-The protocol does not distinguish them. A heartbeat that arrives when a regular one is due, and not when a retry is due,
-counts as regular.
+After a failed heartbeat, some clients do not retry but send the next one after `heartbeat.interval.ms`. A heartbeat
+that
+arrives when a regular one is due, and not when a retry is due, counts as regular.
 """
 
 from math import inf
@@ -20,7 +20,6 @@ _ON_TIME = 0.1
 def without_regular(
     sequence: AttemptSequence, backoff: Backoff, interval_ms: float, late_ms: float
 ) -> list[AttemptSequence]:
-    """Split the attempts before each regular heartbeat."""
     begins: list[int] = []
     first, failures = sequence.attempts[0], 0
     for number, attempt in enumerate(sequence.attempts[1:], 1):

@@ -1,8 +1,7 @@
 """KIP-144: the backoff before reconnects.
 
-Clients handle failed connections differently, depending on how they fail (accepted and closed, never answered, dropped
-after ApiVersions). A verdict applies to the failure of its probe and names it. Only the client sees refused
-connections.
+A verdict applies to the failure of its probe and names it, because clients handle failed connections differently
+(accepted and closed, never answered, dropped after ApiVersions). Only the client sees refused connections.
 
 Since 3.7, Kafka caps after adding jitter. Before, and in the KIP's text, waits reach 1.2 times the maximum. Both pass.
 """
@@ -25,7 +24,7 @@ from sluice.audit.judge.spread import judge_jitter
 from sluice.audit.judge.waits import Track
 
 _JITTER_WAITS = 12
-# The connections that a client keeps separately: to a bootstrap address, to a broker, and to a coordinator.
+# A client keeps separate connections to a bootstrap address, to a broker, and to a coordinator.
 _KINDS_OF_CONNECTIONS = {Role.PRODUCER: 2, Role.CONSUMER: 3, Role.ADMIN: 2}
 # The factor from which waits count as grown.
 _GROWS = 1.5

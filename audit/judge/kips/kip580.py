@@ -1,8 +1,8 @@
 """KIP-580: the backoff before retries of batches, metadata, coordinator lookups, heartbeats, commits and admin calls.
 
-Producer and metadata redraw their jitter on every poll, so waits are anywhere in the band but mostly in its upper half.
-Kafka kept joins, offset lookups and producer ids at a static backoff; the KIP keeps only joins. For offset lookups and
-producer ids both pass.
+Producer and metadata redraw their jitter on every poll, so most waits are in the upper half of the band. Kafka kept
+joins, offset lookups and producer ids at a static backoff; the KIP keeps only joins. For offset lookups and producer
+ids both pass.
 """
 
 from collections.abc import Callable, Sequence

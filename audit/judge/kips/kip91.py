@@ -1,8 +1,8 @@
 """KIP-91: how long a producer retries a batch.
 
-The wire shows attempts only: a client may fail a record while its request is still in flight. Statements about attempts
-are judged by requests (delivery_attempts.py); statements about outcomes by the driver's events (delivery_outcomes.py),
-and are not observable for a client without a driver.
+A client may fail a record while its request is still in flight. So statements about attempts are judged by requests
+(delivery_attempts.py), statements about outcomes by the driver's events (delivery_outcomes.py); without a driver these
+are not observable.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,6 @@
 """The observer: derives sequences of attempts from journal events. Pure functions.
 
 Each kind of operation has its own rule for which requests belong together: connections.py, batches.py, calls.py.
-throttles.py finds throttle times, identity.py identifies clients.
 """
 
 from collections.abc import Sequence
@@ -17,6 +16,5 @@ __all__ = ["sequences"]
 
 
 def sequences(events: Sequence[AnyEvent]) -> list[AttemptSequence]:
-    """Return all clients' sequences, ordered by first attempt."""
     found = [*connect_sequences(events), *produce_sequences(events), *call_sequences(events)]
     return sorted(found, key=lambda sequence: sequence.attempts[0].at_ns)

@@ -5,8 +5,8 @@ have no identity, and the journal keeps no content. Such a batch counts as a ret
 sends it to the same partition in a request of the same size or, if the request has several batches, in the order in
 which they failed. The keys of these end in `~` and a number.
 
-The journal lists the distinct error codes of a response, without partitions. A batch of a request for several
-partitions counts as failed if it is sent again.
+The journal lists the error codes of a response without partitions, so a batch of a request for several partitions
+counts as failed if it is sent again.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,8 +1,7 @@
 """Requests other than Produce: an attempt is a request, and a sequence is a failed request with its retries.
 
 Repeated requests are not retries unless one failed: heartbeats, long polls, metadata refreshes. So a sequence begins
-with a failed request and ends with the first request of the same kind that succeeds. Requests that succeed at once are
-left out.
+with a failed request and ends with the first request of the same kind that succeeds.
 
 Requests are of the same kind if client, API and subject (group, transactional id or topics) are the same. Two pairs of
 APIs count as one operation:
@@ -66,7 +65,6 @@ _MOST_TOPICS_IN_KEY = 3
 
 
 def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return failed requests with their retries, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     requests = (event for event in events if isinstance(event, Request) and event.api in KINDS)

@@ -1,9 +1,8 @@
 """Connections as the journal reports them, and which of them are attempts at the same thing (KIP-144).
 
-Theory of operation. A client keeps a separate backoff for each thing it connects to: a bootstrap address, a broker, a
-group's coordinator. So one broker may see several sequences of attempts at once, even of several clients. It learns
-which client a connection belongs to only from the first request, which it never receives on a connection that is
-closed at once.
+A client keeps a separate backoff for each thing it connects to: a bootstrap address, a broker, a group's coordinator.
+So one broker may see several sequences of attempts at once, even of several clients. Which client a connection belongs
+to shows only in its first request, which never arrives on a connection that is closed at once.
 
 Each connection is appended to one of the *sequences* that it may continue. These are the sequences of the same host to
 the same broker whose last connection has ended, and that are not known to belong to another client (client id, KIP-511
@@ -12,8 +11,8 @@ name and version) or to another purpose (the APIs requested).
 - Sequences whose last connection was lost precede those whose last connection the client itself closed after use.
 - Of several, the connection continues the one whose next attempt was due: after the same wait as the last time, or
   twice that wait.
-- Where that does not decide, the one with the nearest source port.
-- Where no sequence can be continued, that is, where all have an open connection, a new sequence begins.
+- If that does not decide, the one with the nearest source port.
+- If all sequences have an open connection, a new sequence begins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +48,7 @@ _COORDINATOR = frozenset(
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
 # The distance from being due of a sequence that has not waited since its last success, as a factor; larger if the wait
-# would be outside the usual range of first waits.
+# would be unusual for a first one.
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1
@@ -88,7 +87,6 @@ class Connection(msgspec.Struct, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """Its outcome as an attempt to connect."""
         first = self.requests[0] if self.requests else None
         if first is not None and first.answered_ns is not None and not first.error_codes:
             return Outcome.SUCCEEDED
@@ -222,10 +220,7 @@ def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
 
 
 def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Group attempts by client, broker and purpose.
-
-    A connection that the client closed after use has not failed: a new sequence begins after it.
-    """
+    """Group attempts by client, broker and purpose; a connection that the client closed after use ends a sequence."""
     used: dict[str, count[int]] = {}
     return [
         _sequence(sequence, part, used)

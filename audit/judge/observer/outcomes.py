@@ -1,7 +1,7 @@
 """The outcomes of requests as attempts.
 
-While a broker delays a response it does not read the connection, so it notices only after writing the response that the
-client has left. Such a request was abandoned at an unknown time. The evidence is another connection of the same host to
+A broker that delays a response does not read the connection, so it notices only after writing the response that the
+client has left. Such a request was abandoned at an unknown time; the evidence is another connection of the same host to
 the same broker in the meantime.
 """
 

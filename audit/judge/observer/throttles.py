@@ -1,11 +1,10 @@
 """Throttle times in responses, and what clients did on those connections until they had passed (KIP-219).
 
-Only versions count in which the client enforces the throttle. In earlier ones clients may send at once, because the
-broker delays the response or mutes the connection.
+Only versions count in which the client enforces the throttle. In earlier ones clients may send at once.
 
-Requests in flight when the response was written are not early. The broker receives them before the response is written,
-or, after muting, as soon as it reads again; a client may also send one before it has read the response. All requests
-within `slack_ms` after the response count as in flight.
+Requests in flight when the response was written are not early: the broker may have received them before, may read them
+only after muting, or the client sent them before it read the response. All requests within `slack_ms` after the
+response count as in flight.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Kafka's Java client: a producer, a consumer, an admin client, in a JVM that this process controls by py4j.
 
-A call that blocks there blocks one thread here. Clients in the JVM outlive this process, so SIGTERM closes them first.
+Clients in the JVM outlive this process, so SIGTERM closes them first.
 """
 
 import os

@@ -40,7 +40,6 @@ class DriverReporter:
         return number
 
     def delivered(self, number: int, partition: int, offset: int) -> None:
-        """Report an acknowledged record."""
         self._report("delivered", number, partition, offset)
 
     def failed(self, number: int, partition: int, error: BaseException | str) -> None:
