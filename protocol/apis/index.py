@@ -52,6 +52,8 @@ class ApiKey:
     ALTER_CLIENT_QUOTAS = 49
     DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
+    DESCRIBE_QUORUM = 55
+    UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
     DESCRIBE_PRODUCERS = 61
     UNREGISTER_BROKER = 64
@@ -63,6 +65,24 @@ class ApiKey:
     PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    SHARE_GROUP_HEARTBEAT = 76
+    SHARE_GROUP_DESCRIBE = 77
+    SHARE_FETCH = 78
+    SHARE_ACKNOWLEDGE = 79
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    INITIALIZE_SHARE_GROUP_STATE = 83
+    READ_SHARE_GROUP_STATE = 84
+    WRITE_SHARE_GROUP_STATE = 85
+    DELETE_SHARE_GROUP_STATE = 86
+    READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
+    DESCRIBE_SHARE_GROUP_OFFSETS = 90
+    ALTER_SHARE_GROUP_OFFSETS = 91
+    DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
 # API key -> name, versions, flexible versions, whether the last version is unstable.
@@ -115,6 +135,8 @@ INDEX: dict[int, tuple[str, str, str, bool]] = {
     49: ("AlterClientQuotas", "0-1", "1+", False),
     50: ("DescribeUserScramCredentials", "0-0", "0+", False),
     51: ("AlterUserScramCredentials", "0-0", "0+", False),
+    55: ("DescribeQuorum", "0-2", "0+", False),
+    57: ("UpdateFeatures", "0-2", "0+", False),
     60: ("DescribeCluster", "0-2", "0+", False),
     61: ("DescribeProducers", "0-0", "0+", False),
     64: ("UnregisterBroker", "0-0", "0+", False),
@@ -126,4 +148,22 @@ INDEX: dict[int, tuple[str, str, str, bool]] = {
     72: ("PushTelemetry", "0-0", "0+", False),
     74: ("ListConfigResources", "0-1", "0+", False),
     75: ("DescribeTopicPartitions", "0-0", "0+", False),
+    76: ("ShareGroupHeartbeat", "0-1", "0+", False),
+    77: ("ShareGroupDescribe", "0-1", "0+", False),
+    78: ("ShareFetch", "0-2", "0+", False),
+    79: ("ShareAcknowledge", "0-2", "0+", False),
+    80: ("AddRaftVoter", "0-1", "0+", False),
+    81: ("RemoveRaftVoter", "0-0", "0+", False),
+    83: ("InitializeShareGroupState", "0-0", "0+", False),
+    84: ("ReadShareGroupState", "0-0", "0+", False),
+    85: ("WriteShareGroupState", "0-1", "0+", False),
+    86: ("DeleteShareGroupState", "0-0", "0+", False),
+    87: ("ReadShareGroupStateSummary", "0-1", "0+", False),
+    88: ("StreamsGroupHeartbeat", "0-1", "0+", False),
+    89: ("StreamsGroupDescribe", "0-1", "0+", False),
+    90: ("DescribeShareGroupOffsets", "0-1", "0+", False),
+    91: ("AlterShareGroupOffsets", "0-0", "0+", False),
+    92: ("DeleteShareGroupOffsets", "0-0", "0+", False),
+    93: ("StreamsGroupTopologyDescriptionUpdate", "0-0", "0+", False),
+    94: ("UnregisterController", "0-0", "0+", False),
 }

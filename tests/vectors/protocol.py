@@ -62,7 +62,7 @@ def check_api_versions(vector: Vector) -> list[str] | None:
     first, last = integer(vector["min"]), integer(vector["max"])
     versions = range(first, last + 1)
     failures = differences("name", api.name, RENAMED.get(text(vector["name"]), vector["name"]))
-    flexible_since = api.flexible_since if api.flexible_since <= api.max_version else None
+    flexible_since = max(api.flexible_since, first) if api.flexible_since <= api.max_version else None
     failures += differences("flexible_since", flexible_since, vector["flexible_since"])
     if not api.min_version <= first <= last <= api.max_version:
         failures.append(f"versions {first} to {last}, but declared are {api.min_version} to {api.max_version}")

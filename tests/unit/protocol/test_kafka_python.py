@@ -27,15 +27,14 @@ SHARED = [
 
 
 NOT_THEIRS = {
-    "ConsumerGroupDescribe",
-    "ConsumerGroupHeartbeat",
-    "CreateDelegationToken",
-    "DescribeDelegationToken",
-    "ExpireDelegationToken",
-    "GetTelemetrySubscriptions",
-    "PushTelemetry",
-    "RenewDelegationToken",
-    "UnregisterBroker",
+    *("AddRaftVoter", "RemoveRaftVoter", "UnregisterBroker", "UnregisterController"),
+    *("ConsumerGroupDescribe", "ConsumerGroupHeartbeat", "GetTelemetrySubscriptions", "PushTelemetry"),
+    *(f"{verb}DelegationToken" for verb in ("Create", "Describe", "Expire", "Renew")),
+    *("ShareAcknowledge", "ShareFetch", "ShareGroupDescribe", "ShareGroupHeartbeat"),
+    *(f"{verb}ShareGroupOffsets" for verb in ("Alter", "Delete", "Describe")),
+    *(f"{verb}ShareGroupState" for verb in ("Delete", "Initialize", "Read", "Write")),
+    *("ReadShareGroupStateSummary", "StreamsGroupDescribe", "StreamsGroupHeartbeat"),
+    "StreamsGroupTopologyDescriptionUpdate",
 }
 
 

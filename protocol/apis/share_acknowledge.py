@@ -1,0 +1,82 @@
+"""ShareAcknowledge (key 79): acknowledges records of a share group (KIP-932).
+
+v0: early access of Kafka 4.0; v2: renewal of acquisition locks (KIP-1222).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import field
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, int32, int64, string, uuid
+
+
+class AcknowledgementBatch(Message):
+    first_offset: int64 = 0
+    last_offset: int64 = 0
+    acknowledge_types: list[int8] = []
+
+
+class AcknowledgePartition(Message):
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    acknowledgement_batches: list[AcknowledgementBatch] = []
+
+
+class AcknowledgeTopic(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: list[AcknowledgePartition] = []
+
+
+class ShareAcknowledgeRequest(Message):
+    API_KEY: ClassVar[int] = 79
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    group_id: Annotated[string | None, V("0+", null="0+", entity="groupId")] = None
+    member_id: Annotated[string | None, V("0+", null="0+")] = ""
+    share_session_epoch: int32 = 0  # -1: close the session
+    is_renew_ack: Annotated[boolean, V("2+")] = False
+    topics: list[AcknowledgeTopic] = []
+
+
+class LeaderIdAndEpoch(Message):
+    leader_id: int32 = 0
+    leader_epoch: int32 = 0
+
+
+class PartitionData(Message):
+    partition_index: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[int16, V(errors="any moved UNKNOWN_TOPIC_ID INVALID_RECORD_STATE")] = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+    current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+
+
+class ShareAcknowledgeTopicResponse(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: list[PartitionData] = []
+
+
+class NodeEndpoint(Message):
+    node_id: int32 = 0
+    host: string = ""
+    port: int32 = 0
+    rack: Annotated[string | None, V("0+", null="0+")] = None
+
+
+class ShareAcknowledgeResponse(Message):
+    API_KEY: ClassVar[int] = 79
+    VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any GROUP_AUTHORIZATION_FAILED SHARE_SESSION_NOT_FOUND"
+            " INVALID_SHARE_SESSION_EPOCH SHARE_SESSION_LIMIT_REACHED"
+        ),
+    ] = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+    acquisition_lock_timeout_ms: Annotated[int32, V("2+")] = 0
+    responses: Annotated[list[ShareAcknowledgeTopicResponse], V(answers="topics")] = []
+    node_endpoints: list[NodeEndpoint] = []

@@ -1,0 +1,51 @@
+"""ShareGroupHeartbeat (key 76): joining, heartbeats, assignment and leaving of a share group's member (KIP-932).
+
+v0: early access of Kafka 4.0. The member generates its id. Fields unchanged since the last heartbeat are null.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, string, uuid
+
+
+class ShareGroupHeartbeatRequest(Message):
+    API_KEY: ClassVar[int] = 76
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    group_id: Annotated[string, V(entity="groupId")] = ""
+    member_id: string = ""
+    member_epoch: int32 = 0  # 0: join, -1: leave
+    rack_id: Annotated[string | None, V("0+", null="0+")] = None
+    subscribed_topic_names: Annotated[list[string] | None, V("0+", null="0+", entity="topicName")] = None
+
+
+class TopicPartitions(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: Annotated[list[int32], V(entity="partition")] = []
+
+
+class Assignment(Message):
+    topic_partitions: list[TopicPartitions] = []
+
+
+class ShareGroupHeartbeatResponse(Message):
+    API_KEY: ClassVar[int] = 76
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any coordinator UNKNOWN_MEMBER_ID FENCED_MEMBER_EPOCH"
+            " GROUP_ID_NOT_FOUND GROUP_MAX_SIZE_REACHED"
+            " TOPIC_AUTHORIZATION_FAILED"
+        ),
+    ] = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+    member_id: Annotated[string | None, V("0+", null="0+")] = None
+    member_epoch: int32 = 0
+    heartbeat_interval_ms: int32 = 0
+    assignment: Annotated[Assignment | None, V("0+", null="0+")] = None

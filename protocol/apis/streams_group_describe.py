@@ -1,0 +1,134 @@
+"""StreamsGroupDescribe (key 89): state, topology and members of Streams groups (KIP-1071).
+
+v1: topology description (KIP-1331), assignor (KIP-1357).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import field
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import V, Versions, boolean, int8, int16, int32, int64, string, uint16
+
+
+class StreamsGroupDescribeRequest(Message):
+    API_KEY: ClassVar[int] = 89
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    group_ids: Annotated[list[string], V(entity="groupId")] = []
+    include_authorized_operations: boolean = False
+    include_topology_description: Annotated[boolean, V("1+")] = False
+
+
+class KeyValue(Message):
+    key: string = ""
+    value: string = ""
+
+
+class TopicInfo(Message):
+    name: Annotated[string, V(entity="topicName")] = ""
+    partitions: int32 = 0
+    replication_factor: int16 = 0
+    topic_configs: list[KeyValue] = []
+
+
+class Subtopology(Message):
+    subtopology_id: string = ""
+    source_topics: Annotated[list[string], V(entity="topicName")] = []
+    repartition_sink_topics: Annotated[list[string], V(entity="topicName")] = []
+    state_changelog_topics: list[TopicInfo] = []
+    repartition_source_topics: list[TopicInfo] = []
+
+
+class Topology(Message):
+    epoch: int32 = 0
+    subtopologies: Annotated[list[Subtopology] | None, V("0+", null="0+")] = None
+
+
+class Endpoint(Message):
+    host: string = ""
+    port: uint16 = 0
+
+
+class TaskOffset(Message):
+    subtopology_id: string = ""
+    partition: int32 = 0
+    offset: int64 = 0
+
+
+class TaskIds(Message):
+    subtopology_id: string = ""
+    partitions: list[int32] = []
+
+
+class Assignment(Message):
+    active_tasks: list[TaskIds] = []
+    standby_tasks: list[TaskIds] = []
+    warmup_tasks: list[TaskIds] = []
+
+
+class Member(Message):
+    member_id: string = ""
+    member_epoch: int32 = 0
+    instance_id: Annotated[string | None, V("0+", null="0+")] = None
+    rack_id: Annotated[string | None, V("0+", null="0+")] = None
+    client_id: string = ""
+    client_host: string = ""
+    topology_epoch: int32 = 0
+    process_id: string = ""
+    user_endpoint: Annotated[Endpoint | None, V("0+", null="0+")] = None
+    client_tags: list[KeyValue] = []
+    task_offsets: list[TaskOffset] = []
+    task_end_offsets: list[TaskOffset] = []
+    assignment: Assignment = field(default_factory=Assignment)
+    target_assignment: Assignment = field(default_factory=Assignment)
+    is_classic: boolean = False
+
+
+class TopologyDescriptionNode(Message):
+    name: Annotated[string, V("1+")] = ""
+    node_type: Annotated[int8, V("1+")] = 0
+    source_topics: Annotated[list[string], V("1+", entity="topicName")] = []
+    sink_topic: Annotated[string | None, V("1+", null="1+", entity="topicName")] = None
+    stores: Annotated[list[string], V("1+")] = []
+    successors: Annotated[list[string], V("1+")] = []
+
+
+class TopologyDescriptionSubtopology(Message):
+    subtopology_id: Annotated[string, V("1+")] = ""
+    nodes: Annotated[list[TopologyDescriptionNode], V("1+")] = []
+
+
+class TopologyDescriptionGlobalStore(Message):
+    source: Annotated[TopologyDescriptionNode, V("1+")] = field(default_factory=TopologyDescriptionNode)
+    processor: Annotated[TopologyDescriptionNode, V("1+")] = field(default_factory=TopologyDescriptionNode)
+
+
+class TopologyDescription(Message):
+    subtopologies: Annotated[list[TopologyDescriptionSubtopology], V("1+")] = []
+    global_stores: Annotated[list[TopologyDescriptionGlobalStore], V("1+")] = []
+
+
+class DescribedGroup(Message):
+    error_code: Annotated[int16, V(errors="any coordinator GROUP_ID_NOT_FOUND TOPIC_AUTHORIZATION_FAILED")] = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+    group_id: Annotated[string, V(entity="groupId")] = ""
+    group_state: string = ""
+    group_epoch: int32 = 0
+    assignment_epoch: int32 = 0
+    topology: Annotated[Topology | None, V("0+", null="0+")] = None
+    members: list[Member] = []
+    authorized_operations: int32 = -0x8000_0000
+    topology_description: Annotated[TopologyDescription | None, V("1+", null="1+")] = None
+    topology_description_status: Annotated[int8, V("1+")] = 0
+    assignor_name: Annotated[string | None, V("1+", null="1+")] = None
+
+
+class StreamsGroupDescribeResponse(Message):
+    API_KEY: ClassVar[int] = 89
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    throttle_time_ms: int32 = 0
+    groups: Annotated[list[DescribedGroup], V(answers="group_ids")] = []

@@ -1,0 +1,66 @@
+"""WriteShareGroupState (key 85): a partition's leader writes changes of share partitions to the share coordinator.
+
+v1: number of offsets with completed delivery (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int16, int32, int64, string, uuid
+
+
+class StateBatch(Message):
+    first_offset: int64 = 0
+    last_offset: int64 = 0
+    delivery_state: int8 = 0
+    delivery_count: int16 = 0
+
+
+class PartitionData(Message):
+    partition: Annotated[int32, V(entity="partition")] = 0
+    state_epoch: int32 = 0
+    leader_epoch: int32 = 0
+    start_offset: int64 = 0
+    delivery_complete_count: Annotated[int32, V("1+")] = -1
+    state_batches: list[StateBatch] = []
+
+
+class WriteStateData(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: list[PartitionData] = []
+
+
+class WriteShareGroupStateRequest(Message):
+    API_KEY: ClassVar[int] = 85
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    group_id: Annotated[string, V(entity="groupId")] = ""
+    topics: list[WriteStateData] = []
+
+
+class PartitionResult(Message):
+    partition: Annotated[int32, V(entity="partition")] = 0
+    error_code: Annotated[
+        int16,
+        V(
+            errors="any COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE"
+            " NOT_COORDINATOR GROUP_ID_NOT_FOUND"
+            " UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH"
+            " FENCED_STATE_EPOCH CLUSTER_AUTHORIZATION_FAILED"
+        ),
+    ] = 0
+    error_message: Annotated[string | None, V("0+", null="0+")] = None
+
+
+class WriteStateResult(Message):
+    topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
+    partitions: list[PartitionResult] = []
+
+
+class WriteShareGroupStateResponse(Message):
+    API_KEY: ClassVar[int] = 85
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
+
+    results: Annotated[list[WriteStateResult], V(answers="topics")] = []
