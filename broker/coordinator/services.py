@@ -1,10 +1,11 @@
 """The interfaces between the coordinators and their broker. Only type checkers import this module."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random  # noqa: TID251  (only a type)
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.coordinator.share.summary import PartitionSummary
 from sluice.broker.journal.journal import Journal
 from sluice.broker.metadata.cache import MetadataCache, Node
 from sluice.broker.metadata.features import Feature
@@ -43,6 +44,33 @@ class TransactionPartitions(Protocol):
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """Return NONE for each partition that the producer may write to, else the error."""
+
+
+ShareErrors = Mapping[bytes, Mapping[int, ErrorCode]]  # topic id -> partition -> result
+ShareSummaries = Mapping[bytes, Mapping[int, PartitionSummary]]
+
+
+class ShareStatePersister(Protocol):
+    """The share coordinator, for the group coordinator. Each method reports every partition once, maybe at once."""
+
+    def initialize_state(
+        self,
+        group_id: str,
+        start_offsets: Mapping[bytes, Mapping[int, int]],
+        state_epoch: int,
+        callback: Callable[[ShareErrors], None],
+    ) -> None:
+        """Set start offsets; -1: to be determined by the partition's leader."""
+
+    def delete_state(
+        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareErrors], None]
+    ) -> None:
+        """Delete the state of partitions."""
+
+    def read_summary(
+        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareSummaries], None]
+    ) -> None:
+        """Read start offsets."""
 
 
 class CoordinatorHost(Peer, Node, Protocol):

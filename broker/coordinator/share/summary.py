@@ -1,0 +1,15 @@
+"""What the group coordinator reads of a share partition."""
+
+from typing import NamedTuple
+
+from sluice.protocol.errors import ErrorCode
+
+NO_OFFSET = -1
+
+
+class PartitionSummary(NamedTuple):
+    error: ErrorCode = ErrorCode.NONE
+    start_offset: int = NO_OFFSET  # NO_OFFSET: not initialized
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    delivery_complete_count: int = -1  # -1: unknown
