@@ -61,7 +61,6 @@ _PRODUCER_IDS_PER_BLOCK = 1000
 
 class Cluster:
     def __init__(self, config: Config, clock: Clock, random: Random) -> None:
-        """Create a cluster without brokers; each broker joins it. `config` is the first broker's."""
         self.config = config
         self.cluster_id = config.text("sluice.cluster.id")
         self.brokers: dict[int, BrokerNode] = {}
@@ -147,7 +146,6 @@ class Cluster:
 
     @property
     def controller_id(self) -> int:
-        """The node id that clients get as the controller; NO_LEADER while it is unavailable."""
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return NO_LEADER
         return self.metadata.controller_id
@@ -207,7 +205,6 @@ class Cluster:
         return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
     def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
-        """Create a topic; with `validate_only`, return the topic without storing it."""
         error = self.rules.validate(new)
         if error is not None:
             return error
@@ -225,7 +222,6 @@ class Cluster:
         return topic
 
     def restore(self, name: str, topic_id: bytes, own: Mapping[str, str], partitions: Sequence[PartitionState]) -> None:
-        """Restore a topic with its own configs and its logs on disk, or raise OSError."""
         topic = Topic(name, topic_id, TopicConfig(self.config, own))
         self._extend(topic, partitions, self.logs.create)
         self._know(topic)
@@ -288,9 +284,7 @@ class Cluster:
     def import_topics(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
         """Create topics from the logs in the data directory, with the broker's default configs.
 
-        Raises:
-            OSError: A log cannot be opened.
-            SluiceError: A log is invalid.
+        Raises OSError, or SluiceError for an invalid log.
         """
         topics: list[tuple[Topic, Sequence[PartitionState]]] = []
         for name, topic_id, leader_epochs in found:
@@ -364,7 +358,6 @@ class Cluster:
         return partitions
 
     def publish_new_partitions(self) -> None:
-        """Notify the controller of each new partition from now on, because some brokers learn of them later."""
         self._is_simple = False
 
     def _begin(self, partitions: Iterable[Partition]) -> None:

@@ -1,6 +1,6 @@
 """The controller: liveness of brokers and leaders of partitions (ReplicationControlManager, BrokerHeartbeatManager).
 
-Theory of operation. Events change the state of a broker:
+Events change the state of a broker:
 
     state       stop       start      isolate    rejoin
     RUNNING     STOPPED               ISOLATED
@@ -18,9 +18,9 @@ process.
 Brokers receive changes after `sluice.metadata.lag.ms` (metadata_publisher.py), but the old and the new leader of a
 partition are notified at once.
 
-Fault rules simulate failures. While the controller is *unavailable*, brokers are not fenced or unfenced, replicas do
-not join an ISR, no leader is elected, and forwarded requests wait; all of this happens afterwards. While elections are
-*slow*, a partition has no leader until its election ends. `elect_uncleanly` elects a leader that has lost records.
+While fault rules make the controller *unavailable*, brokers are not fenced or unfenced, replicas do not join an ISR, no
+leader is elected, and forwarded requests wait; all of this happens afterwards. While elections are *slow*, a partition
+has no leader until its election ends. `elect_uncleanly` elects a leader that has lost records.
 """
 
 from collections.abc import Callable, Iterator
@@ -82,7 +82,6 @@ class Controller:
         return self._states[node_id]
 
     def is_running(self, node_id: int) -> bool:
-        """Return whether a broker runs and is not isolated."""
         return self._states.get(node_id) is RUNNING
 
     def has_stopped(self, node_id: int) -> bool:
@@ -244,7 +243,6 @@ class Controller:
     # -- leaders -------------------------------------------------------------------------------------------------------
 
     def elect_leader(self, partition: Partition, election: Election) -> ErrorCode:
-        """Hold an election that a client requests (electLeader)."""
         preferred = election is Election.PREFERRED
         if self.is_unavailable:
             return ErrorCode.REQUEST_TIMED_OUT

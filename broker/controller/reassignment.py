@@ -15,8 +15,6 @@ class Replicas(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The replicas at the start of a reassignment."""
-
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]

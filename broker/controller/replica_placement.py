@@ -26,7 +26,6 @@ def place(
 
 
 def placement_problem(up: int, registered: int, replication_factor: int) -> str | None:
-    """Return Kafka's message if this replication factor is not possible, else None."""
     if up == 0:
         reason = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > registered:

@@ -1,14 +1,14 @@
 """The progress of replicas, and its effects: high watermarks and in-sync replicas.
 
 Follows Kafka's Partition (maybeIncrementLeaderHW, maybeShrinkIsr, maybeExpandIsr) and its fetchers. A partition has one
-log, the leader's; a follower is only an offset. Theory of operation:
+log, the leader's; a follower is only an offset:
 
 - A follower *fetches* while it and the leader run and reach each other. It then has everything appended more than
   `sluice.replication.delay.ms` ago: `Partition.replicated_offset`.
 - Other followers are in `Partition.lagging_followers`, with their offsets. A follower that starts to fetch has caught
   up after the delay, leaves `lagging_followers`, and joins the ISR.
 - The high watermark is the lowest offset in the ISR. It does not move below min.insync.replicas, or while a follower
-  catches up, which could otherwise never reach it. `PartitionLog.has_followers` stops appends from moving it.
+  catches up, which could otherwise never reach it.
 - The leader, if it reaches the controller, removes a follower from the ISR that lags for `replica.lag.time.max.ms`.
 
 A single broker has the delay too, as with one follower that never fails.
@@ -41,7 +41,6 @@ class Replication:
             self._cluster.scheduler.schedule_once(self._delay_ms, partial(self.follow, partition, partition.replicas))
 
     def appended(self, partition: Partition) -> None:
-        """Replicate new records after the delay."""
         if self._delay_ms:
             fetched = partial(self._on_fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
             self._cluster.scheduler.schedule_once(self._delay_ms, fetched)
@@ -49,8 +48,9 @@ class Replication:
     def offset_of(self, partition: Partition, node_id: int) -> int:
         """Return the log end offset of a replica.
 
-        Followers that fetch have all records of internal topics, because coordinators acknowledge their writes before
-        these are replicated, and none may be lost.
+        For internal topics, it is the leader's: coordinators acknowledge their writes before these are replicated, and
+        none may
+        be lost.
         """
         lag = partition.lagging_followers.get(node_id)
         if lag is not None and node_id != partition.leader:
@@ -63,7 +63,6 @@ class Replication:
     # -- fetching ------------------------------------------------------------------------------------------------------
 
     def broker_away(self, node_id: int) -> None:
-        """Stop fetching from and by a broker that is away."""
         for partition in self._replicas_on(node_id):
             followers = partition.replicas if partition.leader == node_id else (node_id,)
             for follower in followers:
@@ -73,7 +72,6 @@ class Replication:
         self._cluster.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
 
     def broker_back(self, node_id: int) -> None:
-        """Resume fetching from and by a broker."""
         for partition in self._replicas_on(node_id):
             self.follow(partition, partition.replicas if partition.leader == node_id else (node_id,))
 
@@ -153,7 +151,7 @@ class Replication:
             self.update(partition)
 
     def _shrink(self, node_id: int) -> None:
-        """Remove a broker that went away from the ISRs in which it lags; check again later where it does not yet."""
+        """Remove a broker that went away from the ISRs in which it lags; check the others again later."""
         waits = False
         oldest_ms = self._now_ms() - self._lag_max_ms
         for partition in self._replicas_on(node_id):

@@ -1,6 +1,6 @@
 """Validation of new topics: names, sizes, and replica placement.
 
-Follows Kafka's ReplicationControlManager (the checks of createTopics and createPartitions, in their order) and Topic.
+Follows the checks of Kafka's ReplicationControlManager (createTopics, createPartitions) in their order, and Topic.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,7 +22,6 @@ class TopicRules:
     __slots__ = ("_cluster", "_config", "_random")
 
     def __init__(self, cluster: "ClusterState", config: Config, random: Random) -> None:
-        """Create the rules; `random` shuffles brokers for the placement of replicas."""
         self._cluster = cluster
         self._config = config
         self._random = random

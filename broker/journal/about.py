@@ -1,8 +1,6 @@
 """The subject of a request: its partitions, group and transactional id. No subject refers to record bytes.
 
 Requests about the journal's own topic are not recorded: reading them would add events without end.
-
-The producer id, epoch and sequence are read from the header of a batch of magic 2 (KIP-98).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +70,7 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
 
 
 def subject_of_long(api_key: int, request: Message, topics_by_id: Topics, sliced: entities.Sliced) -> AnySubject | None:
-    """Return the subject of a request with many elements; only those of Produce and Fetch are read in one piece."""
+    """Return the subject of a request with many elements, read in slices except for Produce and Fetch."""
     if api_key in (ApiKey.PRODUCE, ApiKey.FETCH):
         return cast("AnySubject | None", reader_of(api_key, topics_by_id)(request))
     return _subject(*entities.sliced_reader_of(api_key)(request, topics_by_id, sliced))

@@ -1,9 +1,9 @@
 """The journal: a ring of the newest `sluice.journal.events` events.
 
-Theory of operation. Recording is cheap: about.py extracts a request's subject, one clock is read when the response is
-ready, and one tuple goes into the ring. It refers to neither record bytes nor messages, which bounds the ring's memory.
-Readers poll and convert tuples to events (entries.py, reader.py), so they cannot slow down the broker. A `Gap` reports
-how many entries were overwritten before a slow reader read them.
+Recording is cheap: about.py extracts a request's subject, one clock is read when the response is ready, and one tuple
+goes into the ring. It refers to neither record bytes nor messages, which bounds the ring's memory. Readers poll and
+convert tuples to events (entries.py, reader.py). A `Gap` reports how many entries were overwritten before a slow reader
+read them.
 
 Entries of one read share a list with the times of receipt and sending, because their responses are sent together. A
 request starts when the previous response is ready.
@@ -38,7 +38,7 @@ class Journal:
         self.written = 0  # entries so far, and the number of the next one
         self.topics_by_id = topics_by_id
         self._clock = clock
-        # The fields of a RequestEntry or an OtherEntry (entries.py): a plain tuple takes half the time to create.
+        # The fields of a RequestEntry or an OtherEntry: a plain tuple takes half the time to create.
         self._ring: list[tuple[object, ...]] = [()] * size
         self._reading = clock.reading
         self._answered = clock.reading()  # when the last response was ready
@@ -145,7 +145,6 @@ class Journal:
             _annotations_of(ctx).throttle_ms = throttle_ms
 
     def add_client_event(self, kind: str, ctx: RequestContext, **fields: object) -> None:
-        """Add an event of a client. `kind` and `fields` are those of a class in `sluice.journal_events`."""
         identity = ctx.session.identity or ctx.session.identify()
         self._append((kind, self._reading(), identity, identity.broker, fields))
 
@@ -156,11 +155,9 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the oldest entry; `written` if the ring is empty."""
         return max(0, self.written - self.size)
 
     def entry(self, number: int) -> tuple[object, ...]:
-        """Return the fields of a RequestEntry or an OtherEntry that has not been overwritten."""
         assert self.first <= number < self.written
         return self._ring[number % self.size]
 
@@ -196,7 +193,7 @@ def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: in
 def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> tuple[int, ...]:
     """Return distinct error codes in order.
 
-    Decoding the few responses with an error again costs less than recording the errors of all.
+    Decoding responses with an error again costs less than recording the errors of all.
     """
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (ctx.error_code,)

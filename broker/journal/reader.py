@@ -19,7 +19,7 @@ from .entries import Entry, broker_of, entry, event
 from .journal import Journal
 
 POLL_MS = 20.0
-# Entries read per event-loop iteration; converting all of them to events takes about 3 ms.
+# Per event-loop iteration; converting all of them to events takes about 3 ms.
 PAGE_ENTRIES = 256
 API_NAMES = tuple(api.name for api in API_KEYS.values())
 FILTERS = {
@@ -86,7 +86,6 @@ class JournalReader:
 
     @property
     def last_seq(self) -> int:
-        """The `seq` of the newest event; 0 before the first."""
         return self._journal.written
 
     def events(

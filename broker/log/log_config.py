@@ -44,7 +44,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     def roll_time(self, name: str, log_end_offset: int, first_timestamp: int) -> int:
         """Return the greatest timestamp that still fits into the segment (segment.ms).
 
-        The jitter depends only on the log's name and end offset, so that repeated runs produce the same segments.
+        The jitter depends only on the log's name and end offset, so that runs repeat.
         """
         if first_timestamp < 0:
             return LONG_MAX

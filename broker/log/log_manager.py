@@ -70,7 +70,6 @@ class LogManager:
         return next((error for error_of in self._errors_of if (error := error_of(name)) is not None), None)
 
     def new(self, name: str, config: LogConfig, _topic_id: bytes = ZERO_UUID) -> PartitionLog:
-        """Return an unregistered log in memory."""
         return PartitionLog(name, config, self._storage)
 
     def delete(self, name: str) -> None:
@@ -85,10 +84,9 @@ class LogManager:
             self.directory.close()
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete expired segments (every log.retention.check.interval.ms); return their number."""
+        """Delete expired segments; return their number."""
         return sum(enforce_retention(log, now_ms) for log in self)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Remove idle producers (every producer.id.expiration.check.interval.ms)."""
         for log in self:
             log.expire_producers(now_ms)

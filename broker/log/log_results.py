@@ -53,8 +53,6 @@ def verdict_result(verdict: StoredBatch | Refusal, log_start_offset: int) -> App
 
 
 class LogRead(msgspec.Struct, gc=False):
-    """Whole batches: `size` bytes in `parts`; `next_offset` follows the last record."""
-
     parts: list[memoryview]
     size: int
     next_offset: int
@@ -62,8 +60,6 @@ class LogRead(msgspec.Struct, gc=False):
 
 
 class TimestampOffset(msgspec.Struct, frozen=True, gc=False):
-    """A record's timestamp (ms), offset, and leader epoch."""
-
     timestamp: int
     offset: int
     leader_epoch: int

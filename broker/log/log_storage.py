@@ -1,7 +1,7 @@
 """The interface between a partition's log and its storage, in memory (memory_storage.py) or a directory.
 
 `PartitionLog` decides which batches are appended, read and deleted. A storage manages their segments, without knowledge
-of producers and epochs. Batches of a segment have ascending offsets; compaction and truncation leave gaps.
+of producers and epochs.
 """
 
 from collections.abc import Callable, Iterator, Sequence

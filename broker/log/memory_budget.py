@@ -1,9 +1,9 @@
 """The bound on the memory of all logs together (`sluice.log.memory.bytes`); Kafka has none, since it uses files.
 
-A segment is charged its whole capacity at creation, so the bound holds after every append, and an append into an
-existing segment costs nothing here. If a new segment would exceed the bound, the segments with the oldest last append
-are evicted over all partitions, including active ones: a log can become empty. An evicted segment of the requested size
-passes its memory on, unless a reader uses it.
+A segment is charged its whole capacity at creation, so an append into an existing segment costs nothing here. If a new
+segment would exceed the bound, the segments with the oldest last append are evicted over all partitions, including
+active ones: a log can become empty. An evicted segment of the requested size passes its memory on, unless a reader uses
+it.
 
 The heap has one entry per log, with the last append to its oldest segment when the entry was made. Appends only
 increase that time, so an entry is corrected when it reaches the top.
@@ -42,7 +42,7 @@ class MemoryBudget:
         self.largest_segment_bytes = limit_bytes // SEGMENTS_IN_BUDGET
         self.used_bytes = 0
         self._logs: list[tuple[int, int, EvictableLog]] = []  # heap of (last append, order of entry, log)
-        self._watched: set[EvictableLog] = set()  # the logs in the heap
+        self._watched: set[EvictableLog] = set()
         self._order = count()  # breaks ties between equal append times
         self._wanted_bytes = -1  # the size being allocated, or -1
         self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size

@@ -12,7 +12,7 @@ from .segment_memory import PAGE_BYTES, allocate
 if TYPE_CHECKING:
     from .log_storage import LogSegment, StoredLog
 
-# Size of a log's first segment. Most topics of a test have few records: 100 such partitions use 400 KiB.
+# Most topics of a test have few records: 100 such partitions use 400 KiB.
 FIRST_SEGMENT_BYTES = PAGE_BYTES
 
 
@@ -52,7 +52,7 @@ class MemoryStorage:
         return segment
 
     def save_cleaned(self, cleaned: "LogSegment", then: Callable[[], None]) -> None:
-        then()  # memory does not survive a crash
+        then()
 
     def replace(self, log: "StoredLog", old: "Sequence[LogSegment]", new: "LogSegment") -> None:
         assert isinstance(new, Segment)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # Value of `_rolls_after` that sends the next append to the slow path: every timestamp is greater.
 _ROLL_TIME_UNKNOWN = -2
-# Batches above either limit are validated in another thread. Their validation takes up to 4 us per record, and 5 ms for
-# the decompression of 1 MiB.
+# Batches above either limit are validated in another thread: that takes up to 4 us per record, and 5 ms for the
+# decompression of 1 MiB.
 SHORT_RECORDS = 5_000
 SHORT_SECTION_BYTES = 1024 * 1024
 
@@ -87,7 +87,6 @@ class PartitionLog:
             self._restore(restored)
 
     def update_config(self, config: LogConfig) -> None:
-        """Apply a new configuration; existing segments keep their sizes."""
         self.config = config
         self._rolls_after = _ROLL_TIME_UNKNOWN
         self._append_config = replace(config.append, partition=self.name)
@@ -161,7 +160,6 @@ class PartitionLog:
         return self._store(appendable, now_ms, leader_epoch, CLIENT, 0)
 
     def validation(self, data: memoryview, now_ms: int) -> Validation:
-        """Return a function that validates `data`, which it may change, without use of this log."""
         config = self._append_config
 
         def validated() -> Appendable | InvalidRecords:
@@ -173,7 +171,6 @@ class PartitionLog:
         return validated
 
     def append_validated(self, validated: Appendable | InvalidRecords, now_ms: int, leader_epoch: int) -> AppendResult:
-        """Append a client's batch after its `validation`."""
         if isinstance(validated, InvalidRecords):
             return invalid_result(validated, self.log_start_offset)
         move_to(validated, self.log_end_offset, leader_epoch)
@@ -266,7 +263,6 @@ class PartitionLog:
             return LogRead([], 0, offset, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def size_available(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> int:
-        """Return the number of bytes that `read` would return, from the index."""
         if not self.log_start_offset <= offset < min(up_to_offset, self.log_end_offset):
             return 0
         try:
@@ -288,8 +284,6 @@ class PartitionLog:
     @property
     def producers(self) -> ProducerState:
         return self._producers
-
-    # Offsets by time and by leader
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """Return the first record with at least this timestamp, or None.
@@ -313,7 +307,6 @@ class PartitionLog:
         return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self.storage.failed(error))
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        """Return base offset and last append (ms), for ListOffsets v0."""
         return [(segment.base_offset, segment.last_append_ms) for segment in self.segment_list.with_records()]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
@@ -347,7 +340,6 @@ class PartitionLog:
         return segments[0].last_append_ms if segments else None
 
     def drop_oldest_segments(self, count: int) -> int:
-        """Return the number of dropped segments, fewer than `count` if the disk fails."""
         for dropped in range(count):
             try:
                 self.drop_oldest_segment()
@@ -434,8 +426,6 @@ class PartitionLog:
             unstable = self._producers.first_unstable_offset(self.high_watermark)
             if unstable is not None:
                 self.last_stable_offset = min(max(unstable, self.log_start_offset), self.high_watermark)
-
-    # Steps of an append
 
     def _append_slow_path(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         if self._error_of is None:

@@ -1,8 +1,8 @@
 """State of a partition's idempotent and transactional producers (KIP-98).
 
-Theory of operation. Every batch has a producer id, an epoch, and the sequence number of its first record. For each
-producer id the partition stores the epoch, the sequence ranges of the last five batches, and the start of an open
-transaction. A batch is checked before it is stored; the state changes only afterwards:
+Every batch has a producer id, an epoch, and the sequence number of its first record. For each producer id the partition
+stores the epoch, the sequence ranges of the last five batches, and the start of an open transaction. A batch is checked
+before it is stored:
 
     the same epoch and exactly the range of one of the five      duplicate: returns the first copy's offsets
     epoch lower than the last seen                               INVALID_PRODUCER_EPOCH
@@ -50,7 +50,7 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 MAX_EPOCH = 2**15 - 1
 MAX_SEQUENCE = 2**31 - 1
-# The limit on batches in flight with idempotence (max.in.flight.requests.per.connection <= 5).
+# The limit on batches in flight with idempotence.
 BATCHES_TO_RETAIN = 5
 _RAISES_EPOCHS = 2  # the first transaction version with a new epoch per transaction
 
@@ -264,7 +264,6 @@ class ProducerState:
     def check_marker(
         self, header: BatchHeader, marker: Marker, first_offset: int, transaction_version: int
     ) -> Refusal | None:
-        """Return None if the marker can be stored."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -320,7 +319,6 @@ class ProducerState:
             verification.update(epoch, sequence)
 
     def batch_stored(self, header: BatchHeader, first_offset: int, last_offset: int, max_timestamp: int) -> None:
-        """Record a stored batch."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             entry = self._entries[header.producer_id] = ProducerEntry()
@@ -358,7 +356,6 @@ class ProducerState:
             del self._verifications[producer_id]
 
     def last_records(self) -> dict[int, LastRecord]:
-        """Return the last record of each producer, which compaction must keep."""
         return {
             producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else NO_OFFSET, entry.epoch)
             for producer_id, entry in self._entries.items()

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 
 def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
-    """Drop segments by size and time; return their number."""
     dropped = enforce_retention_bytes(log)
     if not log.config.cleanup_deletes:
         return dropped
@@ -21,7 +20,6 @@ def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
 
 
 def enforce_retention_bytes(log: "RetainedLog") -> int:
-    """Drop segments by size; return their number."""
     if not log.config.cleanup_deletes:
         return 0
     count = count_over_size(log.segments, log.size_in_bytes, log.config.retention_bytes, log.high_watermark)

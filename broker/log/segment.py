@@ -4,7 +4,7 @@ Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose:
 - Memory of fixed size, so that readers can use memoryviews of it during appends, replaces the file.
 - Every batch has an index entry (16 bytes). Kafka has one per 4 KiB and scans the rest, which is slow in Python.
 
-The index has each batch's last offset and end position, so that searches also work with gaps between batches.
+Index entries have end positions, so that searches also work with gaps between batches.
 """
 
 from array import array
@@ -21,8 +21,6 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 
 class Segment:
-    """A LogSegment in memory."""
-
     __slots__ = (
         "_ends",
         "_last_offsets",
@@ -50,8 +48,8 @@ class Segment:
         self._ready = memory.resident_bytes  # resident up to here: writable without page faults
         self.max_timestamp = -1  # of all batches so far; -1 if none has one (Kafka's NO_TIMESTAMP)
         self.last_append_ms = now_ms
-        # One entry per batch: last offset and end, relative to the segment, and the greatest timestamp so far plus one:
-        # an append to an unsigned array takes a third of the time.
+        # Per batch: last offset and end, relative to the segment, and the greatest timestamp so far plus one: an append
+        # to an unsigned array takes a third of the time.
         self._last_offsets = array("I")
         self._ends = array("I")
         self._timestamps = array("Q")

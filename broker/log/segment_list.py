@@ -26,7 +26,6 @@ class SegmentList:
     # Reading
 
     def read(self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool) -> LogRead:
-        """Read from an offset in the log and before `up_to_offset`."""
         if offset < self._base_offsets[-1]:
             return self._read_on(offset, max_bytes, up_to_offset, min_one_batch)
         # Consumers that keep up read from the last segment.
@@ -68,7 +67,6 @@ class SegmentList:
         return size
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """Implement `PartitionLog.bytes_between`."""
         if offset >= self._base_offsets[-1]:  # the common case, as in `read`
             segment = self.ordered[-1]
             start, end, _ = segment.span(offset, segment.size, up_to_offset, False)
@@ -84,7 +82,6 @@ class SegmentList:
     def _first_span(
         self, offset: int, max_bytes: int, up_to_offset: int, min_one_batch: bool
     ) -> tuple[int, int, int, int]:
-        """Return the index and `span` of the segment with the first batch to read."""
         segments = self.ordered
         last = len(segments) - 1
         index = bisect_right(self._base_offsets, offset) - 1

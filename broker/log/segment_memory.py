@@ -6,8 +6,7 @@ bytearray, to save a page and an entry in the process's memory map (65,530 by de
 
 Measured with segments of 4 MiB, MB/s written in batches of 64 KiB, on a virtual machine whose host reclaims free
 memory: populated in stretches 2,000 to 2,800; on page faults 1,400 to 1,700; huge pages 220 to 600 if the host has to
-find them first, otherwise 2,600 to 3,600. Such a host would lose more by huge pages than most machines would gain. A
-reused mapping reaches 8,500.
+find them first, otherwise 2,600 to 3,600; a reused mapping 8,500.
 """
 
 import mmap

@@ -1,7 +1,7 @@
 """The cluster metadata of one broker: Kafka's MetadataCache.
 
-Topics and partitions are objects of the cluster, shared by all brokers; only their leadership (`image`) may be
-outdated. The subclass `controller.isolation.IsolatedMetadata`, for a broker cut off from the controller, has copies.
+All brokers share the objects of topics and partitions; only their leadership (`image`) may be outdated. The subclass
+`controller.isolation.IsolatedMetadata`, for a broker cut off from the controller, has copies.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +30,6 @@ class MetadataCache:
         fenced: set[int],
         brokers: Mapping[int, Node],
     ) -> None:
-        """Refer to the cluster's collections; `fenced` has node ids."""
         self.topics = topics
         self.topics_by_id = topics_by_id
         self.image: MetadataImage | None = None  # None: without a delay
@@ -58,7 +57,6 @@ class MetadataCache:
 
     @property
     def live_brokers(self) -> Sequence[Node]:
-        """Brokers considered alive."""
         fenced = self.fenced
         if not fenced:
             return list(self._brokers.values())

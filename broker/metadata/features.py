@@ -1,7 +1,7 @@
 """Features and their levels in ApiVersions (KIP-584).
 
 Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. The features of KRaft, of eligible
-leader replicas, and of share and streams groups in 4.4 are not supported and not listed.
+leader replicas, and of share and streams groups in 4.4 are not listed.
 """
 
 from collections.abc import Collection

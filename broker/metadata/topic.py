@@ -52,7 +52,7 @@ class PartitionState(NamedTuple):
 class FollowerLag(NamedTuple):
     """A follower whose log is shorter than the leader's."""
 
-    offset: int  # its log end offset
+    offset: int
     since_ms: float  # monotonic
     target: int | None = None  # its log end offset after its next fetch
 

@@ -43,10 +43,9 @@ def await_replication(
     timeout_ms: float,
     done: Callable[[Collection[Partition]], None],
 ) -> DelayedOperation | None:
-    """Call `done` after replication or the timeout.
+    """Call `done` after replication or the timeout, with the partitions whose records may be lost.
 
-    `done` receives the partitions whose records may be lost. Return the operation, in the Produce purgatory as in
-    Kafka, if it waits.
+    Return the operation, in the Produce purgatory as in Kafka, if it waits.
     """
     if not required:
         done(())

@@ -1,6 +1,6 @@
 """Fetch sessions (KIP-227): the partitions that a client fetches, and their last reported state.
 
-Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard. Theory of operation:
+Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard.
 
     request, by its epoch   effect on the session             contents of the response
     0, "full"               replaces it by a new one          all requested partitions, and the new id
@@ -13,8 +13,8 @@ from 1, so that a repeated or lost request is detected (INVALID_FETCH_SESSION_EP
 watermark or log start offset than last reported, records, an error, or a diverging epoch. A partition that had records
 moves to the end, so that it cannot starve the others. A session without partitions is closed.
 
-Reading does not change a session; `record_sent` updates it when a response is sent. A response above the quota has no
-data (KIP-219): it neither opens nor updates a session, but its epoch counts.
+Only `record_sent` updates a session, when a response is sent. A response above the quota has no data (KIP-219): it
+neither opens nor updates a session, but its epoch counts.
 
 A new session in a full cache (`max.incremental.fetch.session.cache.slots`) evicts one of these, or else it does not
 open, and the client receives id 0 and continues with full requests:
@@ -63,7 +63,8 @@ class RequestedPartition:
         """Look the partition up.
 
         An id is looked up until it is found. After that, as in Kafka, the topic's name counts, so that a session
-        detects when another topic gets that name.
+        detects when
+        another topic gets that name.
         """
         key = self.topic
         self.partition: Partition | None = None
@@ -93,7 +94,6 @@ class RequestedPartition:
 
     @property
     def topic_name(self) -> str:
-        """Name of the topic, or its id if unknown."""
         if isinstance(self.topic, str):
             return self.topic
         return self.topic.hex() if self.name is None else self.name
@@ -138,7 +138,6 @@ class FetchSession:
             self.partitions[item.topic, item.request.partition] = item
 
     def record_sent(self, partitions: Iterable[ResponsePartition]) -> None:
-        """Update the last reported state."""
         for one in partitions:
             item = one.item
             item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset

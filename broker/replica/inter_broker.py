@@ -17,7 +17,6 @@ REQUEST_TIMEOUT_MS = 30_000  # Kafka's request.timeout.ms
 
 
 def reaches(broker: "Peer", other: "Peer") -> bool:
-    """Return whether neither broker is stopped or isolated."""
     controller = broker.cluster.controller_in_use
     if other is broker or controller is None:
         return True

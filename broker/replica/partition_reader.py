@@ -1,7 +1,7 @@
 """Reads of one partition for a fetch: its records, or an error.
 
-Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Consumers read up to the high watermark, with
-read_committed up to the last stable offset. Fetches of followers get errors: replicas share a log and never fetch.
+Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Fetches of followers get errors: replicas share a
+log and never fetch.
 """
 
 from functools import cache
@@ -17,8 +17,6 @@ from .fetch_session import RequestedPartition
 
 
 class PartitionReader:
-    """A stateless reader, shared by all fetches of one kind."""
-
     __slots__ = ("_committed_only", "_for_follower", "_node_id")
 
     def __init__(self, node_id: int, *, committed_only: bool, for_follower: bool) -> None:
@@ -45,7 +43,6 @@ class PartitionReader:
         )
 
     def is_at_end(self, item: RequestedPartition) -> bool:
-        """Return whether there is no error and nothing to read."""
         partition, requested = item.partition, item.request
         if partition is None:
             return False
@@ -74,7 +71,6 @@ class PartitionReader:
         return log.size_available(requested.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
 
     def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
-        """Return the response, and the size of its records in bytes."""
         partition, requested = item.partition, item.request
         if partition is None:
             return error_data(item, item.error_code), 0
@@ -107,7 +103,6 @@ class PartitionReader:
 
 
 def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    """Return the transactions to skip; `upper_offset` is exclusive."""
     return [
         AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
     ]

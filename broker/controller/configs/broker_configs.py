@@ -72,7 +72,6 @@ class BrokerConfigs:
 
 
 def validate_configs(own: Mapping[str, str]) -> ApiError | None:
-    """Return why these dynamic configs of a broker are not valid, or None."""
     fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
     if fixed:
         message = (

@@ -1,7 +1,6 @@
 """Client metrics (KIP-714): the subscriptions of clients, and the metrics that they push.
 
-Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`, as Kafka's a plugin. A
-client requests its subscription, pushes at its interval, and requests it again after UNKNOWN_SUBSCRIPTION_ID.
+Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`, as Kafka's a plugin.
 
 Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not at
 the end of its connection.

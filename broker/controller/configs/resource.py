@@ -31,8 +31,6 @@ CONFIG_SOURCES = {
 
 
 class ApiError(NamedTuple):
-    """Why configs cannot be altered or described (Kafka's ApiError)."""
-
     code: ErrorCode
     message: str | None  # None: the message of the code
 

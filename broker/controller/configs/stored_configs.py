@@ -57,7 +57,6 @@ class StoredConfigs(ABC):
             self._own.pop(name, None)
 
     def in_force(self, name: str) -> Values:
-        """Return the effective configs, including defaults."""
         own = self.own(name)
         texts = {key: own.get(key, self.default(row)) for key, row in self.rows.items()}
         return Values({key: self.rows[key].kind.parse(text) for key, text in texts.items()})

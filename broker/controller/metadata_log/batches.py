@@ -1,7 +1,6 @@
 """Encoding and decoding of the batches of a metadata log or snapshot, with the quorum's control records.
 
-Follows Kafka's RecordsIterator and RecordsSnapshotWriter: a batch has consecutive offsets, the quorum's epoch as leader
-epoch, no producer, and its append time as the only timestamp.
+Follows Kafka's RecordsIterator and RecordsSnapshotWriter.
 """
 
 from collections.abc import Iterator, Sequence

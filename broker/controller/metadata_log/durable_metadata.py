@@ -1,4 +1,4 @@
-"""Changes of the cluster as records of the metadata logas Kafka's controller writes them.
+"""Changes of the cluster as records of the metadata log, as Kafka's controller writes them.
 
 A change is written here first and takes effect if the result is NONE. Follows ReplicationControlManager,
 ConfigurationControlManager, ClientQuotaControlManager, AclControlManager, ScramControlManager and
@@ -55,7 +55,6 @@ class DurableMetadata:
         return self._log.end_offset
 
     def append(self, records: Sequence[MetadataMessage]) -> ErrorCode:
-        """Write records, all or, with KAFKA_STORAGE_ERROR, none."""
         if self._changed:
             self._write_changed()
         return self._log.append(records) if records else ErrorCode.NONE
@@ -81,7 +80,7 @@ class DurableMetadata:
     def partition_changed(self, partition: Partition) -> None:
         """Write a partition's new state soon, together with others that change at the same time.
 
-        Records are relative to the state written last, so the next write includes what a failed one did not write.
+        The next write includes what a failed one did not write.
         """
         if not self._changed:
             self._defer(self._write_changed)
@@ -172,7 +171,6 @@ class DurableMetadata:
         return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:
-        """Write that producer ids below `next_producer_id` are allocated."""
         broker = self.image.brokers.get(node_id)
         epoch = -1 if broker is None else broker.broker_epoch
         return self.append(

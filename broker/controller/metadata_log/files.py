@@ -1,7 +1,7 @@
 """The small files of a metadata log, and atomic writes of files.
 
 `quorum-state` (Kafka's FileQuorumStateStore) has the quorum's leader and epoch, `leader-epoch-checkpoint` the first
-offset of each epoch, `partition.metadata` the topic id. Each is written to a temporary file and renamed.
+offset of each epoch, `partition.metadata` the topic id.
 """
 
 import logging
@@ -47,7 +47,6 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make created and deleted names in `directory` durable."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -71,7 +70,6 @@ def read_quorum_epoch(directory: Path) -> int:
 
 
 def write_quorum_state(directory: Path, state: QuorumState) -> None:
-    """Write `quorum-state` in the version for the quorum's protocol."""
     form: dict[str, object] = {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": _NO_VOTE}
     if state.kraft_version:
         form["votedDirectoryId"] = printed_uuid(ZERO_UUID)
@@ -83,7 +81,7 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
 
 
 def read_leader_epochs(directory: Path) -> list[tuple[int, int]]:
-    """Return the epochs in `leader-epoch-checkpoint` with their first offsets; none if it is missing or unreadable."""
+    """Return epochs with their first offsets; none if the file is missing or unreadable."""
     try:
         return [(int(epoch), int(offset)) for epoch, offset in read_checkpoint(str(directory / _LEADER_EPOCHS))]
     except (UnreadableFileError, ValueError) as error:

@@ -1,8 +1,8 @@
 """The metadata image: the state of the cluster after the last record of its metadata log.
 
 Follows MetadataImage and its deltas, and PartitionRegistration.merge. Different on purpose: the image is changed in
-place, because it has one reader; and data that is unused here (controllers, tokens, the ELR) is kept for snapshots.
-Changes to an unregistered broker are ignored. Records of a transaction (KIP-868) apply at its end.
+place, because it has one reader; and unused data (controllers, tokens, the ELR) is kept for snapshots. Changes to an
+unregistered broker are ignored. Records of a transaction (KIP-868) apply at its end.
 """
 
 from collections.abc import Callable, Iterator

@@ -3,14 +3,12 @@
 It has Kafka's format (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the data directory, as a KRaft controller
 with one voter writes it.
 
-Theory of operation
--------------------
 A change takes effect only after its records were appended. `append` returns when they are on disk (Kafka's leader
 flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk accepts only a part,
 that part is truncated, and the caller returns KAFKA_STORAGE_ERROR.
 
-The image is the state after all records. A start loads it from the newest snapshot and the records since (recovery.py),
-and each append updates it. Snapshots are written after many records and at a clean stop; older records are deleted.
+A start loads the image from the newest snapshot and the records since (recovery.py), and each append updates it.
+Snapshots are written after many records and at a clean stop; older records are deleted.
 
 Each start begins a new epoch of the quorum with a leader change, as in Kafka, and aborts an open transaction.
 """
@@ -51,7 +49,6 @@ _RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
 
 class MetadataLog:
     def __init__(self, directory: Path, node_id: int, recovered: Recovered, now_ms: Callable[[], int]) -> None:
-        """Take over the recovered state of `directory`; see `open_metadata_log`."""
         self.image: MetadataImage = recovered.image
         self.end_offset = recovered.end_offset
         self._directory = directory
@@ -68,7 +65,6 @@ class MetadataLog:
         self._is_broken = False
 
     def append(self, messages: Sequence[MetadataMessage]) -> ErrorCode:
-        """Make records durable, all or, with KAFKA_STORAGE_ERROR, none."""
         if self._is_broken:
             return ErrorCode.KAFKA_STORAGE_ERROR
         try:

@@ -1,9 +1,9 @@
 """Recovery of a metadata log: the newest snapshot, then the records appended since.
 
-Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. Each append is one batch, durable
-before it takes effect. So a crash leaves at most the first part of one batch, which was never acknowledged: this torn
-end is truncated. Different on purpose: Kafka truncates the log at any corrupt batch. Here, the start fails with file
-and position, unless the user accepts the loss. It also fails for records that no Kafka up to 4.4 writes.
+Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. A crash leaves at most the first
+part of one batch, which was never acknowledged: this torn end is truncated. Different on purpose: Kafka truncates the
+log at any corrupt batch. Here, the start fails with file and position, unless the user accepts the loss. It also fails
+for records that no Kafka up to 4.4 writes.
 """
 
 import re
@@ -44,8 +44,6 @@ class Cut(NamedTuple):
 
 
 class Recovered:
-    """The recovered image, and the position for appends."""
-
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.voters = Voters()

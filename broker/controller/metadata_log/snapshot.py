@@ -1,7 +1,7 @@
 """Snapshots of a metadata log (KIP-630): one file with the state after all records before an offset.
 
 Follows Kafka's Snapshots and RecordsSnapshotWriter: `<end offset>-<epoch>.checkpoint` has a header and a footer as
-control records, and the image in between. A complete file is renamed to this name.
+control records, and the image in between.
 """
 
 import re
@@ -25,7 +25,7 @@ from .files import sync_directory, write_whole
 from .image import METADATA_VERSION, MetadataImage
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-# Few enough that no batch comes near 8 MiB, the most that Kafka reads at once.
+# No batch comes near 8 MiB, the most that Kafka reads at once.
 _RECORDS_PER_BATCH = 1_000
 _CONTROL_VERSION = 0
 

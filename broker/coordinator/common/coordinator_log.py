@@ -1,8 +1,8 @@
 """The log of a coordinator: one of Kafka's internal topics, which loader.py reads back.
 
-A key (a group id or a transactional id) maps to one partition by its Java hash, so that all brokers agree
-(Kafka's GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). A coordinator writes each change
-before applying it.
+A key (a group id or a transactional id) maps to one partition by its Java hash (Kafka's
+GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). A coordinator writes each change before
+applying it.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,6 @@ def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "Coordinato
 
 
 def encode_record(number: int, message: Message, version: int) -> bytes:
-    """Encode a key or a value after two bytes of type or version."""
     parts: list[bytes | memoryview] = [number.to_bytes(2)]
     encoder(type(message), version)(message, parts)
     return b"".join(parts)

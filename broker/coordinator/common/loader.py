@@ -1,6 +1,6 @@
 """The state stored in a partition of an internal topic. Follows Kafka's CoordinatorLoader.
 
-The state is the last value of each key, which is also what compaction keeps. Superseded values are never decoded.
+The state is the last value of each key. Superseded values are never decoded.
 
 Records of a transaction count once its commit marker is read, at their own offsets: they do not replace a value with a
 higher offset. Records of an open transaction are *pending*. A tombstone also deletes the pending values of its key.
@@ -124,10 +124,7 @@ class RecordType(NamedTuple):
 
 
 class RecordReader:
-    """The decoder of keys and values.
-
-    Types and versions of newer brokers are skipped, as in Kafka, and counted.
-    """
+    """The decoder of keys and values. Types and versions of newer brokers are skipped, as in Kafka, and counted."""
 
     __slots__ = ("_partition", "_readers", "_record_types", "_skipped")
 
@@ -174,7 +171,6 @@ def _type_and_version(prefixes: bytes) -> tuple[int, int]:
 
 
 def _read_batches(log: PartitionLog) -> Iterator[bytes]:
-    """Read a few whole batches at a time."""
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         found = log.read(offset, _READ_BYTES, end, min_one_batch=True)
@@ -185,6 +181,5 @@ def _read_batches(log: PartitionLog) -> Iterator[bytes]:
 
 
 def _commits(batch: bytes) -> bool:
-    """Return whether a marker is a commit marker: its key is a version and a type."""
     marker = next(iter_records(batch))
     return marker.key is not None and int.from_bytes(marker.key[2:4]) == COMMIT

@@ -1,9 +1,7 @@
 """The shards of a coordinator: the partitions of its topic that the broker leads.
 
-Follows Kafka's CoordinatorRuntime and the loading partitions of its TransactionStateManager. When the broker becomes
-the leader of a partition, the coordinator loads the records in it; until then, requests about its keys fail with
-COORDINATOR_LOAD_IN_PROGRESS. When the broker stops leading it, the coordinator drops the state, and requests fail with
-NOT_COORDINATOR.
+Follows Kafka's CoordinatorRuntime and the loading partitions of its TransactionStateManager. Requests fail with
+COORDINATOR_LOAD_IN_PROGRESS for a key that is being loaded, and with NOT_COORDINATOR for one without a shard.
 
     no shard  --load-->  Loading  --loaded-->  Active
         ^                   |                    |

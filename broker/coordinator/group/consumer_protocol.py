@@ -20,8 +20,6 @@ _NEWEST = 3
 
 
 class TopicPartition(Message):
-    """Partitions of one topic."""
-
     topic: string = ""
     partitions: list[int32] = []
 
@@ -88,7 +86,6 @@ def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[byte
 
 
 def _version(data: bytes) -> int:
-    """Return the version to decode; newer versions start with the fields of the newest known one."""
     version = int.from_bytes(data[:2], signed=True)
     if len(data) < 2 or version < 0:
         raise RemoteProtocolError("consumer protocol: missing or negative version")

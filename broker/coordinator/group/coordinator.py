@@ -2,8 +2,8 @@
 
 Follows Kafka's GroupCoordinatorService and OffsetMetadataManager; runtime.py loads and writes groups.
 
-Offsets belong to a group id and survive a change of the group's type. A *simple* group has no members; the first commit
-creates it. An empty group is deleted when its last offset expires.
+Offsets belong to a group id and survive a change of the group's type. The first commit creates a *simple* group,
+without members. An empty group is deleted when its last offset expires.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,13 +39,11 @@ _MINUTE_MS = 60_000
 _GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
 _TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # TxnOffsetCommit; also the first version with STALE_MEMBER_EPOCH (KIP-1319)
 
-# The minimum size of a record with a committed offset: its framing, an empty group and topic, and the values.
+# The minimum size of a record with a committed offset.
 _LEAST_OFFSET_BYTES = 32
 
 
 class Producer(NamedTuple):
-    """The producer of a transactional commit."""
-
     producer_id: int
     producer_epoch: int
 
@@ -96,7 +94,6 @@ class GroupCoordinator(GroupRuntime):
         return self._classic_members(request.group_id).heartbeat(request)
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members of the classic protocol."""
         return self._classic_members(group_id).leave(group_id, leaving)
 
     def _classic_members(self, group_id: str) -> "ClassicProtocol | ClassicMembers":
@@ -217,7 +214,6 @@ class GroupCoordinator(GroupRuntime):
         return self._delete(group, everything, with_group=True)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> ErrorCode | list[ErrorCode]:
-        """Delete offsets of topics without subscribers."""
         group = self.groups.get(group_id)
         if group is None:
             return self.shards.error(group_id) or ErrorCode.GROUP_ID_NOT_FOUND

@@ -48,7 +48,6 @@ class OffsetStore:
         self._open.setdefault(group_id, {}).setdefault(partition, set()).add(producer)
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
-        """Remove a committed offset and the partition's pending ones."""
         committed = self._committed.get(group_id)
         if committed is not None:
             committed.pop(partition, None)

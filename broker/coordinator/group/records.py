@@ -1,7 +1,4 @@
-"""The records of committed offsets in __consumer_offsets, as Kafka 4.4 writes them.
-
-Follows Kafka's GroupCoordinatorRecordHelpers and the message definitions of its group-coordinator module.
-"""
+"""The records of committed offsets in __consumer_offsets, as Kafka 4.4 writes them (GroupCoordinatorRecordHelpers)."""
 
 from __future__ import annotations
 

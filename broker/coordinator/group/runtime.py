@@ -1,8 +1,7 @@
 """The runtime of the group coordinator: groups, offsets, their log, and timers.
 
-Follows Kafka's CoordinatorRuntime. Every change is written to __consumer_offsets first. A group id hashes to a
-partition: its leader loads the group, and drops it when it stops leading. Different on purpose: one coordinator serves
-all partitions that the broker leads.
+Follows Kafka's CoordinatorRuntime. Every change is written to __consumer_offsets first. Different on purpose: one
+coordinator serves all partitions that the broker leads.
 """
 
 from abc import ABC, abstractmethod
@@ -141,7 +140,6 @@ class GroupRuntime(ABC):
         return self.error(group_id) or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def remove(self, group: Group) -> None:
-        """Remove a group whose tombstones were written."""
         group.cancel_timers()
         del self.groups[group.group_id]
         self.state_journal.deleted(group)
@@ -149,9 +147,7 @@ class GroupRuntime(ABC):
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def await_rebalance(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
-        """Run `action`, which ends a rebalance round, after `delay_ms`."""
         return GroupTimer(self.rebalances, self.host.actions, delay_ms, action)
 
     def await_heartbeat(self, delay_ms: float, action: Callable[[], object]) -> GroupTimer:
-        """Run `action`, which removes a silent member, after `delay_ms`."""
         return GroupTimer(self.heartbeats, self.host.actions, delay_ms, action)

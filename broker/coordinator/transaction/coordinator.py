@@ -1,16 +1,16 @@
 """The transaction coordinator: the current producer and the transaction of each transactional id.
 
-Theory of operation. A request is checked against the metadata of its transactional id. The next step is written to
-`__transaction_state`. When its record is replicated, the step takes effect and the response is sent; so methods have a
-callback `done`, called once, possibly later. While a step is pending, other requests fail with the retriable
-CONCURRENT_TRANSACTIONS. From the decision to commit or abort until all markers are written, the step to Complete* is
-pending; the response to EndTxn does not wait for that.
+A request is checked against the metadata of its transactional id. The next step is written to `__transaction_state`.
+When its record is replicated, the step takes effect and the response is sent; so methods have a callback `done`, called
+once, possibly later. While a step is pending, other requests fail with the retriable CONCURRENT_TRANSACTIONS. From the
+decision to commit or abort until all markers are written, the step to Complete* is pending; the response to EndTxn does
+not wait for that.
 
 An abort after a timeout, or for a new producer of the same id, also fences the producer.
 
 When the broker becomes the leader of a partition of `__transaction_state`, it loads the transactional ids in it. For
 ids in Prepare*, it writes the markers, possibly a second time, which changes nothing. When it stops leading the
-partition, it drops the ids: pending steps are abandoned, and requests waiting for them fail with NOT_COORDINATOR.
+partition, requests waiting for pending steps fail with NOT_COORDINATOR.
 
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
 purpose: markers are written at once, in this process; only their replication takes time.

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("sluice.broker")
 
-# The timeout of the replication of markers, as Kafka's request.timeout.ms.
+# Kafka's request.timeout.ms: for the replication of markers.
 MARKER_TIMEOUT_MS = 30_000
-# The delay before a marker is written again after a retriable error: the poll interval of Kafka's sender.
+# Before a marker is written again after a retriable error: the poll interval of Kafka's sender.
 _RETRY_MS = 100
 _RETRIABLE = frozenset(
     {
@@ -69,10 +69,9 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
 
 
 class MarkerWriter:
-    """The writing of one transaction's markers to all its partitions.
+    """The writing of one transaction's markers to all its partitions; `done` is called when they are replicated.
 
-    Calls `done` when the markers are replicated. If a partition rejects its marker permanently, `done` is never called
-    and the transaction hangs, as in Kafka.
+    If a partition rejects its marker permanently, the transaction hangs, as in Kafka.
     """
 
     __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")

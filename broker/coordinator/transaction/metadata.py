@@ -1,16 +1,15 @@
 """The metadata of one transactional id, and the steps that change it.
 
-Theory of operation. A transactional id has one producer id and epoch. Of all producers configured with the id, only the
-one with the current epoch may write; the others are fenced. The state of its transaction:
+A transactional id has one producer id and epoch. Of all producers configured with the id, only the one with the current
+epoch may write; the others are fenced. The state of its transaction:
 
     Empty, Complete*  --partition added-->  Ongoing  --EndTxn-->  Prepare*  --markers written-->  Complete*
 
-Prepare* is the decision: once its record is in `__transaction_state`, the outcome is final and only markers are
-missing. InitProducerId leads from Empty and Complete* to Empty with a higher epoch; an Ongoing transaction is aborted
-first.
+Once the record of Prepare* is in `__transaction_state`, the outcome is final and only markers are missing.
+InitProducerId leads from Empty and Complete* to Empty with a higher epoch; an Ongoing transaction is aborted first.
 
 Metadata is immutable. A step is a function from one value to the next, which becomes current when it is written and
-replicated. Until then the step is pending and no other can start.
+replicated. Until then no other step can start.
 
 With clients of transaction version 2 (KIP-890: EndTxn v5 and later), ending a transaction raises the epoch, so that no
 two transactions share one; with older clients, only InitProducerId does. After the last usable epoch the id gets a new
@@ -48,7 +47,6 @@ class TransactionState(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in responses, such as "PrepareCommit"."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 

@@ -1,9 +1,8 @@
 """Verification that a producer may write to partitions before the first records of its transaction (KIP-890).
 
 Without it, late records could open a transaction that the coordinator does not know and never ends. Partitions of
-clients that add them with AddPartitionsToTxn are verified; for newer clients they are added here. The coordinator may
-be another broker, which is called in this process. Follows ReplicaManager.maybeSendPartitionsToTransactionCoordinator
-and AddPartitionsToTxnManager, without their network.
+clients that add them with AddPartitionsToTxn are verified; for newer clients they are added here. Follows
+ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTxnManager, without their network.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """One cleaning of one log, which keeps the last record of each key: Kafka's Cleaner.
 
-Theory of operation. A log has a clean head, where an earlier cleaning left one record per key, and a dirty tail. The
-active segment and undecided records are not touched (selection.py).
+A log has a clean head, where an earlier cleaning left one record per key, and a dirty tail. The active segment and
+undecided records are not touched (selection.py).
 
     first_dirty_offset                first_uncleanable_offset
     | clean segments    | dirty segments          | not touched
@@ -13,7 +13,7 @@ active segment and undecided records are not touched (selection.py).
    (record_filter.py) become one segment, which replaces the group. Offsets never change; removed records leave gaps.
 
 A cleaning is a generator with steps of about half a millisecond. If a group loses segments between steps, by retention,
-DeleteRecords or eviction from memory, the cleaning ends; groups cleaned before stay clean.
+DeleteRecords or eviction from memory, the cleaning ends.
 
 Different from Kafka: no threads, and no splitting of groups, because segment files here cannot overflow.
 """
@@ -178,7 +178,6 @@ class LogCleaning(Generic[S]):
 
 
 def group_by_size(segments: Sequence[S], most_bytes: int, first_uncleanable_offset: int) -> Iterator[Sequence[S]]:
-    """Group neighbouring segments within `most_bytes` and one segment's offset range."""
     ends = _ends(segments, first_uncleanable_offset)
     group: list[S] = []
     size = 0

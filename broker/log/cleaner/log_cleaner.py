@@ -93,5 +93,5 @@ class LogCleaner:
             log.first_dirty_offset = cleaning.end_offset
             self._logs.save_cleaned()
         elif log not in self._uncleanable:
-            return  # the log lost segments: clean it again, but not at once
+            return  # clean it again, but not at once
         self._begin_next()

@@ -7,11 +7,11 @@
     all others, and all after the last offset in the map          kept
 
 The first cleaning that finds a tombstone or a removable marker sets the batch's delete horizon (KIP-534): the time
-of the cleaning plus delete.retention.ms. The horizon replaces the base timestamp; a flag indicates this.
+of the cleaning plus delete.retention.ms. It replaces the base timestamp; a flag indicates this.
 
 A batch keeps its base and last offset. Of batches without records, only two headers stay: the last of a known producer,
-for its sequence or epoch, and the last before the high watermark, for the log end offset. An unchanged batch is copied
-byte for byte; a rebuilt one keeps its codec, regardless of `compression.type`, as in Kafka.
+for its sequence or epoch, and the last before the high watermark, for the log end offset. A rebuilt batch keeps its
+codec, regardless of `compression.type`, as in Kafka.
 
 Different from Kafka: no batches of magic 0 and 1 from old releases.
 """
@@ -44,7 +44,6 @@ RECORDS_A_STEP = 500  # about half a millisecond
 _KEPT_ATTRIBUTES = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 _T = TypeVar("_T")
-# A generator with such steps and a result.
 Steps = Generator[None, None, _T]
 # The remains of a batch, and its greatest timestamp.
 Remains = tuple[memoryview | bytes, int]

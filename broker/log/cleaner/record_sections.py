@@ -1,8 +1,7 @@
 """Passes over a batch's records for a cleaning: collect keys, or find the records to keep.
 
-Both passes can stop and continue, because a batch may exceed one step. They are long loops with inlined varint
-decoding, because calls would dominate the cost. Kept records are copied; only the timestamp delta is re-encoded if the
-batch's base timestamp changes.
+Both passes can stop and continue, because a batch may exceed one step. They inline varint decoding, because calls would
+dominate the cost. Kept records are copied; only the timestamp delta is re-encoded if the base timestamp changes.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -30,8 +29,8 @@ class Section:
         self._position = 0
         self._starts: list[int] = []  # of the records to keep, like `_ends`
         self._ends: list[int] = []
-        self.dropped = False  # whether a record is removed
-        self.kept_tombstone = False  # whether a record without a value is kept
+        self.dropped = False
+        self.kept_tombstone = False
 
     @property
     def is_done(self) -> bool:
@@ -156,7 +155,6 @@ class Section:
             raise _unreadable(self._header)
 
     def keep_all(self) -> None:
-        """Mark all records as kept, for a control batch."""
         data, position = self._data, 0
         for _ in range(self._left):
             end, _ = _end_and_body(data, position)
@@ -174,7 +172,6 @@ class Section:
         return found
 
     def copy_kept(self, first: int, most_records: int) -> bytes:
-        """Return kept records unchanged."""
         data, last = self._data, first + most_records
         return b"".join(
             [data[start:end] for start, end in zip(self._starts[first:last], self._ends[first:last], strict=True)]

@@ -2,8 +2,7 @@
 
 A marker stays while its transaction has records, and delete.retention.ms longer, so that a read_committed consumer in
 the middle of them still finds the outcome. Records of aborted transactions are removed, and their marker when a
-cleaning finds no such records. The list of aborted transactions keeps those whose markers stay because of their
-records.
+cleaning finds no such records.
 """
 
 from collections.abc import Iterable, Iterator

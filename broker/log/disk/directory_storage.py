@@ -3,8 +3,8 @@
 Follows Kafka's LocalLog and the file operations of UnifiedLog. If a snapshot, epochs or an index cannot be written, the
 error is only logged: the next start rebuilds the file.
 
-Requests flush only if flush.messages requires it: written data in the page cache survives the process. Another thread
-flushes full segments.
+Requests flush only if flush.messages requires it: the page cache survives the process. Another thread flushes full
+segments.
 """
 
 import logging
@@ -150,7 +150,7 @@ class DirectoryStorage:
         write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=False)
 
     def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
-        """Flush everything in the other thread; then the recovery point is the current log end offset."""
+        """Flush everything in the other thread; then move the recovery point to the current log end offset."""
         end_offset = log.log_end_offset
         if end_offset <= self.directory.recovery_point:
             return
@@ -227,7 +227,6 @@ class DirectoryStorage:
                 os.replace(path, segment.path(kind))
 
     def _try(self, path: str, action: Callable[[], None]) -> None:
-        """Log an OSError, which does not harm the log."""
         try:
             action()
         except OSError as error:

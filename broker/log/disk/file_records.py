@@ -1,7 +1,7 @@
 """The batches of one segment in its file, in Kafka's format: Kafka's FileRecords.
 
-The file is open only while it is in use (open_files.py). Reads were measured (ext4, Python 3.11), in MB/s sent to a
-socket per second of CPU, in pieces of 1 MiB from the page cache:
+Reads were measured (ext4, Python 3.11), in MB/s sent to a socket per second of CPU, in pieces of 1 MiB from the page
+cache:
     a mapping of just the piece, sent by reference       3,500 to 4,700
     one mapping of the file, sent by reference           3,600 to 3,800
     os.pread                                             2,400 to 3,000
@@ -21,7 +21,7 @@ from .file_names import LOG, file_name
 from .partition_directory import PartitionDirectory
 
 MAPPED_FROM_BYTES = 256 * 1024
-# Base offset, length, magic, last offset delta, greatest timestamp: enough to iterate over batches.
+# Base offset, length, magic, last offset delta, greatest timestamp.
 _STEP = Struct(">qi4xb6xi8xq")
 _MAGIC = 2
 # Two index intervals: one read covers all small batches between two entries.

@@ -81,7 +81,6 @@ class FileSegment(FileRecords):
         self._known_max_timestamp()
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Implement LogSegment.append; an OSError leaves everything unchanged."""
         start = self.size
         size = len(batch)
         relative_offset = last_offset - self.base_offset
@@ -184,7 +183,6 @@ class FileSegment(FileRecords):
         return start, self.size, self.next_offset
 
     def _locate(self, offset: int) -> tuple[int, int]:
-        """Return position and base offset of the first batch that ends at or after `offset`."""
         if offset < self.next_offset:
             earlier = self.index().position_before(offset - self.base_offset)
             for batch_offset, last_offset, position, _, _ in self._steps(earlier):
@@ -245,7 +243,6 @@ class FileSegment(FileRecords):
             self._index.save(self.path(INDEX), self.path(TIME_INDEX))
 
     def index(self) -> SegmentIndex:
-        """Load the index from its files, or rebuild it."""
         if self._index is None:
             self._index = self._load_index()
         return self._index

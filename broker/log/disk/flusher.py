@@ -1,6 +1,6 @@
 """File flushes (fsync) in a separate thread, so that requests do not wait for them.
 
-The thread closes the file descriptors. Callbacks run in `collect`, in the caller's thread.
+Callbacks run in `collect`, in the caller's thread.
 """
 
 import logging

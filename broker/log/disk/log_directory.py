@@ -6,9 +6,6 @@ Different on purpose:
 - There is only one directory, formatted by its first start.
 - If the disk fails, a partition returns KAFKA_STORAGE_ERROR until writes succeed again. Kafka takes the whole directory
   offline until a restart.
-
-Every second, `tick` handles finished flushes and deletes expired files. Every log.flush.offset.checkpoint.interval.ms,
-the flush thread flushes all logs.
 """
 
 import fcntl
@@ -76,7 +73,6 @@ class LogDirectory:
     def __init__(
         self, path: str, owner: Owner, now_ms: Callable[[], int], random_bytes: Callable[[int], bytes]
     ) -> None:
-        """Open or create the directory; raise SluiceError if it cannot be used."""
         self.path = os.path.abspath(path)
         self.now_ms = now_ms
         self.flusher = Flusher()
@@ -202,7 +198,6 @@ class LogDirectory:
         self._save(RECOVERY_POINTS, {name: one.storage.directory.recovery_point for name, one in self._logs.items()})
 
     def save_log_starts(self) -> None:
-        """Save the start offsets of logs that start inside their first segment."""
         starts = {
             name: one.log.log_start_offset
             for name, one in self._logs.items()
@@ -232,7 +227,6 @@ class LogDirectory:
         self.unlock()
 
     def unlock(self) -> None:
-        """Unlock the directory without a flush, as a crash would."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -1,6 +1,6 @@
 """Identity of a data directory in `meta.properties`: cluster, node, and directory id (KIP-858).
 
-Follows Kafka's MetaProperties and MetaPropertiesEnsemble. A directory without the file becomes the owner's.
+Follows Kafka's MetaProperties and MetaPropertiesEnsemble.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,8 +18,6 @@ _NEWEST_FORMAT = "1"
 
 
 class Owner(NamedTuple):
-    """The broker that opens a directory; it may adopt the directory's cluster id."""
-
     cluster_id: str
     node_id: int
     adopts_cluster_id: bool

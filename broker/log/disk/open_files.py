@@ -37,7 +37,6 @@ class OpenFiles:
         return len(self._users)
 
     def opened(self, user: UsesFile) -> None:
-        """Register an opened file; others may be closed for it."""
         self._users[user] = None
         while len(self._users) > self.limit:
             oldest = next(iter(self._users))

@@ -55,7 +55,6 @@ class PartitionDirectory:
         self.most_index_entries = max(1, config.segment_index_bytes // _TIME_INDEX_ENTRY_BYTES - 1)
 
     def failed(self, error: OSError) -> str:
-        """Log the first of consecutive disk errors; return the reason."""
         reason = error.strerror or str(error)
         if not self.failing:
             self.failing = True

@@ -1,13 +1,12 @@
 """Recovery of a partition's log from its directory: Kafka's LogLoader.
 
-Theory of operation. Records before the recovery point were validated and flushed: they are trusted and not read. After
-a clean shutdown the recovery point is the log end offset, so that only the end of the active segment, after its last
-index entry, is scanned. After a crash everything from the recovery point on is scanned: each batch must be complete,
-have a valid checksum and ascending offsets. The log is truncated at the first invalid batch, later segments are
-removed, and indexes are rebuilt.
+Records before the recovery point were validated and flushed: they are not read. After a clean shutdown the recovery
+point is the log end offset, and only the end of the active segment, after its last index entry, is scanned. After a
+crash everything from the recovery point on is scanned: each batch must be complete, have a valid checksum and ascending
+offsets. The log is truncated at the first invalid batch, later segments are removed, and indexes are rebuilt.
 
-Snapshots of the producer state are from the last shutdown, the last checkpoint, or the start of a segment. The newest
-valid one is loaded, and later batches are replayed. Leader epochs come from their checkpoint and the scan.
+The newest valid snapshot of the producer state is loaded, and later batches are replayed. Leader epochs come from their
+checkpoint and the scan.
 
 Each repair is logged in one line with file and position; none prevents a start.
 """
@@ -229,7 +228,6 @@ class _Recovery:
             self._checkpoint = self._checkpoint._replace(recovery_point=0, had_clean_stop=False)
 
     def _load_producers(self, end_offset: int) -> None:
-        """Load the newest valid snapshot up to `end_offset`, and earlier aborted transactions."""
         producers: list[tuple[int, ProducerEntry]] = []
         for offset in reversed(self._files.snapshots):
             if offset > end_offset:

@@ -1,9 +1,8 @@
 """The two sparse indexes of a segment, in Kafka's format: OffsetIndex (.index) and TimeIndex (.timeindex).
 
 There is one entry per `index.interval.bytes` of the log: a batch's last offset (relative to the segment, 4 bytes) and
-position (4); the greatest timestamp so far (8) and the last offset of its batch (4). Indexes are in memory while their
-segment is in use. New entries are saved when the segment is full, before its recovery point moves, and at shutdown; a
-scan after a crash rebuilds others.
+position (4); the greatest timestamp so far (8) and the last offset of its batch (4). New entries are saved when the
+segment is full, before its recovery point moves, and at shutdown; a scan after a crash rebuilds others.
 """
 
 import os
@@ -69,7 +68,6 @@ class SegmentIndex:
         self.append_time(max_timestamp, offset_of_max)
 
     def append_time(self, max_timestamp: int, offset_of_max: int) -> None:
-        """Add an entry if the timestamp is greater than the last."""
         if max_timestamp > self.max_timestamp():
             self._times += _TIME_ENTRY.pack(max_timestamp, offset_of_max)
 
@@ -91,7 +89,6 @@ class SegmentIndex:
         return self._positions[-1] if self._positions else 0
 
     def position_up_to(self, position: int) -> int:
-        """Return the position of the last indexed batch that starts at or before `position`."""
         entry = bisect_right(self._positions, position) - 1
         return self._positions[entry] if entry >= 0 else 0
 

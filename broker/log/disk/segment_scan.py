@@ -1,7 +1,7 @@
 """Validation of a segment's batches after a crash, which also rebuilds the index.
 
-One long loop over one buffer, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes about half
-a second, half of it for checksums.
+One long loop, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes about half a second, half
+of it for checksums.
 """
 
 import os
@@ -122,7 +122,6 @@ def _scan(
 
 
 def _next_offset(handle: int, position: int, size: int) -> int:
-    """Return the base offset of the batch at `position`."""
     return int.from_bytes(os.pread(handle, 8, position), signed=True) if position < size else 2**63 - 1
 
 

@@ -3,8 +3,7 @@
 Each subscriber of a topic gets a range of consecutive partitions. If the numbers do not divide, the first subscribers
 get one more. Members at the same position get the same partitions of topics of equal size, as joins need.
 
-Members are ordered by instance id, then those without one by member id, so static members keep their ranges. Previous
-assignments have no effect. Nothing depends on hashes, so results equal Kafka's.
+Members are ordered by instance id, then those without one by member id, so static members keep their ranges.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """The input and output of server-side assignors (Kafka's GroupSpec and GroupAssignment).
 
-Kafka's assignors iterate in hash order. Here members are in order of joining and topics in order of name, so that
-results are reproducible; where Kafka's order does not depend on hashes, the results are equal.
+Kafka's assignors iterate in hash order. Here members are in order of joining and topics in order of name; where Kafka's
+order does not depend on hashes, the results are equal.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -11,16 +11,12 @@ Assignment = Mapping[bytes, Set[int]]  # topic id -> partitions, without empty s
 
 
 class MemberSpec(NamedTuple):
-    """A member, for an assignor."""
-
     subscribed: Set[bytes]  # topic ids, all of them in GroupSpec.partition_counts
     assigned: Assignment  # the previous target
     instance_id: str | None = None  # of a static member
 
 
 class GroupSpec(NamedTuple):
-    """A group, for an assignor."""
-
     members: Mapping[str, MemberSpec]
     partition_counts: Mapping[bytes, int]  # by topic id
     homogeneous: bool  # whether all members subscribe to the same topics

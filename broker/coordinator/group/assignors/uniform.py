@@ -1,9 +1,8 @@
 """The `uniform` assignor for equal subscriptions.
 
 Follows Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder. Numbers of partitions differ by at most one,
-and members keep their partitions where that allows. Example: of three partitions, A has 0 and 1, B has 2; C joins. Each
-may have one, so 1 moves from A to C, and B keeps 2. Of four partitions, one member may have two: A keeps 0 and 1, and C
-gets 3.
+and members keep their partitions where that allows. Example: of three partitions, A has 0 and 1, B has 2; C joins. 1
+moves from A to C, and B keeps 2. Of four partitions, one member may have two: A keeps 0 and 1, and C gets 3.
 """
 
 from collections.abc import Set

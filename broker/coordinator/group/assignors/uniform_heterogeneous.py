@@ -3,8 +3,7 @@
 1. Members keep the partitions of topics that they still subscribe to.
 2. Each topic's unassigned partitions go to the subscriber with the fewest partitions.
 3. Each topic's partitions move from the subscriber with the most to the one with the fewest, until no topic can be
-   balanced further: its subscribers differ by at most one, or those with more own none of this topic. So balance has
-   precedence over stickiness.
+   balanced further: its subscribers differ by at most one, or those with more own none of this topic.
 
 Topics are ordered by partitions per subscriber (most first), number of subscribers (fewest first), and id.
 """
@@ -184,7 +183,6 @@ class _ByLoad:
         return self._members[self._next_right + 1]
 
     def exclude_most_loaded(self) -> None:
-        """Exclude the last giver, which owns no partition of the topic."""
         members, position, last = self._members, self._next_right + 1, self._right_end - 1
         members[position], members[last] = members[last], members[position]
         self._right_end = last

@@ -1,7 +1,7 @@
 """A classic group: its members, its generation and its state. Follows Kafka's ClassicGroup and ClassicGroupState.
 
-Theory of operation. In each generation, the members of a classic group divide the work among themselves; the
-coordinator only passes messages. A generation starts with two rounds, each of which ends for all members at once:
+In each generation, the members divide the work among themselves; the coordinator only passes messages. A generation
+starts with two rounds, each of which ends for all members at once:
 
     join   Members send JoinGroup with the protocols they support. When all have joined, or on timeout, the coordinator
            selects the protocol that all support and most prefer, and responds to all. One member, the *leader*, also
@@ -21,7 +21,7 @@ The states:
                Empty      '---------------------------------'   a member joined, left, expired or changed its metadata
 
 When the last member leaves, the Empty group starts another generation. Kafka's state Dead does not exist: a deleted
-group is removed. The tables below define the responses in each state; protocol.py has timers and parked requests.
+group is removed. protocol.py has timers and parked requests.
 
 Static members (KIP-345) have a group instance id and keep their place under a new member id after a restart. Member ids
 from a MEMBER_ID_REQUIRED response (KIP-394) are *pending* until used in a JoinGroup; a join round waits for them, too.
@@ -68,22 +68,22 @@ PREVIOUS_STATES = {
     STABLE: {COMPLETING_REBALANCE},
 }
 
-# State -> error in Heartbeat for members of the current generation. (An Empty group has no members.)
+# Error in Heartbeat for members of the current generation. (An Empty group has no members.)
 HEARTBEAT_ERRORS = {
     PREPARING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     COMPLETING_REBALANCE: ErrorCode.NONE,
     STABLE: ErrorCode.NONE,
 }
 
-# State -> error in OffsetCommit for members of the current generation.
+# Error in OffsetCommit for members of the current generation.
 COMMIT_ERRORS = {
     PREPARING_REBALANCE: ErrorCode.NONE,
     COMPLETING_REBALANCE: ErrorCode.REBALANCE_IN_PROGRESS,
     STABLE: ErrorCode.NONE,
 }
 
-# (State, is leader): JoinGroup with unchanged metadata returns the current generation: a response may have been lost.
-# Otherwise JoinGroup starts a rebalance: a leader rejoins to request one, for example after new partitions.
+# (State, is leader): JoinGroup with unchanged metadata returns the current generation, as a response may have been
+# lost. Otherwise it starts a rebalance: a leader rejoins to request one, for example after new partitions.
 RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
 
 
@@ -129,7 +129,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return self.state is EMPTY
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Return the error for a commit; NONE for members of the current generation.
+        """Return the error for a commit.
 
         Commits without a member are valid in an empty group and in transactions: TxnOffsetCommit before v3 has no
         member fields.
@@ -292,7 +292,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self.previous_state, self.state, self.state_since_ms = self.state, state, now_ms
 
     def begin_generation(self, now_ms: int) -> None:
-        """End the join round."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.update_subscribed_topics()

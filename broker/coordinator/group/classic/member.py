@@ -40,7 +40,6 @@ class ClassicMember(msgspec.Struct, eq=False):
         return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
 
     def vote(self, candidates: Collection[str]) -> str:
-        """Return the member's first protocol that is a candidate."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
     def end_session(self) -> None:

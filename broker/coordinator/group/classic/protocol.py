@@ -9,8 +9,8 @@ Follows the classic part of Kafka's GroupMetadataManager; group.py explains the 
     session  One for each member, restarted by its requests. Its expiry removes a member without a parked request.
     pending  One for each id from MEMBER_ID_REQUIRED, of the session timeout in the request.
 
-A disconnect does not remove a parked request, as in Kafka, which does not read from the connection and so does not
-notice: the member stays until its round and session end.
+A disconnect does not remove a parked request: like Kafka, the broker does not read from the connection and so does not
+notice.
 
 Different on purpose: removing a member with a parked SyncGroup sends an error; Kafka never responds.
 """
@@ -44,7 +44,7 @@ from .records import group_metadata, new_group_metadata
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
 _NULL_PROTOCOL_SINCE = 7
-# The session timeout while a first JoinGroup is parked (Kafka's internal group.new.member.join.timeout.ms).
+# The session timeout while a first JoinGroup is parked (Kafka's group.new.member.join.timeout.ms).
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
@@ -272,7 +272,6 @@ class ClassicProtocol:
         return HEARTBEAT_ERRORS[group.state]
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members, then rebalance once."""
         error = self._runtime.error(group_id)
         if error:
             return error

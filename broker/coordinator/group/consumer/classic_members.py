@@ -1,9 +1,9 @@
 """Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup (KIP-848).
 
-Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and similar methods). Such a member moves to its
-target like others. Its generation is its member epoch, and it is never the leader. JoinGroup responds at once and moves
-the member one step; SyncGroup returns its current assignment. When a further step is possible or it must revoke
-partitions, Heartbeat returns REBALANCE_IN_PROGRESS, and the member rejoins with its owned partitions.
+Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and similar methods). Such a member's generation
+is its member epoch, and it is never the leader. JoinGroup responds at once and moves the member one step; SyncGroup
+returns its current assignment. When a further step is possible or it must revoke partitions, Heartbeat returns
+REBALANCE_IN_PROGRESS, and the member rejoins with its owned partitions.
 
 Besides the session timeout, the rebalance timeout limits the time from REBALANCE_IN_PROGRESS to JoinGroup, and from
 JoinGroup to SyncGroup.
@@ -47,7 +47,6 @@ class ClassicMembers:
     # -- JoinGroup -----------------------------------------------------------------------------------------------------
 
     def join(self, ctx: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-        """Move a member one step towards its target."""
         group = self._group(request.group_id)
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._rebalance.new_member_id() if is_new else request.member_id
@@ -157,7 +156,6 @@ class ClassicMembers:
     # -- LeaveGroup ----------------------------------------------------------------------------------------------------
 
     def leave(self, group_id: str, leaving: Iterable[MemberIdentity]) -> list[MemberResponse] | ErrorCode:
-        """Remove members of either protocol."""
         group = self._group(group_id)
         responses = []
         removed: dict[str, ConsumerMember] = {}

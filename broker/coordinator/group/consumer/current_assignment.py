@@ -1,8 +1,8 @@
 """The reconciliation of a member with its target assignment. Follows Kafka's CurrentAssignmentBuilder.
 
-Theory of operation. The target assignment changes at once. Members follow independently, and no partition ever has two
-owners: a member first gives up partitions, in its old epoch; when it has confirmed that, it moves to the target's epoch
-and receives partitions as soon as their owners release them. Its states:
+Members follow a new target independently, and no partition ever has two owners: a member first gives up partitions, in
+its old epoch; when it has confirmed that, it moves to the target's epoch and receives partitions as soon as their
+owners release them. Its states:
 
     Stable                in the target's epoch, with its whole target
     UnrevokedPartitions   in its old epoch, with partitions to give up within the rebalance timeout

@@ -1,6 +1,6 @@
 """A consumer group (KIP-848): members, epochs and target assignment. Follows Kafka's ConsumerGroup and ModernGroup.
 
-Theory of operation. Members communicate by heartbeats, which are answered immediately. Three epochs describe progress:
+Members communicate by heartbeats, which are answered immediately. Three epochs describe progress:
 
     group epoch        grows with each change of members, subscriptions, or subscribed topics
     assignment epoch   the group epoch of the target assignment
@@ -13,8 +13,7 @@ They define the group's state:
     Reconciling   some member is not Stable in the assignment epoch
     Stable        all members are
 
-heartbeat.py handles heartbeats, current_assignment.py moves a member to its target. A partition has at most one owner,
-which keeps it until it confirms the revocation; `owner_of` enforces that.
+A partition has at most one owner, which keeps it until it confirms the revocation; `owner_of` enforces that.
 """
 
 from collections import Counter
@@ -109,7 +108,7 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         """Return the error for a commit; NONE for members in their current epoch.
 
         An earlier epoch is valid if the member has owned the partitions since then: it may not have received the new
-        epoch. Without a member, commits are valid in an empty group and in transactions.
+        epoch.
         """
         if commit.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
@@ -160,7 +159,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
     # -- members -------------------------------------------------------------------------------------------------------
 
     def put(self, member: ConsumerMember) -> None:
-        """Add or update a member."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._disown(before)
@@ -190,7 +188,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return None if member_id is None else self.members[member_id]
 
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
-        """Return the member that owns a partition until it confirms its revocation, or None."""
         return self._owners.get((topic_id, partition))
 
     def cancel_timer(self, kind: TimerKind, member_id: str) -> None:

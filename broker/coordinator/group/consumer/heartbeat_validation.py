@@ -1,6 +1,6 @@
 """The validation of ConsumerGroupHeartbeat requests (KIP-848).
 
-Follows Kafka's GroupCoordinatorService and the consumer part of its GroupMetadataManager.
+Follows Kafka's GroupCoordinatorService and GroupMetadataManager.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,6 @@ class HeartbeatError(NamedTuple):
 def request_error(
     request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]
 ) -> HeartbeatError | None:
-    """Return the error of a request that is invalid for any group."""
     epoch = request.member_epoch
     needs_member_id = version >= _CLIENT_MEMBER_IDS_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH

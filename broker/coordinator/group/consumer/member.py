@@ -44,14 +44,12 @@ class ConsumerMember(NamedTuple):
     classic: ClassicMetadata | None = None
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Return whether it has exactly its target of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
     def at_epoch(self, member_epoch: int) -> "ConsumerMember":
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
-        """Return the epoch in which it was assigned a partition, or None."""
         for partitions in (self.assigned, self.pending_revocation):
             epoch = partitions.get(topic_id, {}).get(partition)
             if epoch is not None:

@@ -1,8 +1,7 @@
 """A hash of the topics that a group subscribes to; a change requires a new assignment (KIP-1101).
 
-Its input is that of Kafka's Utils.computeGroupHash and computeTopicHash, without racks: id, name and partition count of
-each topic, in order of names. Different on purpose: the function is blake2b, not XXH3, which Python lacks; only the
-coordinator that wrote the hash reads it.
+Its input is that of Kafka's Utils.computeGroupHash and computeTopicHash, without racks. Different on purpose: the
+function is blake2b, not XXH3, which Python lacks; only the coordinator that wrote the hash reads it.
 """
 
 from collections.abc import Iterable

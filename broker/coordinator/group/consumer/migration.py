@@ -151,7 +151,6 @@ class Migration:
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> ErrorCode:
-        """Convert to a classic group of the remaining members, and rebalance."""
         return self.downgrade(group, _remaining(group, leaving), [])
 
     def downgrade(

@@ -1,8 +1,7 @@
 """The rebalance of a consumer group: bump the epoch, compute a target, reconcile members, remove members.
 
 Follows the consumer part of Kafka's GroupMetadataManager (updateSubscriptionMetadata, maybeUpdateTargetAssignment,
-maybeReconcile, consumerGroupFenceMembers). heartbeat.py and classic_members.py use this for members of both protocols;
-group.py explains the epochs.
+maybeReconcile, consumerGroupFenceMembers), for members of both protocols.
 
 Different on purpose: topic changes are detected by a member's request; in Kafka the controller reports them.
 """
@@ -55,7 +54,6 @@ class ConsumerRebalance:
         return self.assignors[0]
 
     def new_member_id(self) -> str:
-        """Return a random UUID for a new member, as Kafka prints it."""
         return printed_uuid(random_uuid(self._runtime.host.random.randbytes))
 
     def has_room_for(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> bool:
@@ -97,7 +95,6 @@ class ConsumerRebalance:
         return names_changed or regex.changed
 
     def _bump_epoch(self, group: ConsumerGroup, records: list[KeyValue], *, required: bool) -> None:
-        """Bump the group epoch if `required` or if subscribed topics have changed."""
         current = group.current_metadata_hash(self._cluster)
         if required or current != group.metadata_hash:
             group.group_epoch += 1
@@ -108,7 +105,6 @@ class ConsumerRebalance:
             records.append(partition_metadata_tombstone(group.group_id))
 
     def _is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
-        """Return whether `consumer.assignment.interval.ms` has passed since the last assignment (KIP-1263)."""
         interval_ms = self._runtime.group_configs(group.group_id).integer("consumer.assignment.interval.ms")
         return not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
 

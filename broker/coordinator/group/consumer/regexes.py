@@ -1,8 +1,8 @@
 """The regular expressions in the subscriptions of a consumer group, and when they are resolved.
 
-Follows Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult). All expressions of
-a group are resolved together: when one is new, after topics are created, or after
-`group.consumer.regex.refresh.interval.ms`; but at most every 10 s.
+Follows Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult): all expressions of
+a group together, when one is new, after topics are created, or after `group.consumer.regex.refresh.interval.ms`; but at
+most every 10 s.
 """
 
 from typing import NamedTuple
@@ -48,7 +48,6 @@ class RegexSubscriptions:
         return RegexChange(True, new in group.regexes if new else True, unused)
 
     def remove_unused(self, group: ConsumerGroup) -> list[KeyValue]:
-        """Remove expressions without subscribers; return their tombstones."""
         subscribers = group.regex_subscribers()
         unused = [regex for regex in group.regexes if regex not in subscribers]
         for regex in unused:

@@ -55,7 +55,6 @@ class ConsumerGroupBuilder:
 
     def __init__(self) -> None:
         self._groups: dict[str, ConsumerGroup] = {}
-        # By group and member id.
         self._metadata: dict[tuple[str, str], ConsumerGroupMemberMetadataValue] = {}
         self._current: dict[tuple[str, str], ConsumerGroupCurrentMemberAssignmentValue] = {}
 
@@ -80,7 +79,6 @@ class ConsumerGroupBuilder:
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, ConsumerGroup]:
-        """Return the groups; members are ordered by id."""
         for group_id, member_id in sorted(self._metadata):
             group = self._groups[group_id]
             member = _member(member_id, self._metadata[group_id, member_id])
