@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Served without a token: probes of an orchestrator have none, and the response reveals nothing. This also holds for the
-# files of the web page, whose requests have the token.
+# Served without a token: probes of an orchestrator have none, and the response reveals nothing. The requests of the web
+# page have the token.
 OPEN = frozenset({"/", "/healthz"})
 _PAGE = "/page/"
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 SAFE = frozenset({"GET"})
-# A page of another site can make a browser send a form, but neither this header nor a JSON body, which require a
-# preflight request that the broker does not accept.
+# A page of another site can make a browser send a form, but neither this header nor a JSON body.
 SENDER = "x-sluice-request"
 ACCEPT = "accept"  # a parameter of this name has the value of the header
 _LARGEST_BODY = 64 * 1024
@@ -117,8 +116,7 @@ class Operation(NamedTuple):
         async def act(context: AdminContext, texts: Mapping[str, str | list[str]], document: object) -> object:
             return await handle(context, _parameters(texts, params), read(document, body))
 
-        # msgspec analyses a type on first use, which is not thread-safe, and several threads may have brokers. Imports
-        # are serialized.
+        # msgspec analyses a type on first use, which is not thread-safe; imports are serialized.
         for one in (params, body):
             msgspec.json.Decoder(one)
         return cls(method, path, summary, act, params, documented_as or (body,), answer, errors, media or {})

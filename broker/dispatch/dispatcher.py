@@ -145,7 +145,7 @@ class Dispatcher:
 
         def serve() -> None:
             long = ctx.long
-            assert long is not None  # set by the queue
+            assert long is not None
             request, _ = decode_in_slices(request_class, route.version, view, body, end, long.pause)
             self._serve(ctx, route, request)
 

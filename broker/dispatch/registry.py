@@ -1,7 +1,7 @@
 """The served APIs and their versions, which ApiVersions reports.
 
-Each API has a handler module, named like its module in `sluice.protocol.apis`, with a header `API` and a function
-`handle`. The module is imported with the first request.
+Each API has a handler module, named like its module in `sluice.protocol.apis`, which is imported with the first
+request.
 """
 
 from importlib import import_module

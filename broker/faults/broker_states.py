@@ -5,9 +5,8 @@
     isolated                isolated
     neither                 running
 
-When a rule begins or ends, the broker is brought to the state that the remaining rules desire. If other means (admin
-port, scenario) changed a broker, a rule that ends does not change it again; and a rule cannot begin with a broker that
-other means stopped or isolated.
+If other means (admin port, scenario) changed a broker, a rule that ends does not change it again; and a rule cannot
+begin with a broker that other means stopped or isolated.
 """
 
 from collections.abc import Callable
@@ -43,21 +42,15 @@ class DesiredBrokerStates:
         self._starting: set[int] = set()  # brokers whose start is in progress after the last rule that stopped them
 
     def check(self, node_id: int, state: BrokerState) -> None:
-        """Raise ClusterError if the broker cannot change to `state`."""
         if not self._desired.get(node_id) and node_id not in self._starting:
             self._target.check_transition(node_id, _EVENTS[state])
 
     def desire(self, node_id: int, state: BrokerState, failed: Failed, *, controlled: bool = False) -> Undo:
-        """Bring a broker to a state until the returned function is called.
+        """Bring a broker to a state until the returned function is called; raise ClusterError as `check` does.
 
-        Args:
-            node_id: The broker.
-            state: The desired state.
-            failed: Called with the reason if the broker cannot be restarted.
-            controlled: Whether to stop by a controlled shutdown.
-
-        Raises:
-            ClusterError: As for `check`.
+        `failed` is called with the reason if the broker cannot be restarted; `controlled` is whether to stop by a
+        controlled
+        shutdown.
         """
         self.check(node_id, state)
         desired = DesiredState(state, failed, controlled=controlled)

@@ -1,7 +1,7 @@
 """The rules for connections: applied to new connections and to the listeners of brokers.
 
-Some conditions are unknown when a connection is accepted: client id, software, principal, and the age of the
-connection. They are checked again after each read, by a ShapedTransport under the connection.
+Client id, software, principal, and the age of the connection are unknown when it is accepted. They are checked again
+after each read, by a ShapedTransport under the connection.
 """
 
 from collections.abc import Callable

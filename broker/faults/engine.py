@@ -1,6 +1,6 @@
 """The fault rules of a cluster, which can be added, listed and removed while it runs.
 
-A rule is checked when it is added. The class of its action (actions/action.py) determines how it is applied:
+The class of a rule's action (actions/action.py) determines how it is applied:
 
 - rules for requests are attached to the routes that they may hit (route_faults.py). A FaultExecution
   (fault_execution.py) runs the requests that are hit. A route without rules keeps its own handler;
@@ -69,11 +69,9 @@ class FaultEngine:
         return len(self._faults)
 
     def list(self) -> "list[Fault]":
-        """Return all rules, including those that are over or disabled."""
         return [*self._faults.values()]
 
     def get(self, fault_id: str) -> Fault:
-        """Return a rule, or raise FaultError."""
         found = self._faults.get(fault_id)
         if found is None:
             raise FaultError("id", f"unknown fault rule {fault_id!r}; {self._listing()}")
@@ -115,7 +113,6 @@ class FaultEngine:
         log.info("fault rule removed", extra={"rule": fault_id, "hits": fault.hits})
 
     def clear(self) -> None:
-        """Remove rules, newest first."""
         for fault_id in reversed([*self._faults]):
             self.remove(fault_id)
 
@@ -266,14 +263,13 @@ class FaultEngine:
 
 
 def seed_of(state: tuple[object, ...]) -> int:
-    """Derive a seed from the state of a random generator."""
     own = Random()  # noqa: S311  (its state is set next)
     own.setstate(state)
     return own.getrandbits(_SEED_BITS)
 
 
 def check_rule(rule: Rule, config: Config, at: str) -> None:
-    """Raise FaultError, whose path begins with `at`if a rule cannot work with this config."""
+    """Raise FaultError, whose path begins with `at`, if a rule cannot work with this config."""
     try:
         _check(Fault(None, rule, "fault", Random(0), 0.0), config)  # noqa: S311  (nothing is drawn)
     except RuleProblem as problem:

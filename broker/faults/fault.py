@@ -158,7 +158,6 @@ class Fault:
         self.hits_on[node_id] = self.hits_on.get(node_id, 0) + 1
 
     def should_fire(self, now_ms: float) -> bool:
-        """Apply probability and schedule to a match."""
         if self._probability is not None and self.random.random() >= self._probability:
             return False
         self.matched += 1

@@ -1,7 +1,5 @@
 """A rule as written in TOML, YAML, JSON or Python. It is flat, and only the action is required.
 
-    rule = conditions + frequency + action
-
 Values are kept as given; they are interpreted and checked when the rule is added (fault.py).
 """
 

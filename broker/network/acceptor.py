@@ -8,8 +8,8 @@ first connection of a listener:
                                                                                              -> closed at once
                                                                                              -> closed after a delay
 
-Both waits are operations in the purgatory. TLS connections arrive here after their handshake. Different on purpose: a
-delayed close happens when its delay ends; Kafka checks every 500 ms.
+TLS connections arrive here after their handshake. Different on purpose: a delayed close happens when its delay ends;
+Kafka checks every 500 ms.
 """
 
 from collections.abc import Iterable
@@ -92,7 +92,6 @@ class _Queue:
             connection.mute()
 
     def first_can_proceed(self) -> bool:
-        """Return whether the first connection need not wait for a slot."""
         return self._acceptor.quotas.has_room(self._listener) or next(iter(self._waiting)).closed
 
     def advance(self) -> None:

@@ -32,15 +32,9 @@ class ChannelBuilder:
         listener: str,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Create the TLS context and SASL mechanisms that the configuration requires.
+        """Create the TLS context and SASL mechanisms; raise ConfigError with the name of an invalid property.
 
-        Args:
-            broker: The broker that the listener belongs to.
-            listener: The listener's name.
-            call_soon: Runs a function in the next event-loop iteration.
-
-        Raises:
-            ConfigError: A property is invalid; the message names it.
+        `call_soon` runs a function in the next event-loop iteration.
         """
         self.name = listener
         self.authentications = AuthenticationCounts()

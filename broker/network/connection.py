@@ -10,8 +10,7 @@ time. Different on purpose:
 Larger responses wait here, by reference, and the transport gets them in pieces. So it never has much to copy, and its
 `write` pauses this protocol in every Python; `writelines` does not before 3.12.9 and 3.13.2 (CVE-2024-12254).
 
-States: *running* and *waiting* (a request is parked or the connection is muted; frames stay in the buffer). `park`
-leads from the first to the second, `resume` back.
+A connection is *running*, or *waiting* from `park` to `resume` (frames stay in the buffer).
 """
 
 import asyncio
@@ -45,8 +44,6 @@ class ConnectionDispatcher(RequestHandler, Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio protocol of one accepted connection."""
-
     __slots__ = (
         "_cancel_wait",
         "_deferred",
@@ -237,7 +234,6 @@ class Connection(asyncio.BufferedProtocol):
             self._continue()
 
     def close(self, reason: str) -> None:
-        """Abort, and log `reason` in one line."""
         if self.closed:
             return
         log.warning(

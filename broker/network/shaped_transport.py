@@ -6,8 +6,7 @@ releases it, and the first drop drops it.
 
 - *limited*: bytes per second in each direction. Input is read in small pieces with pauses, so that TCP slows down the
   client. Output waits here, and the layer above is paused as by a client that does not read.
-- *held*: nothing is handled or sent until the release, as in a stopped process, or a listener that accepts and then
-  hangs. A little is read, to notice a client that disconnects.
+- *held*: nothing is handled or sent until the release. A little is read, to notice a client that disconnects.
 - *dropped*: permanently discards input and output without notice, as a middlebox that forgets a connection. Unlike
   there, the client's kernel receives acknowledgements, and when the client closes, so does the broker.
 """
@@ -27,16 +26,16 @@ if TYPE_CHECKING:
     from .services import NetworkHost
     from .tls_transport import TlsTransport
 
-# A limited transport moves the bytes of this time at once: to a client this is nearly steady.
+# A limited transport moves the bytes of this time at once: nearly steady to a client.
 PIECE_MS = 10
 # Lost time that a limited transport makes up for: timers are late, which would lower the rate.
 _CATCH_UP_MS = 50
-# Unsent bytes above which the layer above is paused, and below which it is resumed: asyncio's defaults.
+# Unsent bytes above which the layer above is paused, below which resumed: asyncio's defaults.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
-# Bytes that a held transport reads ahead, and the size of one read of a dropped one.
+# Bytes that a held transport reads ahead, and one read of a dropped one.
 _READ_AHEAD_BYTES = 64 * 1024
-# Makes close send RST: unsent data is discarded and nothing lingers.
+# Makes close send RST: unsent data is discarded.
 _NO_LINGER = pack("ii", 1, 0)
 
 

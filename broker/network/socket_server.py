@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .shaped_transport import ShapedTransport
     from .tls_transport import TlsTransport
 
-# The listen backlog: a test that opens a thousand connections at once must not see refusals or 1 s retries.
+# A test that opens a thousand connections at once must not see refusals or 1 s retries.
 BACKLOG = 1024
 # Acceptor properties, checked here because the acceptor is created only if one is set.
 _LIMITS = (
@@ -33,9 +33,9 @@ _LIMITS = (
     "max.connections.per.ip.overrides",
     "max.connection.creation.rate",
 )
-# Interval of the idle check: `connections.max.idle.ms` is minutes.
+# `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
-# Grace period for responses in flight before connections are cut; a stop must complete within a second.
+# For responses in flight before connections are cut; a stop must complete within a second.
 STOP_GRACE_S = 0.2
 
 
@@ -85,12 +85,9 @@ class SocketServer:
     async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
         """Bind every listener and accept connections; port 0 picks a free port.
 
-        Args:
-            listeners: The addresses to bind.
-            advertised: The addresses to return to clients, for listeners where they differ from the bound ones.
-
-        Raises:
-            SluiceError: An address cannot be bound. Call `stop` to release those that were.
+        `advertised` are the addresses for clients, for listeners where they differ from the bound ones. Raises
+        SluiceError if an
+        address cannot be bound; `stop` then releases those that were.
         """
         advertised_by_name = {endpoint.name: endpoint for endpoint in advertised}
         self.channel_builders.clear()
@@ -124,7 +121,6 @@ class SocketServer:
         task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Stop accepting; close connections after their pending responses."""
         self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
@@ -140,7 +136,6 @@ class SocketServer:
             builder.close()
 
     async def stop(self) -> None:
-        """Close, and abort what is still open after the grace period."""
         self.close()
         if self.connections:
             self._stopped = self._loop.create_future()

@@ -1,7 +1,5 @@
 r"""TLS between a socket and its Connection: a protocol to the socket, a transport to the Connection.
 
-Theory of operation
--------------------
 An `ssl.SSLObject` works on two memory buffers, so nothing blocks. Input is decrypted straight into the Connection's
 buffer while that reads; output is encrypted piece by piece while the socket accepts it, and the rest waits by
 reference. So muting, slow clients, half-close (TCP's, or TLS's close_notify), idle close and abort work as on a plain
@@ -32,11 +30,11 @@ from .tls_failure import failure_of
 
 log = logging.getLogger("sluice.broker")
 
-# Timeout of a handshake; in Kafka only connections.max.idle.ms limits it.
+# In Kafka only connections.max.idle.ms limits a handshake.
 HANDSHAKE_TIMEOUT_MS = 10_000
-# Size of one read from the socket. A listener's connections share the buffer: each read is decrypted before the next.
+# Size of one read; a listener's connections share the buffer, as each read is decrypted before the next.
 _READ_BYTES = 256 * 1024
-# Bytes encrypted per write to the socket: enough to keep it busy, few enough to hold twice.
+# Per write to the socket: enough to keep it busy, few enough to hold twice.
 _WRITE_BYTES = 256 * 1024
 # The maximum content of a TLS record; one SSL read returns at most one record.
 _RECORD_BYTES = 16 * 1024
@@ -75,7 +73,6 @@ class TlsAcceptor:
         self.handshaking: set[TlsTransport] = set()
 
     def close(self) -> None:
-        """Abort handshakes in progress."""
         for layer in list(self.handshaking):
             layer.abort()
 
@@ -163,8 +160,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._read()
 
     def eof_received(self) -> bool:
-        # An end without close_notify is handled as on a plain connection: after all earlier input. A Connection that is
-        # paused gets it when it resumes.
+        # An end without close_notify is handled as on a plain connection: after all earlier input.
         if self._state is not State.OPEN:
             return False
         self._socket_ended = True

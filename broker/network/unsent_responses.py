@@ -2,7 +2,7 @@
 
 A connection whose responses do not leave handles no further request. When all such connections exceed the bound, those
 that accepted no bytes for the longest time are closed. Record bytes are not counted: responses reference them in the
-log. Kafka has one response per connection in flight, and no bound on all of them.
+log. Kafka has no such bound.
 """
 
 from collections import deque

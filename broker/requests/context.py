@@ -30,8 +30,6 @@ def header_of(id_bytes: int) -> Struct:
 
 
 class Responder(Protocol):
-    """The dispatcher, as used by delayed operations."""
-
     def answer(self, ctx: "RequestContext", outcome: "Message | Outcome") -> None:
         """Send a response; NO_RESPONSE is only counted."""
 
@@ -43,8 +41,6 @@ class Responder(Protocol):
 
 
 class RequestHandler(Protocol):
-    """The recipient of requests: the dispatcher or, before it, an authenticator."""
-
     @property
     def clock(self) -> Clock: ...
 
@@ -68,8 +64,6 @@ NO_RESPONSE: Final = Outcome()  # Produce with acks=0
 
 
 class Authenticator(RequestHandler, Protocol):
-    """SASL authentication, as used by its handlers."""
-
     session_lifetime_ms: int
 
     @property

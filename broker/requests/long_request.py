@@ -1,11 +1,8 @@
 """Long requests, processed in slices, so that no request holds the event loop for long.
 
-Theory of operation
--------------------
 A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Handlers iterate
-over `ctx.sliced(elements)`, which checks the time after every few elements, and suspends the request when its slice of
-TURN_MS is over. The rest waits in the `TurnQueue`. The connection is not read until the response is sent, as Kafka
-mutes a channel.
+over `ctx.sliced(elements)`, which suspends the request when its slice of TURN_MS is over. The rest waits in the
+`TurnQueue`. The connection is not read until the response is sent, as Kafka mutes a channel.
 
 Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
 several partitions either. A request that needs one slice costs two switches of the stack: 1 us.
@@ -25,8 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Elements between two looks at the clock, whose reading costs a tenth of the cheapest element. The most expensive one,
-# the creation of a topic, takes 0.1 ms.
+# Reading the clock costs a tenth of the cheapest element. The most expensive one, the creation of a topic, takes 0.1
+# ms.
 _ELEMENTS_PER_CHECK = 16
 
 
@@ -80,7 +77,6 @@ class LongRequest:
                 self.pause()
 
     def pause(self) -> None:
-        """Suspend the request if its slice is over."""
         if self._caller is not None and self._requests.slice_is_over():
             self._caller.switch()
 

@@ -1,7 +1,6 @@
 """The header of a handler: how its API is served.
 
-`API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)` in a handler's module is the only definition. `make
-generate` writes all headers into `dispatch/index.py`, so that a start imports no handler.
+`make generate` writes all headers into `dispatch/index.py`, so that a start imports no handler.
 """
 
 from enum import Enum
@@ -22,8 +21,6 @@ class Charge(Enum):
 
 
 class ServedApi(Struct, frozen=True):
-    """How one API is served."""
-
     name: str
     min_version: int
     max_version: int

@@ -1,6 +1,6 @@
 """The content of a scenario file: a cluster, and timed changes of it. The same in TOML, YAML and JSON.
 
-Pure data. The published JSON Schema (schema.py) is generated from it, with the docstrings' field lines as descriptions.
+The published JSON Schema (schema.py) is generated from it, with the docstrings' field lines as descriptions.
 timeline.py checks what the types cannot express.
 """
 

@@ -1,8 +1,8 @@
 """A run of a scenario: executes the actions of its timeline on time, reports them, and records them in the journal.
 
 The run continues after a failed action: a leader that cannot be moved must not leave the cluster without its brokers.
-At the end, also of a stopped run, brokers, quotas and configs are restored unless `keep` is set. Topics, records and
-leaders are never restored.
+At the end, brokers, quotas and configs are restored unless `keep` is set. Topics, records and leaders are never
+restored.
 """
 
 import asyncio
@@ -32,8 +32,6 @@ _KIND = "scenario-step"
 
 
 class RunState(Enum):
-    """The state of a run."""
-
     NEW = "new"
     RUNNING = "running"
     ENDED = "ended"  # on time
@@ -71,13 +69,11 @@ class Run:
 
     @property
     def elapsed_ms(self) -> float:
-        """Time since the start."""
         if self.state is RunState.NEW:
             return 0.0
         return (self._clock.monotonic_ms() if self.state is RunState.RUNNING else self._ended_ms) - self._began_ms
 
     def start(self) -> None:
-        """Start, or raise ClusterError if the cluster does not match the scenario."""
         assert self.state is RunState.NEW, "a run is started once"
         problem = self._start_problem()
         if problem is not None:
@@ -134,7 +130,6 @@ class Run:
         return list(rules.values())
 
     def _differences(self) -> list[str]:
-        """Return properties that differ from the scenario's."""
         names = self.scenario.config
         values = {name: (_value(self._config, name), _value(self._server.config, name)) for name in names}
         return [f"{name} is {is_}, not {wanted}" for name, (wanted, is_) in values.items() if is_ != wanted]

@@ -101,7 +101,6 @@ def _config(scenario: Scenario) -> Config:
 
 
 def broker_properties(scenario: Scenario) -> dict[str, str]:
-    """Return the properties of the scenario's brokers."""
     return {**config_texts(scenario.config), "sluice.brokers": str(scenario.brokers)}
 
 

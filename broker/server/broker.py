@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
     from sluice.protocol.apis.api_versions import ApiVersion
 
-# The interval at which Kafka's Metrics removes expired sensors.
+# Kafka's Metrics removes expired sensors as often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
 # The interval at which a quota callback is notified of changed topics and leaders.
 _METADATA_CHECK_MS = 1_000
@@ -57,7 +57,6 @@ class Broker:
         cluster: Cluster | None = None,
         node_id: int | None = None,
     ) -> None:
-        """Create the next broker of `cluster`, or restart `node_id`; without a cluster, standalone."""
         self._is_alone = cluster is None
         self.cluster = cluster = Cluster(config, clock, random) if cluster is None else cluster
         self.metadata = self._new_metadata()
@@ -115,14 +114,12 @@ class Broker:
         return self.throttler.time.at(self.clock.wall_ms())
 
     def leader_of(self, partition: Partition) -> "Broker | None":
-        """Return the live leader as this broker knows it, or None."""
         leadership = self.metadata.leadership(partition)
         leader = None if leadership is None else self.metadata.leader(leadership)
         return None if leader is None else brokers_of(self.cluster)[leader.node_id]
 
     @property
     def controller_id(self) -> int:
-        """The node id that clients get as the controller; NO_LEADER while it is unavailable."""
         return self.metadata.controller_id if self.cluster.controller_id != NO_LEADER else NO_LEADER
 
     def auto_create_topic(self, name: str) -> Topic | TopicError:
@@ -269,7 +266,6 @@ class Broker:
         return found
 
     def close(self) -> None:
-        """Stop all timers."""
         self.timer.close()
         self.quotas.close()
         self._quota_resolver.close()

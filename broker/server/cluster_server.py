@@ -29,8 +29,6 @@ _PRELOAD_AFTER_MS = 500
 
 
 class ClusterServer:
-    """The `sluice.brokers` brokers of a cluster, each with a socket server."""
-
     def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.cluster = Cluster(config, clock, random)
@@ -86,7 +84,6 @@ class ClusterServer:
         return self.faults if "faults" in vars(self) else None
 
     def _resume_transactions(self) -> None:
-        """Complete decided transactions and abort expired ones, after a restart."""
         for broker in self.cluster.brokers.values():
             broker.resume_transactions()
 
@@ -125,8 +122,6 @@ class ClusterServer:
             self.faults_in_use.started(server)
 
     def start_broker_soon(self, node_id: int, on_started: Callable[[SluiceError | None], None]) -> None:
-        """Start a broker, then call `on_started` with None or the error."""
-
         async def start() -> None:
             problem = None
             try:
@@ -186,6 +181,5 @@ class ClusterServer:
             server.close()
 
     async def stop(self) -> None:
-        """Accept no more connections, close those that are open, and free the ports, within a second."""
         self.close()
         await asyncio.gather(*(server.stop() for server in self.servers.values()))

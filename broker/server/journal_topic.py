@@ -4,8 +4,7 @@ One partition keeps the order. A record's key is the client id (null if the even
 JSON, its timestamp the event's time. Every 20 ms, up to 256 events are written: few enough to not delay clients. A gap
 event reports overwritten entries.
 
-Off unless `sluice.journal.topic=true`: at full rate a record costs more time than its request. Clients cannot write to
-this internal topic. Requests about it are not in the journal (about.py).
+Off unless `sluice.journal.topic=true`: at full rate a record costs more time than its request.
 """
 
 import msgspec

@@ -34,11 +34,6 @@ _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL"
 
 
 def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> DurableMetadata:
-    """Open a metadata log and restore `cluster`, whose brokers exist.
-
-    Raises:
-        SluiceError: The log cannot be read or written.
-    """
     first = next(iter(brokers_of(cluster).values()))
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels

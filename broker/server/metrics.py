@@ -4,8 +4,7 @@ Clients choose their ids, so `sluice.metrics.client.ids.max` limits how many hav
 sensors expire. The others are added up as `__other__`. Selection by rate would make counters jump. Fault rules have the
 same limit.
 
-With several brokers, each series has the label `broker`. Replicas count for log and partition metrics, leaders for the
-traffic of a topic.
+Replicas count for log and partition metrics, leaders for the traffic of a topic.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

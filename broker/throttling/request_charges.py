@@ -44,7 +44,6 @@ class RequestCharges:
         self._journal = journal
 
     def charge_time(self, ctx: RequestContext, now_ms: int) -> int:
-        """Charge the time since the last charge; return the throttle time in ms."""
         request = self.quotas.request
         if request is None:
             return 0
@@ -69,15 +68,8 @@ class RequestCharges:
     ) -> ClientQuotaManager:
         """Record only the longer throttle time; if equal, that of request time, as in Kafka.
 
-        Args:
-            ctx: The throttled request.
-            manager: The quota manager that requires `other_ms`, or None.
-            other_ms: The throttle time of the byte or mutation quota.
-            request_ms: The throttle time of the request quota.
-            now_ms: The time for quotas.
-
-        Returns:
-            The manager of the quota that caused the throttle time.
+        `manager` required `other_ms`, for bytes or mutations, or is None. Return the manager that caused the throttle
+        time.
         """
         by = manager if other_ms > request_ms else self.quotas.request
         assert by is not None, "a throttle time without a quota"

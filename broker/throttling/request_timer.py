@@ -24,7 +24,6 @@ class RequestTimer:
         self._since_ms = 0.0  # end of the last request, or resumption of a parked one; monotonic
 
     def take_nanos(self, ctx: RequestContext) -> int:
-        """Return the nanoseconds since the last call."""
         worked_ms, ctx.worked_ms = ctx.worked_ms, 0.0
         return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
 

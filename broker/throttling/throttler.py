@@ -64,7 +64,6 @@ class Throttler:
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
     def finisher(self, api: ServedApi) -> Callable[[RequestContext, Message | Outcome], None]:
-        """Return the function that charges and sends an API's responses."""
         if api.cluster_action:
             return self.finish_cluster_action
         return {
@@ -118,7 +117,6 @@ class Throttler:
     # -- finishers: each charges one kind of request and sends its response -------------------------------------------
 
     def finish(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge request time, the only charge of most APIs."""
         if self.quotas.request is None:
             ctx.responder.answer(ctx, response)
         else:

@@ -36,8 +36,6 @@ _Fetch = FetchInProgress | None  # None if the request names an unknown session
 
 @runtime_checkable
 class HasThrottleTime(Protocol):
-    """A response with a field for the throttle time."""
-
     throttle_time_ms: int
 
 

@@ -19,7 +19,7 @@ _NO_JOURNAL = "there is no journal: sluice.journal.events is 0; set it to 16384,
 _NDJSON, _JSON_SCHEMA = "application/x-ndjson", "application/schema+json"
 
 
-# For the document only: journal/reader.py rejects other values, with a message that lists the accepted ones.
+# For the document only: journal/reader.py rejects other values.
 _Api = Annotated[str, Meta(extra_json_schema={"enum": [*API_NAMES]})]
 _Kind = Annotated[str, Meta(extra_json_schema={"enum": [*KINDS]})]
 _NodeId = Annotated[str, Meta(extra_json_schema={"pattern": "^[0-9]+$"})]

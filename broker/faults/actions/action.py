@@ -6,7 +6,7 @@ state       begins with its rule, and is undone when the rule ends
 
 An action is its own configuration: a struct, tagged by `kind`. One object serves all hits of its rule; the state of one
 hit is its `RuleHit`. To add an action, add a tagged class to a file here, and its name to the union in
-actions/__init__.py. Validation, schema and documentation are generated from that.
+actions/__init__.py.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,6 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     @property
     def kind(self) -> str:
-        """The name of the action in a rule."""
         return str(type(self).__struct_config__.tag)
 
     def check(self, match: Match) -> None:
@@ -76,8 +75,6 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class RequestAction(Action, frozen=True):
-    """Acts on requests."""
-
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | _OF_REQUESTS | _TIME | _CHANCE | _SCHEDULE
 
     def can_hit(self, api_key: int, version: int) -> bool:

@@ -1,7 +1,4 @@
-"""Actions on connections: refused, silent, stalled in a handshake, slow, or dropped without an end.
-
-An AcceptAction acts before TLS, when only the listener of a socket is known. Without TLS the connection already exists.
-"""
+"""Actions on connections: refused, silent, stalled in a handshake, slow, or dropped without an end."""
 
 from collections.abc import Callable
 from functools import partial

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _METADATA, _ELECT_LEADERS = 3, 43
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-# Read-only APIs whose response has more than the error, which the client needs: the request is handled even if it fails
-# "before", which makes no other difference.
+# Read-only APIs whose response has more than the error, which the client needs: always handled, which makes no other
+# difference.
 _IS_HANDLED = frozenset({_METADATA})
 # Metadata v0 cannot request an empty list of topics.
 _NO_TOPICS_SINCE = 1

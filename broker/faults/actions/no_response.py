@@ -18,10 +18,7 @@ _NEVER_MS = 2.0**40
 
 
 class BlackHole(RequestAction, frozen=True, tag="black-hole"):
-    """Never responds. The connection stays open, and later requests on it wait: Kafka responds in order.
-
-    If the rule is removed, the request continues.
-    """
+    """Never responds. The connection stays open, and later requests on it wait: Kafka responds in order."""
 
     SUMMARY: ClassVar[str] = "Never responds; the connection stays open."
 

@@ -1,7 +1,6 @@
 """A request handler in front of the SaslAuthenticator of a connection whose SASL exchange a rule stalls.
 
-Requests pass until the stalled one. That request and all later ones wait; when the rule ends, it is handled as if it
-had arrived then.
+The stalled request and all later ones wait until the rule ends.
 """
 
 from typing import TYPE_CHECKING, Literal

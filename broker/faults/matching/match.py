@@ -4,7 +4,7 @@
 - `hits_client`: client id, software, principal and listener; cached per combination.
 - `hits_names`: entities in a request; cached per topic and partition, group and transactional id.
 
-Conditions that differ per request (age of the connection, nth request, time, probability) are evaluated by the Fault.
+The Fault evaluates conditions that differ per request.
 """
 
 import re
@@ -82,7 +82,6 @@ class Match:
         return all(test(client[number]) for number, test in self._client)
 
     def hits_listener(self, listener: str) -> bool:
-        """Return whether it may hit a connection by its listener."""
         return all(test(listener) for number, test in self._client if number == _LISTENER)
 
     def hits_age(self, age_ms: float) -> bool:
@@ -91,7 +90,6 @@ class Match:
         )
 
     def hits_partition(self, topic: str, index: int) -> bool:
-        """Return whether it may hit a partition, or a topic as a whole."""
         return bool(self._topic(topic)) and (
             self.partitions is None or index == WHOLE_TOPIC or index in self.partitions
         )

@@ -68,8 +68,6 @@ class During:
 
 
 class On:
-    """Hits matches by number, from 1."""
-
     def __init__(self, calls: Sequence[int]) -> None:
         self._calls = frozenset(calls)
         self._last = max(calls)
@@ -108,7 +106,6 @@ class Phases:
 
 
 def parse_schedule(text: str, path: str) -> Phases:
-    """Parse a schedule, or raise RuleProblem at `path`."""
     words = [word.strip() for word in text.split(",")]
     repeats = words[-1] == _REPEAT
     if _REPEAT in words[:-1]:

@@ -3,9 +3,9 @@
     matching rules in the order of addition: before -> the request is handled -> after, for each hit
     -> quotas -> answering -> the journal -> leaving -> sent
 
-Each of the first steps may park the request; the end of the wait resumes it with `Responder.complete`. No further rule
-is tried after one that responds to or ends the request. A request parked before its handling must not refer to the read
-buffer, which is reused: its records are copied.
+Each of the first steps may park the request; `Responder.complete` resumes it. No further rule is tried after one that
+responds to or ends the request. A request parked before its handling must not refer to the read buffer, which is
+reused: its records are copied.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 
 class _Wait(DelayedOperation):
-    """A request that a rule delays; it continues when the rule ends."""
-
     __slots__ = ("_execution", "_fault", "_resume")
 
     def __init__(
@@ -54,8 +52,6 @@ class _Wait(DelayedOperation):
 
 
 class _Muted(DelayedOperation):
-    """A connection that a rule mutes; it is unmuted when the rule ends."""
-
     __slots__ = ("_connection", "_fault")
 
     def __init__(self, connection: Channel, fault: "ActiveRule", delay_ms: float) -> None:

@@ -5,8 +5,6 @@ A route with rules has `RouteFaults.handle` in place of its handler. It looks up
 - the client: rules that may hit it are cached by client id, software, principal and listener;
 - the entities in the request: of those rules, the ones with conditions on topics, partitions, groups and transactional
   ids are cached per name. Nearly every Produce request names one partition, so one key covers all its names.
-
-Only the remaining rules are matched with the request itself.
 """
 
 from collections.abc import Iterator, Sequence

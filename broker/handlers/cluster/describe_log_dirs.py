@@ -63,7 +63,6 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "Cluste
 
 
 def _space(logs: LogManager) -> tuple[int, int]:
-    """Return the total and the usable bytes."""
     if logs.directory is not None:
         return logs.directory.space()
     budget = logs.budget

@@ -37,7 +37,6 @@ def handle(
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in ctx.sliced(request.entries)])
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
     for entry in ctx.sliced(request.entries):
-        # The last entry for a type applies.
         entity = {part.entity_type: part.entity_name for part in entry.entity}
         identity = frozenset(entity.items())
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
@@ -65,7 +64,6 @@ def _alter(
 def alter(
     cluster: Cluster, entity: Entity, changes: Mapping[str, float | None], *, validate_only: bool
 ) -> tuple[ErrorCode, str | None]:
-    """Alter one entity; None removes a quota."""
     problem = cluster.client_quotas.refusal(entity, changes)
     if problem is not None:
         return ErrorCode.INVALID_REQUEST, problem

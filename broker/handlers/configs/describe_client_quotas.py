@@ -1,7 +1,6 @@
 """DescribeClientQuotas, key 48, versions 0-1 (KIP-546): the quotas of matching entities.
 
-Follows ClientQuotasImage.describe. Only quotas set by AlterClientQuotas are returned, not those in broker properties
-(KIP-13), as in Kafka.
+Follows ClientQuotasImage.describe. As in Kafka, quotas in broker properties (KIP-13) are not returned.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat, key 68, versions 0-1: all communication of a consumer group member (KIP-848).
 
 v1 adds client-generated member ids (KIP-1082) and regular expressions. Follows Kafka's
-GroupCoordinatorService.consumerGroupHeartbeat; see broker/coordinator/group/consumer/heartbeat.py.
+GroupCoordinatorService.consumerGroupHeartbeat.
 """
 
 from typing import TYPE_CHECKING

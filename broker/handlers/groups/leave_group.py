@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 API = served("LeaveGroup", "0-5")
 
 _BATCHED_SINCE = 3
-# Members that leave together, before other requests are served: 2 ms. Kafka has no such limit.
+# Members that leave together, before other requests are served: 2 ms.
 _AT_ONCE = 500
 
 

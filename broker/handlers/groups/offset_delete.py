@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 API = served("OffsetDelete", "0")
 
-# Offsets that are deleted together, before other requests are served: 2 ms. Kafka has no such limit.
+# Offsets that are deleted together, before other requests are served: 2 ms.
 _AT_ONCE = 1000
 
 

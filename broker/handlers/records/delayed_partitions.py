@@ -21,8 +21,6 @@ _Result = TypeVar("_Result", bound=_PartitionResult)
 
 
 class PendingPartition(Generic[_Result]):
-    """A partition, the offset that its replicas must reach, and its part of the response."""
-
     __slots__ = ("partition", "required_offset", "result")
 
     def __init__(self, partition: Partition, required_offset: int, result: _Result) -> None:

@@ -9,8 +9,7 @@ Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and D
 v2 Kafka also truncates the first batch at the limit; here it is always whole.
 
 The steps: wait for `min_bytes` (long poll), read, charge the quota. If the throttle delays reading (KIP-13): wait,
-charge the size from the index, wait for the throttle time, read, correct the charge. Sessions are updated when the
-response is sent (`Fetch.sent`).
+charge the size from the index, wait for the throttle time, read, correct the charge.
 """
 
 from typing import TYPE_CHECKING

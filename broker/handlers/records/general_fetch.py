@@ -1,7 +1,4 @@
-"""The general path of Fetch: all partitions, sessions, quotas, followers, old clients and fault rules.
-
-Follows Kafka's KafkaApis.handleFetchRequest and ReplicaManager.readFromLog.
-"""
+"""The general path of Fetch: all partitions, sessions, quotas, followers, old clients and fault rules."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -36,7 +33,6 @@ from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
-# Data in the format of the log, its topic, and the fetch offset.
 OldFormat = tuple[PartitionData, Topic, int]
 _TOPIC_IDS_SINCE = 13
 _RETURNS_LEADER_SINCE = 16
@@ -149,7 +145,6 @@ class Fetch:
         return [item.partition for item in self._known if item.partition is not None]
 
     def is_at_end(self) -> bool:
-        """Return whether all partitions are at their end without errors."""
         known = self._known
         if not known or known is not self._items or self._min_bytes <= 0:
             return False
@@ -238,7 +233,7 @@ class Fetch:
         return responses
 
     def converted(self, response: FetchResponse) -> Message | Outcome:
-        """Return the response in the formats that the client reads; if this takes long, convert in the worker."""
+        """Return the response in the formats that the client reads, converted in the worker if this takes long."""
         if not self._old_formats:
             return response
         from .down_conversion import respond_converted  # deferred: only for old clients

@@ -34,7 +34,6 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
     metadata = broker.metadata
     quotas = broker.throttler.quotas
     index, epoch = requested.partition, requested.current_leader_epoch
-    # A request has a name or an id.
     topic = metadata.topics.get(requested_topic.topic) or metadata.topics_by_id.get(requested_topic.topic_id)
     if (
         topic is None

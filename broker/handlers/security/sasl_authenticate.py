@@ -21,7 +21,6 @@ API = served("SaslAuthenticate", "0-2", charge=Charge.NONE)
 def handle(
     ctx: RequestContext, request: SaslAuthenticateRequest, broker: "SecurityServices"
 ) -> SaslAuthenticateResponse | Outcome:
-    """Return the mechanism's next token; after an error, close the connection."""
     sasl = ctx.authenticator
     if sasl is None or not sasl.expects_token():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE

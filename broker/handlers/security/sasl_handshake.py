@@ -20,7 +20,6 @@ API = served("SaslHandshake", "0-1", charge=Charge.NONE)
 def handle(
     ctx: RequestContext, request: SaslHandshakeRequest, broker: "SecurityServices"
 ) -> SaslHandshakeResponse | Outcome:
-    """Return the mechanisms; close the connection if this one is unsupported."""
     sasl = ctx.authenticator
     if sasl is None or not sasl.expects_handshake():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE

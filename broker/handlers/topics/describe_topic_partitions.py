@@ -1,8 +1,7 @@
 """DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in order of name, in pages.
 
-A page has up to `response_partition_limit` partitions, and a cursor for the next one. Follows
-DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. Different on purpose: an empty name
-is an invalid topic; in Kafka it makes the whole request fail with UNKNOWN_SERVER_ERROR.
+Follows DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. Different on purpose: an
+empty name is an invalid topic; in Kafka it makes the whole request fail with UNKNOWN_SERVER_ERROR.
 """
 
 from typing import TYPE_CHECKING

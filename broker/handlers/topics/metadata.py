@@ -33,7 +33,6 @@ _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the fi
 
 
 def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices") -> MetadataResponse:
-    """Return the requested topics, or all; create missing ones if allowed."""
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
         known = list(metadata.topics.values())

@@ -1,7 +1,7 @@
 """The common parts of steps: the protocol of actions, the expected state of the cluster, and the context of a run.
 
 An action is checked against the expected state when the file is read, and executed at its time. Reversing an action is
-also an action, so both are checked, reported and recorded in the same way.
+also an action.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,6 @@ class ExpectedState:
         self.replicas: dict[tuple[str, int], tuple[int, ...]] = {}  # only partitions with a known placement
 
     def broker(self, node_id: int, part: str = "") -> BrokerState:
-        """Return a broker's state, or raise StepProblem."""
         if node_id not in self.brokers:
             raise StepProblem(
                 f"unknown broker; expected one of {', '.join(map(str, self.brokers))}, got {node_id}", part
@@ -50,7 +49,6 @@ class ExpectedState:
         return self.brokers[node_id]
 
     def end_fault(self, rule_id: str) -> None:
-        """Remove a rule, or raise StepProblem if it is not in force."""
         if rule_id not in self.faults:
             rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no rule with an id is"
             raise StepProblem(f"fault rule {rule_id} is not in force at this time; {rules}")

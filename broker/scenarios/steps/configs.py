@@ -80,7 +80,6 @@ class ConfigRestoration:
 
 
 def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str, str]) -> None:
-    """Replace the configs of a resource. Raises ClusterError."""
     kind, name = _resource(wanted)
     control = _control(context, NOBODY if wanted.broker is UNSET else wanted.broker)
     _expect(_of(wanted), control.replace(kind, name, own, validate_only=False))

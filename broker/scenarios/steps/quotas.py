@@ -76,7 +76,6 @@ class QuotaRestoration:
 
 
 def put_quotas(context: ScenarioContext, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
-    """Replace the quotas of an entity. Raises ClusterError."""
     changes: dict[str, float | None] = {**dict.fromkeys(_set_now(context, entity)), **quotas}
     code, problem = alter(context.server.cluster, entity, changes, validate_only=False)
     if code:

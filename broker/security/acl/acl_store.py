@@ -38,11 +38,9 @@ class Acls:
         return len(self._by_id)
 
     def items(self) -> Iterable[tuple[bytes, Acl]]:
-        """Return each entry with its id of 16 bytes."""
         return self._by_id.items()
 
     def create(self, acls: Iterable[Acl]) -> ErrorCode:
-        """Add new entries; all or, with an error such as POLICY_VIOLATION, none."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self._ids]
         if len(new) > MAX_PER_REQUEST:
             return ErrorCode.POLICY_VIOLATION
@@ -54,7 +52,6 @@ class Acls:
         return failed
 
     def delete(self, acls: Collection[Acl]) -> ErrorCode:
-        """Delete existing entries, all or, with an error, none."""
         ids = [self._ids[acl] for acl in acls]
         failed = self._write((), ids)
         if not failed:

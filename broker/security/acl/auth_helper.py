@@ -85,7 +85,6 @@ class AuthHelper:
         *,
         log_denied: bool = True,
     ) -> Collection[str]:
-        """Return the denied names; each is checked once."""
         authorizer = self._authorizer
         if authorizer is None:
             return ()

@@ -25,7 +25,7 @@ from .acl_store import Acls
 _audit = logging.getLogger("sluice.broker.authorizer")
 
 _ALLOW, _DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
-# For each operation, the operations whose ALLOW entries allow it, as bits.
+# The operations whose ALLOW entries allow each operation, as bits.
 _IMPLYING = [1 << operation | 1 << AclOperation.ALL for operation in AclOperation]
 for _other in (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER):
     _IMPLYING[AclOperation.DESCRIBE] |= 1 << _other
@@ -35,7 +35,7 @@ _DEFAULT_ALLOW, _DEFAULT_DENY = "DefaultAllow", "DefaultDeny"
 # Kafka's stand-in for a name without entries, used to find out who is allowed everything.
 ANY_NAME = "hardcode"
 
-# The deciding rule in the audit log: an entry, or the name of another rule.
+# An entry, or the name of another rule.
 _Rule = Acl | str
 
 

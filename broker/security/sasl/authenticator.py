@@ -2,8 +2,6 @@
 
 Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43, KIP-152, KIP-306, KIP-368).
 
-Theory of operation
--------------------
 The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. The dispatcher
 handles accepted requests; the handlers call back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`.
 The outcome selects the next state (`_NEXT`). After SaslHandshake v0, each frame is a token without headers, and so is
@@ -61,7 +59,7 @@ _pack_size = Struct(">i").pack
 
 
 class State(Enum):
-    """The states of an authentication, with Kafka's names (SaslServerAuthenticator.SaslState)."""
+    """Kafka's SaslServerAuthenticator.SaslState."""
 
     INITIAL_REQUEST = auto()
     HANDSHAKE_OR_VERSIONS_REQUEST = auto()
@@ -147,7 +145,6 @@ class SaslAuthenticator:
         self._last_reauth_ms: float | None = None  # start of the last re-authentication, monotonic
 
     def begin(self) -> None:
-        """Handle requests from the first one on."""
         self._connection.ctx.authenticator = self
         self._connection.set_request_handler(self)
         self._connection.limit_frames(self._listener.max_receive_bytes, "sasl.server.max.receive.size")
@@ -209,7 +206,6 @@ class SaslAuthenticator:
         return True
 
     def evaluate(self, token: bytes, ctx: RequestContext) -> bytes:
-        """Return the response to a client token, or raise SaslError."""
         assert self._mechanism is not None
         if self._has_headers and ctx.version >= _REAUTHENTICATES_SINCE:
             self._reauthenticates = True

@@ -1,8 +1,9 @@
 """The SASL configuration of one listener: mechanisms, users and session lifetime.
 
 Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: SCRAM and OAUTHBEARER need no login
-module. And `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners like
-section KafkaServer of a JAAS file: each mechanism uses its own login module in it.
+module. And `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners,
+each
+mechanism with its own login module.
 """
 
 from base64 import b64encode
@@ -43,7 +44,6 @@ class SaslListener:
     """The mechanisms of a listener, each with a factory of exchanges."""
 
     def __init__(self, host: "SaslHost", config: ListenerConfig) -> None:
-        """Read the configuration; raise ConfigError with the name of an invalid property."""
         self._host = host
         self._config = config
         self.name = config.listener

@@ -1,9 +1,8 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; Kafka's ScramSaslServer and ScramMessages, KIP-84).
 
-The client names its user and gets salt and iterations; then it proves that it knows the password, and gets the broker's
-proof. As in Kafka: no channel binding, no SASLprep; extensions are ignored; an unknown user fails in the first round,
-with the message of a wrong password. Written over hashlib and hmac, because the existing libraries reject salts below
-12 bytes and normalize names, unlike Kafka and its clients.
+As in Kafka: no channel binding, no SASLprep; extensions are ignored; an unknown user fails in the first round, with the
+message of a wrong password. Written over hashlib and hmac, because the existing libraries reject salts below 12 bytes
+and normalize names.
 """
 
 import re
@@ -79,7 +78,6 @@ class _Exchange:
         self._nonce = nonce
 
     def prove(self, text: str) -> bytes:
-        """Verify the client's proof and return the broker's."""
         match = _FINAL.fullmatch(text)
         if match is None:
             raise SaslError("Invalid SCRAM client final message format")

@@ -1,7 +1,7 @@
 """Unsecured JSON Web Signatures (RFC 7515, appendix A.5) and their validation.
 
 Follows OAuthBearerUnsecuredJws, OAuthBearerUnsecuredValidatorCallbackHandler and OAuthBearerValidationUtils, Kafka's
-default for OAUTHBEARER. They are not for production, as Kafka's documentation warns: such tokens are not signed.
+default for OAUTHBEARER, which is not for production.
 """
 
 import json
@@ -47,7 +47,6 @@ class TokenValidator:
         self._skew_ms = int(skew_text)
 
     def validate(self, compact: str, now_ms: int) -> Token:
-        """Decode a compact token, or raise IllegalTokenError."""
         claims = _claims(compact)
         principal = claims.get(self._principal_claim)
         if not isinstance(principal, str) or not principal.strip():

@@ -25,16 +25,12 @@ _CONVERT = (
 )
 _KEY = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----")
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----"
-# The suites of TLS 1.3, which OpenSSL configures separately; their names contain no key exchange.
+# OpenSSL configures the suites of TLS 1.3 separately; their names contain no key exchange.
 _OF_TLS_1_3 = re.compile(r"TLS_(AES|CHACHA20)_.*")
 
 
 def server_context(config: ListenerConfig, client_auth: str) -> ssl.SSLContext:
-    """Return the TLS context of a listener; `client_auth` is a value of `ssl.client.auth`.
-
-    Raises:
-        ConfigError: A property is invalid; the message names it.
-    """
+    """Return the TLS context of a listener, or raise ConfigError with the name of an invalid property."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _limit_versions(context, config)

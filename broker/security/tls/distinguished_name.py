@@ -3,8 +3,7 @@
 Kafka uses this string as the principal, so it must match exactly: relative names in reverse order, only the nine
 keywords of RFC 2253 as words, and the value of any other attribute as hexadecimal DER (an e-mail address is
 `1.2.840.113549.1.9.1=#1612...`). The parser is minimal, because OpenSSL has validated the certificate. Python's
-`getpeercert()` omits the type of a string; `cryptography` decodes a BMPString as UTF-16 and raises for a GeneralString
-and for invalid UTF-8, for which Java has a name.
+`getpeercert()` omits the type of a string; `cryptography` raises for strings for which Java has a name.
 """
 
 from collections.abc import Iterator

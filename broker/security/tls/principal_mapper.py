@@ -2,8 +2,8 @@
 
 Rules are separated by commas, and the first match wins. `DEFAULT` is the whole subject. `RULE:PATTERN/REPLACEMENT/`
 requires a match of the whole subject; a final `L` or `U` converts the case. Different on purpose: patterns are Python's
-regular expressions, which accept Java's except for a few classes, and invalid rules are errors at start-up. Where Java
-fails for each client (a missing group in a pattern without groups, a single `$`), the text is literal.
+regular expressions, and invalid rules are errors at start-up. Where Java fails for each client (a missing group in a
+pattern without groups, a single `$`), the text is literal.
 """
 
 import re
