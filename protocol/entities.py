@@ -63,7 +63,6 @@ def reader_of(api_key: int) -> Read:
 
 @cache
 def sliced_reader_of(api_key: int) -> SlicedRead:
-    """Return `read(request, topics_by_id, sliced)`, which loops over `sliced(elements)`."""
     api = API_KEYS[api_key]
     used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
     return cast("SlicedRead", _reader(api, used, sliced=True)) if used else _read_nothing
@@ -97,7 +96,7 @@ def all_topics_selector(api_key: int) -> SelectsAll:
 def entities_of(api_key: int) -> frozenset[str]:
     """Return the kinds of entities by which requests of an API differ: TOPIC_NAME, PARTITION, GROUP_ID and so on.
 
-    PARTITION is included if the request names only topics but its response has an error per partition (Metadata).
+    PARTITION also if only the response has an error per partition (Metadata).
     """
     api = API_KEYS[api_key]
     found = {TOPIC_NAME if entity == TOPIC_ID else entity for entity in _entities_in(api.request)}

@@ -57,7 +57,6 @@ _GROUPS = {
 
 @cache
 def codes_of(api_key: int) -> dict[ErrorCode, str]:
-    """Return the possible codes with their levels."""
     return {
         ErrorCode[name]: level
         for level, declared in _declared(API_KEYS[api_key].response, TOP)

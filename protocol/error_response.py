@@ -44,8 +44,6 @@ Fails = Callable[[ResponseItem], bool]
 
 
 class ListStep(NamedTuple):
-    """A list on the path to an error code."""
-
     response_list: str  # its field in the response
     request_list: str  # its field in the request, "" if there is none
     level: str  # of errors in its items
@@ -95,7 +93,6 @@ def level_of(api_key: int, version: int, name: str) -> ErrorLevel | None:
 
 
 def whole(api_key: int, request: Message, code: ErrorCode) -> Message:
-    """Return a response with a top-level error and empty lists."""
     response = _failed(API_KEYS[api_key].response, code)
     if API_KEYS[api_key].name == "JoinGroup":  # the response has the rejected member's id (KIP-394)
         response.member_id = request.member_id  # type: ignore[attr-defined]  # both have it
@@ -139,7 +136,6 @@ def merge(level: ErrorLevel, request: Message, response: Message, failed: Messag
 
 
 def overwrite(level: ErrorLevel, response: Message, code: ErrorCode, fails: Fails, topics_by_id: Topics) -> int:
-    """Set errors in parts of a response; return their number."""
     return _overwrite(level.steps, response, code, fails, topics_by_id, ResponseItem())
 
 

@@ -1,15 +1,10 @@
 """Size-prefixed frames from a byte stream, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... -> `keep_rest`.
 
-A frame is a signed 32-bit size and that number of bytes.
-
-Theory of operation
--------------------
-All connections read into one shared scratch buffer, so a connection between
-frames uses no memory. An incomplete frame moves to a pooled buffer of its connection. A size prefix does not allocate
-memory; only received bytes do (at most twice their number, or the size of the connection's last frame). A frame too
-large for the scratch buffer must first reserve its whole size from a budget that all connections share
-(`queued.max.request.bytes`). A frame with a reservation can always be completed, so readers cannot deadlock. After a
-large frame, a connection reads directly into a pooled buffer.
+All connections read into one shared scratch buffer, so a connection between frames uses no memory. An incomplete frame
+moves to a pooled buffer of its connection. Only received bytes allocate memory (at most twice their number, or the size
+of the connection's last frame), not size prefixes. A frame too large for the scratch buffer must first reserve its
+whole size from a budget that all connections share (`queued.max.request.bytes`). A frame with a reservation can always
+be completed, so readers cannot deadlock.
 """
 
 from collections.abc import Callable
@@ -17,11 +12,11 @@ from struct import Struct
 
 from sluice.errors import RemoteProtocolError
 
-# Maximum size of one recv: a bulk producer needs 4 system calls per MiB, a small request wastes nothing.
+# A bulk producer needs 4 system calls per MiB, a small request wastes nothing.
 SCRATCH_BYTES = 256 * 1024
 # Bytes read from a connection that waits, before its reading is paused: enough to notice that it closed.
 PARKED_READ_BYTES = 4 * 1024
-# Total size of buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
+# Of buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
 POOL_FREE_BYTES = 8 * 1024 * 1024
 SIZE_BYTES = 4
 # The start of a TLS handshake (version 3), read as a size.
@@ -35,8 +30,6 @@ class FrameSizeError(RemoteProtocolError):
 
 
 class FramePool:
-    """Shared state of one thread's frame readers."""
-
     __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
 
     def __init__(self, budget_bytes: int | None) -> None:
@@ -75,7 +68,6 @@ class FramePool:
         self.reserved_bytes += size
 
     def release(self, size: int) -> None:
-        """Release a reservation; call the waiting callbacks in order."""
         self.reserved_bytes -= size
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
@@ -124,7 +116,6 @@ class FrameReader:
 
     @property
     def has_rest(self) -> bool:
-        """Whether there are bytes after the current frame."""
         return self._filled > self._position
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:

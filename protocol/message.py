@@ -97,8 +97,7 @@ _FREED_AT_ONCE = 64
 def free_arrays(message: Message, pause: Callable[[], None]) -> None:
     """Empty the long arrays of a message that is no longer used, and call `pause` in between.
 
-    Python frees an object when its last reference is gone, and a million structs take 0.1 s. An array that something
-    else refers to is kept.
+    To free a million structs at once takes 0.1 s. An array that something else refers to is kept.
     """
     for name in _arrays_of(type(message)):
         array = getattr(message, name)
@@ -115,7 +114,7 @@ def free_arrays(message: Message, pause: Callable[[], None]) -> None:
 
 def _declarations(cls: type[Message], names: list[str]) -> dict[str, object]:
     # Annotations stay text until here, so that importing a message is cheap. They are evaluated together:
-    # typing.get_type_hints compiles them one by one, which took as long as generating and compiling the codec.
+    # typing.get_type_hints compiles them one by one, which takes as long as generating and compiling the codec.
     together = "[" + ", ".join(cls.__annotations__[name] for name in names) + "]"
     declared = eval(together, vars(sys.modules[cls.__module__]))  # noqa: S307  # our own declarations
     return dict(zip(names, declared, strict=True))

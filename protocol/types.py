@@ -170,7 +170,7 @@ uint16 = Annotated[int, Type("uint16", "H", 2)]
 int32 = Annotated[int, Type("int32", "i", 4)]
 int64 = Annotated[int, Type("int64", "q", 8)]
 float64 = Annotated[float, Type("float64", "d", 8)]
-# 16 bytes, not uuid.UUID, whose creation costs as much as a whole small request.
+# Not uuid.UUID, whose creation costs as much as a whole small request.
 uuid = Annotated[bytes, Type("uuid", "16s", 16)]
 string = Annotated[str, Type("string")]
 bytes_ = Annotated[bytes, Type("bytes")]

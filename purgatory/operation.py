@@ -1,7 +1,6 @@
 """A delayed operation: it completes on an event, at its deadline, or on whichever is first.
 
-Follows Kafka's `DelayedOperation`, without locks: one thread owns all state. Examples are throttled responses,
-long-poll fetches, produces with acks=all and pending joins of a group.
+Follows Kafka's `DelayedOperation`, without locks: one thread owns all state.
 """
 
 from typing import Protocol
@@ -42,7 +41,7 @@ class DelayedOperation(TimerTask):
     def force_complete(self) -> bool:
         """Complete the operation within this call; return False, without effect, if it is already completed.
 
-        Before `on_complete` runs, the operation is marked as completed and its timer cancelled. Exceptions propagate.
+        Before `on_complete` runs, the operation is marked as completed and its timer cancelled.
         """
         if self.completed:
             return False

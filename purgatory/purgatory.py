@@ -30,13 +30,10 @@ class DelayedOperationPurgatory:
     """
 
     def __init__(self, name: str, timer: Timer, purge_interval: int = 1000) -> None:
-        """Create an empty purgatory.
+        """Create an empty purgatory; `name` is for metrics.
 
-        Args:
-            name: Name of the purgatory in metrics.
-            timer: Timer of the deadlines.
-            purge_interval: Completed operations that may remain under keys before a purge, as in Kafka's
-                `fetch.purgatory.purge.interval.requests`.
+        `purge_interval` is the number of completed operations that may remain under keys before a purge, as in Kafka's
+        `fetch.purgatory.purge.interval.requests`.
         """
         self.name = name
         self.purge_interval = purge_interval
@@ -62,7 +59,8 @@ class DelayedOperationPurgatory:
         """Complete the operation now if possible, else watch it under `keys` (one or more) until its deadline.
 
         Returns True if this call completed it. As in Kafka, the operation is tried before and after it is added to its
-        keys, so that no event in between is missed. If `try_complete` raises, the purgatory forgets the operation.
+        keys, so
+        that no event in between is missed.
         """
         assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
         if operation.try_complete():

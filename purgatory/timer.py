@@ -14,8 +14,8 @@ from .wheel import TimerTask, TimingWheel
 
 _logger = logging.getLogger("sluice.purgatory")
 
-# Upper bounds of the lateness histogram, in ms. 1: rounding up to a whole ms. 2: that, and the event loop's poll, which
-# also waits whole ms. 5: our target for 99 %. The others: a busy and a stalled event loop.
+# Bounds of the lateness histogram. 1: rounding up to a whole ms. 2: that, and the event loop's poll, which also waits
+# whole ms. 5: our target for 99 %. The others: a busy and a stalled event loop.
 LATENESS_BOUNDS_MS = (1.0, 2.0, 5.0, 10.0, 25.0, 100.0, 1000.0)
 
 _NEVER_MS = inf  # not armed: any deadline is earlier
@@ -50,8 +50,8 @@ class Timer:
     def close(self) -> None:
         """Stop the timer: no task runs from now on, including tasks added later.
 
-        Pending tasks are dropped, like in a Kafka broker that shuts down: responses made up now would not occur in a
-        real outage. They can still be cancelled, or completed otherwise.
+        Pending tasks are dropped, as when a Kafka broker shuts down. They can still be cancelled, or completed
+        otherwise.
         """
         self._closed = True
         self._disarm()
@@ -68,8 +68,7 @@ class Timer:
             self._handle = None
 
     def _expire(self) -> None:
-        # `_armed_ms` is kept: nothing expires before it, so tasks that add others do not arm the clock until
-        # `_arm_next`.
+        # `_armed_ms` is kept, so that tasks that add others do not arm the clock until `_arm_next`.
         self._handle = None
         self._wheel.advance(floor(self._clock.monotonic_ms()))
         try:

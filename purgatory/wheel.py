@@ -7,7 +7,6 @@ Follows Kafka's `TimingWheel` and `TimerTaskList` (Varghese and Lauck's hierarch
   which its expiration differs from the wheel's time, and its bucket is that digit: one XOR and one `bit_length`.
 - No DelayQueue. One integer has a bit per occupied bucket, finer wheels in lower bits; the lowest set bit is the next
   bucket. Empty buckets cost nothing.
-- Cancelling the last task of a bucket clears its bit; in Kafka the empty bucket expires.
 
 For example, the wheel's time is 0x0012F0:
 
@@ -15,15 +14,13 @@ For example, the wheel's time is 0x0012F0:
 - A task for 0x001301 differs in the next digit: wheel 1, bucket 0x13, which is 256 ms wide and starts at 0x001300. At
   that time the bucket's tasks move to wheel 0.
 
-Tasks of one millisecond leave in the order in which they were added: a bucket's tasks move down in order, before any
-task can be added to the finer bucket directly.
+Tasks of one millisecond leave in the order in which they were added.
 """
 
 from math import ceil
 
 # Width of a digit. Narrow digits move tasks often: a delay of 30 s moves twice at 6 bits, once at 8. Wide digits move
-# many at once: with 1,000,000 tasks over 30 s, a bucket of wheel 1 has 8,500 at 8 bits, 34,000 at 10. At 8 bits wheel 1
-# covers 65 s, more than usual throttle, poll and session timeouts; wheels 2 to 4 cover 4.6 hours, 49 days and 34 years.
+# many at once: with 1,000,000 tasks over 30 s, a bucket of wheel 1 has 8,500 at 8 bits, 34,000 at 10.
 _WHEEL_BITS = 8
 _BUCKETS = 1 << _WHEEL_BITS
 _LAST_BUCKET = _BUCKETS - 1
@@ -150,7 +147,6 @@ class TimingWheel:
         return task
 
     def _move_to_due(self, bucket: _Bucket) -> None:
-        """Append all tasks of a bucket to the due ones, in constant time."""
         due = self._due
         first, last, due_last = bucket._after, bucket._before, due._before
         assert first is not None

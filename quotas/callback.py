@@ -64,11 +64,7 @@ class ClientQuotaCallback(Protocol):
 
 
 def load_callback(path: str, configs: Mapping[str, str]) -> ClientQuotaCallback:
-    """Return a configured instance of the class at `path`.
-
-    Raises:
-        ConfigError: The class cannot be loaded or configured, or lacks a method.
-    """
+    """Return a configured instance of the class at `path`; raise ConfigError."""
     module, _, name = path.rpartition(".")
     try:
         callback: ClientQuotaCallback = getattr(import_module(module), name)()
@@ -92,7 +88,6 @@ def has_new_limits(callback: ClientQuotaCallback, cluster: Cluster) -> bool:
 
 
 def close(callback: ClientQuotaCallback) -> None:
-    """Close a callback that is no longer used."""
     try:
         callback.close()
     except Exception as error:  # foreign code

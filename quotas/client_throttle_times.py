@@ -52,7 +52,6 @@ class ThrottleTimeStats:
         return self.zeros if now_ms < self.put_by_ms + METRICS_SAMPLE_WINDOW_MS else 0
 
     def put_zeros(self, now_ms: int) -> None:
-        """Move the counted zeros to the current samples."""
         self._total.add_zeros(self.zeros, now_ms)
         self._max.record(0.0, now_ms)
         self.zeros = 0

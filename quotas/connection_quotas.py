@@ -32,7 +32,7 @@ class ListenerQuota:
         self.connections = 0
         self.max_connections = UNLIMITED
         self.rate = rate
-        # For metrics: how long connections waited; those of throttled addresses are separate.
+        # How long connections waited, for metrics; those of throttled addresses are separate.
         self.throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self.address_throttle_time = Avg(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
 

@@ -9,9 +9,8 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-# Quotas of clients without a client id. `shares_default`: "" is a client id, so these clients share one bucket under
-# its own quota or the default one (KIP-13, Kafka up to 1.1). `unlimited`: no client-id quota applies; user quotas do
-# (Kafka 2.0 and later).
+# Quotas of clients without a client id. `shares_default`: they share one bucket under its own quota or the default one
+# (KIP-13, Kafka up to 1.1). `unlimited`: no client-id quota applies; user quotas do (Kafka 2.0 and later).
 EmptyClientId = Literal["shares_default", "unlimited"]
 
 # The user and client id whose use one sensor counts; None: all users or all client ids together.
@@ -62,7 +61,7 @@ class QuotaRules(Protocol):
         """Return the bucket that is charged for a request of this user and client id."""
 
     def limit(self, bucket: Bucket) -> float | None:
-        """Return the limit of a bucket, in units per second; None: unlimited."""
+        """Return the limit per second of a bucket; None: unlimited."""
 
     def holding(self, bucket: Bucket) -> QuotaEntity | None:
         """Return the entity whose limit applies to the bucket; None if there is none."""

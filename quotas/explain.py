@@ -20,7 +20,7 @@ UNITS = {
     "Request": "percent of a thread",
     "ControllerMutation": "partitions",
 }
-# The units of an amount and of a rate. Kafka counts 10 ms of a thread as 1, so that its rate is a percentage.
+# Kafka counts 10 ms of a thread as 1, so that its rate is a percentage.
 _AMOUNT = {"Produce": "bytes", "Fetch": "bytes", "Request": "%·s", "ControllerMutation": "partitions"}
 _RATE = {"Produce": "bytes/s", "Fetch": "bytes/s", "Request": "%", "ControllerMutation": "partitions/s"}
 
@@ -91,8 +91,6 @@ class BrokerSeen(Struct):
 
 
 class Explanation(Struct):
-    """The client's quotas and connections on all brokers."""
-
     client_id: str
     user: str
     profile: str
@@ -176,12 +174,10 @@ def _tokens_in_numbers(of: Violation, kind: str) -> str:
 
 
 def format_amount(value: float, kind: str) -> str:
-    """Return a recorded value with its unit."""
     return f"{_number(value)} {_AMOUNT[kind]}"
 
 
 def format_rate(value: float, kind: str) -> str:
-    """Return a rate or a limit with its unit."""
     return _number(value) if value == UNLIMITED else f"{_number(value)} {_RATE[kind]}"
 
 

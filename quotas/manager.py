@@ -3,7 +3,7 @@
 Follows Kafka's `ClientQuotaManager` (KIP-13, KIP-55, KIP-219). `Rate` describes how use is measured, `QuotaTable` which
 clients share a bucket. Different on purpose:
 
-- It only returns throttle times; the broker throttles, with the purgatory.
+- It only returns throttle times; the broker throttles.
 - It un-records only what may have been recorded.
 - Metrics are read without affecting enforcement.
 """
@@ -38,8 +38,6 @@ class QuotaConfig(Struct, frozen=True):
 
 
 class ClientUsage(Struct, frozen=True):
-    """The use of one bucket at one moment."""
-
     user: str  # the metrics' tag: sanitized, "" if the bucket counts all users together
     client_id: str  # unencoded, "" if the bucket counts all client ids together
     rate: float  # the enforced rate, in bytes/s or the kind's unit
@@ -102,7 +100,7 @@ class ClientQuotaManager:
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
         """Charge `value` and return the throttle time in ms (Kafka's `maybeRecordAndGetThrottleTimeMs`).
 
-        Charges above the quota count too: the client is throttled, the request is never rejected.
+        Charges above the quota count too.
         """
         if not self.quotas_enabled:
             return 0
@@ -130,8 +128,9 @@ class ClientQuotaManager:
     def max_value_in_quota_window(self, user: str, client_id: str) -> float:
         """Return the largest charge that does not throttle an idle client; `sys.float_info.max` without a limit.
 
-        That is the limit times the N-1 whole windows of the rate's least divisor: 5 MB/s * 10 s = 50 MB by default.
-        Fetches are capped at it; otherwise a larger one would be throttled forever and never return records.
+        That is the limit times the N-1 whole windows of the rate's least divisor: 5 MB/s * 10 s = 50 MB by default. A
+        larger
+        fetch would be throttled forever.
         """
         limit = self.rules.limit(self.rules.bucket(user, client_id))
         if limit is None:
@@ -150,8 +149,7 @@ class ClientQuotaManager:
     def measure(self, user: str, client_id: str, now_ms: int) -> ClientUsage | None:
         """Return the client's use as enforcement measures it; None if its bucket has no sensor.
 
-        Like every measurement, this drops stale samples (see `SampledStat`), as each read of `byte-rate` over JMX does
-        in Kafka.
+        Like every measurement, this drops stale samples (see `SampledStat`).
         """
         sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if sensors is None:

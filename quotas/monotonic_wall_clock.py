@@ -1,8 +1,7 @@
 """Wall-clock time for quota arithmetic that never steps back by more than a window.
 
 Kafka's arithmetic (and `sensor` and `token_bucket`) uses the wall clock unchanged. If that steps back by an hour, the
-open sample stays open for an hour and sums up everything sent meanwhile, and a token bucket loses an hour's refill:
-throttle times keep growing. This clock continues from its time before the step.
+open sample stays open for an hour and sums up everything sent meanwhile, and a token bucket loses an hour's refill.
 """
 
 
@@ -22,7 +21,6 @@ class MonotonicWallClock:
         return wall_ms + self._set_back_ms
 
     def at(self, wall_ms: int) -> int:
-        """Return the time for quotas when the clock reads `wall_ms`."""
         if wall_ms >= self._latest_ms:
             self._latest_ms = wall_ms
         elif wall_ms < self._latest_ms - self._tolerated_ms:

@@ -2,7 +2,7 @@
 
 Follows Kafka's `ControllerMutationQuotaManager`, `StrictControllerMutationQuota` and
 `PermissiveControllerMutationQuota`. A windowed rate would block a client that creates a topic with a thousand
-partitions for as long as that sample counts; a token bucket permits the burst and then refills.
+partitions for as long as that sample counts.
 """
 
 from msgspec.structs import asdict
@@ -108,7 +108,6 @@ class ControllerMutationQuotaManager(ClientQuotaManager):
         super().__init__("ControllerMutation", config, rules)
 
     def quota_for(self, user: str, client_id: str, now_ms: int, *, strict: bool) -> ControllerMutationQuota:
-        """Return the quota for one request of this client."""
         if not self.quotas_enabled:
             return ControllerMutationQuota(None, now_ms, strict=strict)
         sensor = self._find_sensors(user, client_id, now_ms).quota

@@ -34,15 +34,16 @@ class SampledStat:
     """A statistic over the last `num_samples` windows, kept as a ring of samples.
 
     Events cut the windows, not the clock: a sample opens with the first event after the open sample is complete (one
-    window old, or with `event_window` events). So idle time uses no samples.
+    window old, or with `event_window` events).
 
     A sample counts until `num_samples` windows after its *last* event. It may have opened up to one window before that
     event, so the ring has `num_samples` + 1 slots. With 11 samples of 1 s, a sample that opened at 0 and was last
-    updated at 900 still counts at 11,500 ms, 11.5 s after it opened. (Up to Kafka 3.7: see `RateUpTo37`.)
+    updated
+    at 900 still counts at 11,500 ms, 11.5 s after it opened. (Up to Kafka 3.7: see `RateUpTo37`.)
 
     Recording never drops stale samples; measuring first drops all of them. A dropped sample stays in the ring as an
-    empty one that starts now, and may later be the oldest. So the times of measurements affect later results; `peek`
-    has no such effect.
+    empty
+    one that starts now, and may later be the oldest. So the times of measurements affect later results.
     """
 
     __slots__ = (
@@ -86,7 +87,6 @@ class SampledStat:
         return self.combine(self._samples())
 
     def peek(self, now_ms: int) -> float:
-        """Return the result of `measure` without dropping samples."""
         return self.combine([sample for sample in self._samples() if not self._is_stale(sample, now_ms)])
 
     def peek_samples(self, now_ms: int) -> list[tuple[Sample, bool]]:
@@ -297,11 +297,13 @@ def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
     """Return the throttle time in ms: the time in which the client could have used the excess at rate `bound`.
 
     KIP-13 defines it as (produced - bound * W) / bound, with W the window size, which equals (rate - bound) / bound *
-    W: 6 MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds half up to whole ms, so it may be 0 although the bound is
+    W: 6
+    MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds half up to whole ms, so it may be 0 although the bound is
     exceeded.
 
     Its only maximum is that of an int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so
-    the client furthest above its quota is not throttled at all. Here, as in 4.4, it stays at the maximum.
+    the
+    client furthest above its quota is not throttled. Here, as in 4.4, it stays at the maximum.
 
     Source: `QuotaUtils.throttleTime`, `ClientQuotaManager.recordAndGetThrottleTimeMs`.
     """
@@ -320,8 +322,6 @@ def whole_ms(exact_ms: float) -> int:
 
 
 class Violation(Struct, frozen=True):
-    """The numbers of one violation: the measurement and the resulting throttle time."""
-
     at_ms: int  # wall clock
     value: float  # the charge
     rate: float  # units per second, including `value`
@@ -376,7 +376,6 @@ class Sensor:
         return self._rate
 
     def hold_to(self, bound: float) -> None:
-        """Change the bound, in units per second; recorded use is kept."""
         self.bound = bound
         self._surely_within = bound * self._rate.whole_windows * (1 - _ROUNDING)
         self._open_limit = -inf  # while the open sample's value is below this, the rate is not needed

@@ -44,8 +44,6 @@ class Avg(SampledStat):
 
 
 class Max(SampledStat):
-    """The largest recent value; NaN without any."""
-
     __slots__ = ()
 
     INITIAL = -inf
@@ -59,8 +57,6 @@ class Max(SampledStat):
 
 
 class Min(SampledStat):
-    """The smallest recent value; NaN without any."""
-
     __slots__ = ()
 
     INITIAL = float_info.max  # Double.MAX_VALUE, not Infinity, as in Kafka

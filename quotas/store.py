@@ -38,7 +38,6 @@ class QuotaStore(Generic[_Entity]):
 
     @property
     def holding(self) -> Mapping[_Entity, float]:
-        """The quotas in effect, by entity."""
         return self._holding
 
     def follow(self, apply: Callable[[_Entity, float | None], None]) -> None:
@@ -48,7 +47,6 @@ class QuotaStore(Generic[_Entity]):
             apply(entity, bound)
 
     def unfollow(self, apply: Callable[[_Entity, float | None], None]) -> None:
-        """Stop calling `apply`; does nothing if it does not follow."""
         if apply in self._followers:
             self._followers.remove(apply)
 

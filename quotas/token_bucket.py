@@ -36,7 +36,6 @@ class TokenBucket:
         return self._tokens
 
     def peek(self, now_ms: int) -> float:
-        """Return the result of `measure` without changing the bucket."""
         filled = self._tokens + self.bound * ((now_ms - self._last_update_ms) / self._unit_ms)
         return min(self._windows * self.bound, filled)
 

@@ -1,7 +1,7 @@
 """Kafka's APIs, one module each, with request and response in all versions that ever existed.
 
-`API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`). It is built from `index`, which
-`make generate` writes from the message classes, so a module is imported only when its messages are first used.
+`API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`). It is built from `index`, so a
+module is imported only when its messages are first used.
 
 Each module's docstring lists the changes per version, except those in the declaration of `VERSIONS`: the flexible
 versions (KIP-482), and those after whose responses clients wait for the throttle time (KIP-219).

@@ -24,8 +24,6 @@ class ApiVersionsRequest(Message):
 
 
 class ApiVersion(Message):
-    """An API and its supported versions, both inclusive."""
-
     api_key: int16 = 0
     min_version: int16 = 0
     max_version: int16 = 0
@@ -40,8 +38,6 @@ class SupportedFeatureKey(Message):
 
 
 class FinalizedFeatureKey(Message):
-    """A feature and its levels in the cluster."""
-
     name: Annotated[string, V("3+")] = ""
     max_version_level: Annotated[int16, V("3+")] = 0
     min_version_level: Annotated[int16, V("3+")] = 0

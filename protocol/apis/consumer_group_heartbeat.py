@@ -18,8 +18,6 @@ class TopicPartitions(Message):
 
 
 class ConsumerGroupHeartbeatRequest(Message):
-    """Complete for a member that joins; later only changed fields."""
-
     API_KEY: ClassVar[int] = 68
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 
@@ -40,8 +38,6 @@ class Assignment(Message):
 
 
 class ConsumerGroupHeartbeatResponse(Message):
-    """The member's epoch and, if it changed, its target assignment."""
-
     API_KEY: ClassVar[int] = 68
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 

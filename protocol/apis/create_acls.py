@@ -34,8 +34,6 @@ class AclCreationResult(Message):
 
 
 class CreateAclsResponse(Message):
-    """Results in the order of the request."""
-
     API_KEY: ClassVar[int] = 30
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

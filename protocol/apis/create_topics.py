@@ -31,8 +31,6 @@ class CreatableTopic(Message):
 
 
 class CreateTopicsRequest(Message):
-    """Each topic succeeds or fails independently."""
-
     API_KEY: ClassVar[int] = 19
     VERSIONS: ClassVar[Versions] = Versions("0-7", flexible="5+")
 

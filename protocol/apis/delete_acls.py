@@ -31,8 +31,6 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Message):
-    """A matching ACL and the result of its removal."""
-
     error_code: Annotated[int16, V(errors="")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
     resource_type: int8 = 0
@@ -51,8 +49,6 @@ class DeleteAclsFilterResult(Message):
 
 
 class DeleteAclsResponse(Message):
-    """Results in the order of the request."""
-
     API_KEY: ClassVar[int] = 31
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+", client_throttles="1+")
 

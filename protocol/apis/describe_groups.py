@@ -23,8 +23,6 @@ class DescribeGroupsRequest(Message):
 
 
 class DescribedGroupMember(Message):
-    """A member; metadata and assignment are set only while the group is stable."""
-
     member_id: string = ""
     group_instance_id: Annotated[string | None, V("4+", null="4+")] = None
     client_id: string = ""

@@ -22,8 +22,6 @@ class HeartbeatRequest(Message):
 
 
 class HeartbeatResponse(Message):
-    """After REBALANCE_IN_PROGRESS, the member must rejoin."""
-
     API_KEY: ClassVar[int] = 12
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="4+", client_throttles="2+")
 

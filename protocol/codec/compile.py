@@ -1,7 +1,7 @@
 """Compiled decoders and encoders: source is generated per message class and version on first use, and compiled once.
 
-`source` returns the text, which tracebacks show too. A class that declares `SINGLE` also has fast functions from
-`single_element`, which fall back to the general ones; those are then compiled when first needed.
+Tracebacks show the source. A class that declares `SINGLE` also has fast functions from `single_element`, which fall
+back to the general ones; those are then compiled when first needed.
 """
 
 import linecache
@@ -38,8 +38,7 @@ def decoder(cls: type[M], version: int) -> Decoder[M]:
     """Return `decode(buf, pos, end)`, which decodes the message that is exactly `buf[pos:end]`.
 
     All values are copies, except records, which are views of `buf`. `decode` raises RemoteProtocolError for malformed
-    data: truncated, trailing bytes, an invalid length, null in a field that is not nullable, a string that is not
-    UTF-8.
+    data.
     """
     return _function("decode", cls, version)  # type: ignore[return-value]  # generated
 
@@ -81,7 +80,6 @@ def encode_in_slices(cls: type[Message], version: int, message: object, pause: C
 
 
 def _join(parts: Parts, done: Parts) -> None:
-    """Append the parts to `done`, small ones together."""
     start = 0
     for index, part in enumerate(parts):
         if len(part) >= _LARGE_PART_BYTES:
@@ -105,7 +103,6 @@ def decode_single(cls: type[M], version: int) -> "Callable[[memoryview, int, int
 
 
 def source(cls: type[Message], version: int) -> str:
-    """Return the source of decoder and encoder: the fast ones, if any, then the general ones."""
     generators: list[Generator] = [decode_source, encode_source]
     if cls.SINGLE is not None:
         generators = [*(_single_generator(kind) for kind in ("decode", "encode")), *generators]

@@ -1,7 +1,7 @@
 """Generator of decoder source: straight-line Python for one message class and version.
 
 Consecutive fixed-size fields are read by a single unpack, together with the length of the next variable part and the
-string before them. Everything else is read by index or slice at `pos`.
+string before them.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,6 @@ from .source import (
 
 
 def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Generate `decode(buf, pos, end)`."""
-
     def ending(source: Source) -> None:
         source.line("if pos != end:")
         source.line("    raise wrong_end(pos - end)")

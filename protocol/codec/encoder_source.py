@@ -25,7 +25,6 @@ from .source import (
 
 
 def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Generate `encode(message, parts)`."""
     return _source("encode", cls, version, flexible)
 
 

@@ -13,8 +13,7 @@ are empty, and there are no tagged fields. The bytes of a ProduceRequest v9 are:
 items up to the next string or records at once, compares the constants, and constructs the message. The encoder packs
 the same items in one call.
 
-For any other shape or malformed data, a generated function has no effect and calls the general function. So both paths
-have equal messages, bytes and errors.
+For any other shape or malformed data, a generated function has no effect and calls the general function.
 """
 
 from collections.abc import Iterator
@@ -69,15 +68,11 @@ class _NullOrEmpty(NamedTuple):
 
 
 class _String(NamedTuple):
-    """A string and its length."""
-
     path: str
     code: str  # of the length
 
 
 class _Records(NamedTuple):
-    """Records and their length."""
-
     path: str
     code: str  # of the length
 
@@ -137,7 +132,6 @@ class _Shape:
         self.single = cls.SINGLE
 
     def items(self) -> list[_Item]:
-        """Return all items in wire order; adjacent constants are merged."""
         merged: list[_Item] = []
         for item in self._struct_items(self.cls, ""):
             before = merged[-1] if merged else None
@@ -203,7 +197,6 @@ class _Reader:
         self._depth = 0  # of `if`
 
     def read(self, is_end: str, returns: str) -> None:
-        """Emit everything; `is_end` and `returns` are formats of the position reached (0) and the message (1)."""
         for item in self._shape.items():
             match item:
                 case _Constant(name, code, value):
@@ -365,7 +358,6 @@ class _Writer:
         return checks
 
     def _encode(self, string: _String) -> list[str]:
-        """Emit the encoding of a string; return the condition on its length."""
         variable = self._source.name(_last(string.path))
         self._source.line(f"{variable} = {self._value(string.path)}.encode()")
         self._source.line(f"{variable}_n = len({variable})")

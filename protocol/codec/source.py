@@ -81,7 +81,6 @@ class Source:
         return _free(wanted, self._global_names, self.objects.keys())
 
     def use(self, name: str, value: object) -> str:
-        """Make `value` available to the source."""
         assert self.objects.setdefault(name, value) is value, f"{name} is already another object"
         return name
 
@@ -138,7 +137,6 @@ def default_literal(field: Field, source: Source) -> str:
 
 
 def smallest(field: Field, version: int, flexible: bool) -> int:
-    """Return the minimum size in bytes of one value or array element."""
     if field.struct is not None:
         inner = plain_fields(field.struct, version)
         return sum(least_size(each, version, flexible) for each in inner) + flexible  # plus the count of tagged fields
@@ -149,7 +147,6 @@ def smallest(field: Field, version: int, flexible: bool) -> int:
 
 
 def least_size(field: Field, version: int, flexible: bool) -> int:
-    """Return the minimum size in bytes of the whole field."""
     if field.is_array:
         return calcsize(">" + count_code(flexible))
     if field.struct is not None and version in field.null:

@@ -1,8 +1,8 @@
 """Functions and tables that generated code uses: cached unpackers and varints, tagged fields, errors.
 
 struct checks bounds, slices do not; so the generated code finally checks that the position is exactly the end. Before
-that, nothing is allocated by an unchecked length: counts are compared with the remaining bytes, strings with Kafka's
-maximum.
+that, counts are compared with the remaining bytes, and strings with Kafka's maximum, so that no unchecked length
+allocates.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,7 +67,6 @@ def wrong_size(field: str, size: int, left: int) -> MalformedError:
 
 
 def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
-    """Return the unsigned varint and the position after it."""
     value, shift = first & 0x7F, 7
     while True:
         byte = buf[pos]

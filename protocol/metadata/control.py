@@ -22,8 +22,6 @@ class Voter(Message):
 
 
 class LeaderChangeMessage(MetadataMessage):
-    """A new epoch of the quorum, with its leader."""
-
     TYPE: ClassVar[int] = 2
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 

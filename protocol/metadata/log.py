@@ -44,15 +44,11 @@ class BeginTransactionRecord(MetadataMessage):
 
 
 class EndTransactionRecord(MetadataMessage):
-    """The end of a transaction; its records take effect."""
-
     TYPE: ClassVar[int] = 24
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
 
 class AbortTransactionRecord(MetadataMessage):
-    """The abort of a transaction; its records have no effect."""
-
     TYPE: ClassVar[int] = 25
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

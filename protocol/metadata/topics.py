@@ -12,8 +12,6 @@ NO_LEADER, SAME_LEADER = -1, -2  # in a PartitionChangeRecord
 
 
 class TopicRecord(MetadataMessage):
-    """A new topic, followed by its partitions."""
-
     TYPE: ClassVar[int] = 2
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -22,8 +20,6 @@ class TopicRecord(MetadataMessage):
 
 
 class PartitionRecord(MetadataMessage):
-    """A new partition and its state."""
-
     TYPE: ClassVar[int] = 3
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 

@@ -89,7 +89,6 @@ class BatchHeader(msgspec.Struct, gc=False):
 
 
 def add_to_sequence(sequence: int, increment: int) -> int:
-    """Add to a sequence number, which wraps from 2147483647 to 0."""
     return sequence + increment if sequence <= _INT32_MAX - increment else increment - (_INT32_MAX - sequence) - 1
 
 

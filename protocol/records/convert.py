@@ -1,7 +1,4 @@
-"""Down-conversion of stored batches to message sets, for consumers before Kafka 0.11 (`RecordsUtil.downConvert`).
-
-Up-conversion is part of an append: `log_validator.py`.
-"""
+"""Down-conversion of stored batches to message sets, for consumers before Kafka 0.11 (`RecordsUtil.downConvert`)."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
 """CRC-32C, the checksum of magic 2 batches.
 
-Importing the `crc32c` package takes tens of milliseconds, and a broker must respond sooner. So the first checksum
-imports it, or `preload` after the server listens. Call it as `crc.crc32c(...)`: the import replaces that name.
+Importing the `crc32c` package takes tens of milliseconds, so the first checksum does it, or `preload` after the server
+listens. Call it as `crc.crc32c(...)`: the import replaces that name.
 """
 
 from collections.abc import Callable

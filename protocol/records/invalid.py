@@ -1,7 +1,7 @@
 """Errors of invalid records, with the Kafka error code for the producer.
 
-Kafka's exceptions have an error code. Java's (an index out of bounds, a broken compressed stream) become
-UNKNOWN_SERVER_ERROR; so they do here, because clients are tested against that.
+Java's own exceptions (an index out of bounds, a broken compressed stream) are UNKNOWN_SERVER_ERROR here too, because
+clients are tested against that.
 """
 
 from sluice.protocol.errors import ErrorCode

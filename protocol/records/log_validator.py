@@ -44,7 +44,7 @@ Kind = TypeVar("Kind", Record, SkimmedRecord, Message)
 CLIENT, COORDINATOR = 0, 1  # the origin of an append (`AppendOrigin`): a producer, or the broker's coordinators
 INT32_MAX = 2**31 - 1
 _MAGIC = 2  # of stored batches
-# Record errors returned to the producer, 2 us each. Kafka returns all; clients fail the other records of the batch too.
+# Record errors returned to the producer, 2 us each. Kafka returns all.
 MOST_RECORD_ERRORS = 10_000
 _KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 

@@ -2,8 +2,8 @@
 
 Follows `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords` and `LogValidator` (in
 `log_validator.py`), in their order, so that the same one of several errors is returned. Different on purpose: the
-stored format is always magic 2, and with `deep_max_bytes` the records of large batches are not checked, which would
-take Python about a microsecond each. Their headers still are.
+stored format is always magic 2, and with `deep_max_bytes` only the headers of large batches are checked: their records
+would take Python about a microsecond each.
 
 Fast path: a magic 2 batch that keeps its format is stamped in place, without a copy. All others take the general path,
 `analyze` and `LogValidator`, which also creates the error messages.

@@ -2,8 +2,7 @@
 
 `walk` is the hot loop: it returns the range of timestamps, or None for the general path. That is `record.read_buffer`,
 or for a compressed section that keeps its format `skim_stream`, Kafka's reader that skips keys, values and headers
-(`PartialDefaultRecord`). It does not compare a record's length with its content, so compressed batches may have wrong
-lengths.
+(`PartialDefaultRecord`). It does not compare a record's length with its content.
 """
 
 from collections.abc import Iterator

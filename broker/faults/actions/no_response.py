@@ -13,12 +13,15 @@ from .response_frame import ResponseFrame
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import InterceptedRequest
 
-# Longer than any client's timeout. When the rule is removed, the request continues.
+# Longer than any client's timeout.
 _NEVER_MS = 2.0**40
 
 
 class BlackHole(RequestAction, frozen=True, tag="black-hole"):
-    """Never responds. The connection stays open, and later requests on it wait: Kafka responds in order."""
+    """Never responds. The connection stays open, and later requests on it wait: Kafka responds in order.
+
+    If the rule is removed, the request continues.
+    """
 
     SUMMARY: ClassVar[str] = "Never responds; the connection stays open."
 

@@ -11,12 +11,12 @@ from sluice.protocol.records.invalid import BrokenStream, InvalidRecords
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# The bytes that a failed read loses in Kafka: its snappy stream fills a buffer of this size block by block
+# A failed read in Kafka loses these bytes: its snappy stream fills a buffer of this size block by block
 # (`SnappyCompression.decompressionOutputSize`). The other codecs lose none.
 _SNAPPY_READ_BYTES = 2 * 1024
 
-# Default limit of a decompressed section: `socket.request.max.bytes`. Kafka reads a stream and limits only each record
-# (`max.decompressed.message.bytes`); here whole sections are in memory, so this limit stops decompression bombs.
+# Default limit of a decompressed section: `socket.request.max.bytes`. Kafka streams, and limits only each record
+# (`max.decompressed.message.bytes`); whole sections are in memory here.
 MAX_SECTION_BYTES = 100 * 1024 * 1024
 
 

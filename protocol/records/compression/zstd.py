@@ -1,7 +1,7 @@
 """zstd (RFC 8878) with cramjam, which decompresses into a buffer.
 
-A block has at most 128 KiB, and frame and block headers are not compressed. So an upper bound of the decompressed size
-is known before the buffer is allocated, and the buffer never exceeds the limit by more than a block.
+Block headers are not compressed, and a block has at most 128 KiB. So an upper bound of the decompressed size is known
+before the buffer is allocated, and the buffer never exceeds the limit by more than a block.
 """
 
 import struct
@@ -48,8 +48,9 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
 def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
     """Return the bytes that were decompressed into `section` before the error.
 
-    The library does not return their number. So decompress again over other bytes: both buffers are equal exactly where
-    something was written.
+    The library does not return their number. So decompress again over other bytes: where both buffers are equal,
+    something
+    was written.
     """
     other = bytearray(b"\xff" * len(section))
     with suppress(cramjam.DecompressionError):
@@ -65,7 +66,6 @@ def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
 
 
 def _most_bytes(view: memoryview) -> int:
-    """Return an upper bound of the decompressed size of all frames before the first corrupt one."""
     total = position = 0
     while position + 4 <= len(view):
         magic: int = struct.unpack_from("<I", view, position)[0]
