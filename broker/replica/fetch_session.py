@@ -31,6 +31,7 @@ from random import Random  # noqa: TID251  (only the type of an injected value)
 
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sluice.protocol.errors import ErrorCode
 
@@ -124,7 +125,7 @@ class FetchSession:
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
     def __init__(
-        self, session_id: int, partitions: Sequence[ResponsePartition], now_ms: int, privileged: bool, by_id: bool
+        self, session_id: int, partitions: Iterable[ResponsePartition], now_ms: int, privileged: bool, by_id: bool
     ) -> None:
         self.id = session_id
         self.epoch = INITIAL_EPOCH + 1  # of the next request
@@ -143,21 +144,21 @@ class FetchSession:
             item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
             if one.had_records:
                 key = item.topic, item.request.partition
-                del self.partitions[key]
-                self.partitions[key] = item
+                if self.partitions.pop(key, None) is not None:  # another connection may have changed the session
+                    self.partitions[key] = item
 
-    def update(self, request: FetchRequest, metadata: MetadataCache) -> None:
-        for requested in request.topics:
+    def update(self, ctx: RequestContext, request: FetchRequest, metadata: MetadataCache) -> None:
+        for requested in ctx.sliced(request.topics):
             topic = requested.topic_id if self.uses_topic_ids else requested.topic
-            for item in requested.partitions:
+            for item in ctx.sliced(requested.partitions):
                 known = self.partitions.get((topic, item.partition))
                 if known is None:
                     self.partitions[topic, item.partition] = RequestedPartition(topic, item, metadata)
                 else:
                     known.request = item
-        for forgotten in request.forgotten_topics_data:
+        for forgotten in ctx.sliced(request.forgotten_topics_data):
             topic = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
-            for index in forgotten.partitions:
+            for index in ctx.sliced(forgotten.partitions):
                 self.partitions.pop((topic, index), None)
 
     @property
@@ -187,19 +188,22 @@ class FetchSessionCache:
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
 
-    def open(self, partitions: Sequence[ResponsePartition], now_ms: int, *, privileged: bool, by_id: bool) -> int:
+    def open(
+        self, ctx: RequestContext, partitions: Sequence[ResponsePartition], *, privileged: bool, by_id: bool
+    ) -> int:
         """Open a session; return its id, or NO_SESSION if none can be evicted."""
-        if len(self._sessions) >= self._slots and not self._evict(len(partitions), now_ms, privileged):
-            return NO_SESSION
         session_id = self._new_id()
-        self._sessions[session_id] = FetchSession(session_id, partitions, now_ms, privileged, by_id)
+        session = FetchSession(session_id, ctx.sliced(partitions), ctx.now_ms, privileged, by_id)
+        if len(self._sessions) >= self._slots and not self._evict(len(partitions), ctx.now_ms, privileged):
+            return NO_SESSION
+        self._sessions[session_id] = session
         return session_id
 
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
 
     def resume(
-        self, request: FetchRequest, by_id: bool, now_ms: int, metadata: MetadataCache
+        self, ctx: RequestContext, request: FetchRequest, by_id: bool, metadata: MetadataCache
     ) -> FetchSession | ErrorCode:
         """Apply an incremental request; return its session.
 
@@ -212,11 +216,12 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-        session.update(request, metadata)
-        del self._sessions[session.id]
+        session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+        session.update(ctx, request, metadata)
+        if self._sessions.pop(session.id, None) is None:  # evicted meanwhile
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if session.partitions:
-            session.last_used_ms = now_ms
-            session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+            session.last_used_ms = ctx.now_ms
             self._sessions[session.id] = session
         return session
 
@@ -251,12 +256,12 @@ class FetchSessionCache:
 
 
 def requested_partitions(
-    topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
+    ctx: RequestContext, topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
 ) -> dict[PartitionKey, RequestedPartition]:
     """Keep the request's order; the last of duplicates counts."""
     requested: dict[PartitionKey, RequestedPartition] = {}
-    for topic in topics:
+    for topic in ctx.sliced(topics):
         key: TopicKey = topic.topic_id if by_id else topic.topic
-        for item in topic.partitions:
+        for item in ctx.sliced(topic.partitions):
             requested[key, item.partition] = RequestedPartition(key, item, metadata)
     return requested

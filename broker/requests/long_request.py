@@ -15,6 +15,7 @@ from sluice.errors import RemoteProtocolError
 
 from .action_queue import ActionQueue
 from .context import RequestContext
+from .full_collections import FULL_COLLECTIONS
 from .turn_queue import TURN_MS, TurnQueue
 
 if TYPE_CHECKING:
@@ -90,7 +91,12 @@ class LongRequest:
         self._worker.switch(self)
         self._caller = None
         if not self._finished:
+            if not self.suspended:
+                self.suspended = True
+                FULL_COLLECTIONS.postpone(self._requests.now_ms())
             return False
+        if self.suspended:
+            FULL_COLLECTIONS.resume()
         self._requests.give_worker(self._worker)
         self._worker = None
         if self._error is not None:
@@ -114,6 +120,7 @@ class LongRequest:
         if worker is not None:
             from greenlet import getcurrent
 
+            FULL_COLLECTIONS.resume()
             worker.parent = getcurrent()
             worker.throw()
 
@@ -136,15 +143,19 @@ class LongRequests:
         request = ctx.long = LongRequest(self, ctx, work, timer)
         self._run_slice(request)
 
+    def now_ms(self) -> float:
+        return self._turns.clock.monotonic_ms()
+
     def slice_is_over(self) -> bool:
         return self._turns.clock.monotonic_ms() >= self._end_ms
 
     def take_worker(self) -> "greenlet":
         worker, self._idle = self._idle, None
         if worker is None:
-            from greenlet import greenlet
+            from greenlet import getcurrent, greenlet
 
             worker = greenlet(_serve_requests)
+            worker.switch(getcurrent())
         return worker
 
     def give_worker(self, worker: "greenlet") -> None:
@@ -156,7 +167,6 @@ class LongRequests:
             _finish(request)
             return
         ctx = request.ctx
-        request.suspended = True
         ctx.connection.park(_nothing)
         ctx.connection.hold_frame()
         if request.timer is not None:
@@ -192,12 +202,12 @@ def _finish(request: LongRequest) -> None:
         connection.resume()
 
 
-def _serve_requests(request: LongRequest) -> None:
-    """Serve one request after another, without a reference to a finished one."""
+def _serve_requests(caller: "greenlet") -> None:
+    """Serve one request after another. The first is no argument: greenlet would reference it until the end."""
     while True:
+        request: LongRequest = caller.switch()
         caller = request.execute()
         del request
-        request = caller.switch()
 
 
 def _nothing() -> None:

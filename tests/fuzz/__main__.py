@@ -2,12 +2,17 @@
 
 `run TARGET --hex BYTES` repeats one input, `list` prints the targets. The corpus and the inputs that found a defect are
 kept in `build/fuzz/TARGET`. Any option of libFuzzer may follow the seconds, such as `-minimize_crash=1 FILE`.
+
+`campaign FRAMES SEED` sends many frames to brokers of all kinds, without guidance, and measures memory and delays.
 """
 
 import sys
 from pathlib import Path
 
-USAGE = "usage: python -m tests.fuzz TARGET SECONDS [libFuzzer option]... | run TARGET (FILE | --hex BYTES) | list"
+USAGE = (
+    "usage: python -m tests.fuzz TARGET SECONDS [libFuzzer option]... | run TARGET (FILE | --hex BYTES)"
+    " | campaign FRAMES SEED | list"
+)
 
 
 def main(arguments: list[str]) -> None:
@@ -21,6 +26,10 @@ def main(arguments: list[str]) -> None:
 
         run(arguments[1], bytes.fromhex(arguments[3]) if arguments[2] == "--hex" else Path(arguments[2]).read_bytes())
         return
+    if len(arguments) == 3 and arguments[0] == "campaign":
+        from tests.fuzz.campaign import campaign
+
+        sys.exit(campaign(int(arguments[1]), int(arguments[2])))
     if len(arguments) < 2 or not arguments[1].isdecimal():
         sys.exit(USAGE)
     _fuzz(arguments[0], int(arguments[1]), arguments[2:])

@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -34,21 +35,28 @@ from sluice.protocol.records.log_validator import AppendConfig
 from sluice.protocol.records.validate import validate
 from tests.support.http import call
 from tests.support.records import batch, produce
+from tests.support.sasl import SASL, logged_in
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 from tests.support.wire import frame
 
 FINDINGS = Path(__file__).parent / "findings"
 # Far more than any input of a megabyte may take, as a busy machine doubles CPU times.
 MOST_CPU_S = 2.0
-# A broker keeps topics and groups, so that it is replaced after this many inputs.
-_INPUTS_PER_BROKER = 500
 # The first byte of a frame input selects the broker.
+_AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _BROKERS: tuple[tuple[str, ...], ...] = (
     (JOURNAL,),
     ("sluice.kafka.release=kafka-3.9", "auto.create.topics.enable=false"),
     ("sluice.brokers=3",),
-    ("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users=User:admin"),
+    (_AUTHORIZER, "super.users=User:admin"),
+    (*SASL, _AUTHORIZER, "super.users=User:alice"),  # for clients that have not authenticated
+    (*SASL, _AUTHORIZER, "super.users=User:alice", "sluice.kafka.release=kafka-3.9"),
+    ("sluice.kafka.release=kafka-2.8", "log.cleanup.policy=compact"),
+    ("sluice.kafka.release=kafka-1.1", "quota.producer.default=100000", "quota.consumer.default=100000"),
+    ("sluice.kafka.release=kafka-0.10.2",),
 )
+# The brokers whose clients authenticate first.
+_SECURED = (5,)
 _ADMIN_PATHS = ("faults", "scenarios/run", "quotas", "brokers/1", "journal", "explain")
 
 
@@ -103,28 +111,38 @@ def seeds(target: str) -> list[bytes]:
 
 
 class _Brokers:
-    """One broker of each kind, replaced now and then."""
+    """One broker of each kind, replaced now and then: a broker keeps topics and groups."""
 
     def __init__(self) -> None:
-        self._brokers: dict[int, tuple[VirtualBroker, list[int]]] = {}
+        self.inputs_per_broker = 500
+        self._brokers: dict[int, VirtualBroker] = {}
+        self._uses = Counter[int]()
 
     def get(self, number: int) -> VirtualBroker:
-        broker, uses = self._brokers.get(number, (None, [_INPUTS_PER_BROKER]))
-        if broker is None or uses[0] >= _INPUTS_PER_BROKER:
-            broker, uses = VirtualBroker(*_BROKERS[number]), [0]
+        """Return the broker of kind `number`, for one input."""
+        self._uses[number] += 1
+        if self._uses[number] > self.inputs_per_broker:
+            self.drop(number)
+        broker = self._brokers.get(number)
+        if broker is None:
+            broker = self._brokers[number] = VirtualBroker(*_BROKERS[number])
             broker.topic()
-            self._brokers[number] = broker, uses
-        uses[0] += 1
         return broker
 
+    def drop(self, number: int) -> None:
+        self._brokers.pop(number, None)
+        self._uses[number] = 0
 
-_brokers = _Brokers()
+
+brokers = _Brokers()
+KINDS = len(_BROKERS)
 
 
 def _run_frame(data: bytes) -> None:
     """Send one frame after its selector byte; another client must be served at once."""
-    broker = _brokers.get(data[0] % len(_BROKERS) if data else 0)
-    client = broker.client()
+    number = data[0] % KINDS if data else 0
+    broker = brokers.get(number)
+    client = logged_in(broker) if number in _SECURED else broker.client()
     client.on_bytes = len
     client.send_bytes((len(data) - 1).to_bytes(4, signed=True) + data[1:] if data else bytes(4))
     broker.advance(10)
@@ -134,7 +152,7 @@ def _run_frame(data: bytes) -> None:
 
 
 def _probe(client: Client) -> None:
-    if client.call(ApiVersionsRequest(client_software_name="probe", client_software_version="1"), 3).error_code:
+    if client.call(ApiVersionsRequest(), 0).error_code:
         raise DefectError("the broker no longer answers ApiVersions")
     client.leave()
 

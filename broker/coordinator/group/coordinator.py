@@ -21,6 +21,7 @@ from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from sluice.protocol.records.record import int64
 
 from .group import CONSUMER, Commit, Group, NewOffset
 from .offsets import CommittedOffset, TopicPartition
@@ -115,7 +116,7 @@ class GroupCoordinator(GroupRuntime):
         group = self.groups.get(commit.group_id)
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
             self.classic.restart_session(group, group.members[commit.member_id])
-        expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else now_ms + retention_time_ms
+        expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else int64(now_ms + retention_time_ms)
         codes, accepted = self._check_offsets(commit, now_ms, expires_ms)
         error = self._write_commits(commit, accepted)
         if error:

@@ -36,12 +36,12 @@ def deny_unreadable(
     if for_follower:
         denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(requested)
     else:
-        named = [(_name(item), item) for item in requested]
+        named = [(_name(item), item) for item in ctx.sliced(requested)]
         names = broker.auth.filter_denied(
-            ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in named if name is not None]
+            ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in ctx.sliced(named) if name is not None]
         )
-        denied = [item for name, item in named if name in names]
-    for item in denied:
+        denied = [item for name, item in ctx.sliced(named) if name in names]
+    for item in ctx.sliced(denied):
         item.partition = None
         item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

@@ -30,7 +30,7 @@ def respond_converted(
 ) -> Message | Outcome:
     """Respond with the `read` data, with its topics and fetch offsets, in formats of the request's version."""
     conversions = []
-    for data, topic, fetch_offset in read:
+    for data, topic, fetch_offset in ctx.sliced(read):
         if topic.config.text("compression.type") == "zstd":
             _fail(ctx, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         elif ctx.version < _RECORD_BATCHES_SINCE:

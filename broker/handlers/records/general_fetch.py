@@ -46,21 +46,25 @@ def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchReq
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
         if request.session_id:
             broker.fetch_sessions.close(request.session_id)
-        requested = requested_partitions(request.topics, broker.metadata, by_id)
+        requested = requested_partitions(ctx, request.topics, broker.metadata, by_id)
         return Fetch(ctx, broker, request, requested.values(), opens_session=epoch == INITIAL_EPOCH)
-    session = broker.fetch_sessions.resume(request, by_id, ctx.now_ms, broker.metadata)
+    session = broker.fetch_sessions.resume(ctx, request, by_id, broker.metadata)
     if isinstance(session, ErrorCode):
         ctx.error_code = session
         return None
     if not session.partitions:
-        requested = requested_partitions(request.topics, broker.metadata, by_id)
+        requested = requested_partitions(ctx, request.topics, broker.metadata, by_id)
         return Fetch(ctx, broker, request, requested.values(), opens_session=False)
-    for item in session.partitions.values():
+    # Another connection may change the session between two slices.
+    items: Collection[RequestedPartition] = (
+        session.partitions.values() if ctx.long is None else [*session.partitions.values()]
+    )
+    for item in ctx.sliced(items):
         if item.partition is None or item.partition.deleted:
             item.locate(broker.metadata)
     if ctx.subject is not None:
-        ctx.subject = partitions_subject((item.topic_name, key[1]) for key, item in session.partitions.items())
-    return Fetch(ctx, broker, request, session.partitions.values(), opens_session=False, session=session)
+        ctx.subject = partitions_subject((item.topic_name, item.request.partition) for item in ctx.sliced(items))
+    return Fetch(ctx, broker, request, items, opens_session=False, session=session)
 
 
 class Fetch:
@@ -124,7 +128,7 @@ class Fetch:
             from .authorization import deny_unreadable  # deferred: only with an authorizer
 
             deny_unreadable(ctx, broker, requested, for_follower=self.is_from_follower)
-        self._known = [item for item in requested if item.partition is not None]
+        self._known = [item for item in ctx.sliced(requested) if item.partition is not None]
         self._items = self._known if len(self._known) == len(requested) else self._in_order(requested)
         self._reported: list[ResponsePartition] | None = None
         self.fetched: list[tuple[Traffic, int]] = []  # record bytes read from each partition
@@ -148,12 +152,12 @@ class Fetch:
         known = self._known
         if not known or known is not self._items or self._min_bytes <= 0:
             return False
-        return all(map(self._reader.is_at_end, known))
+        return all(map(self._reader.is_at_end, self._ctx.sliced(known)))
 
     def is_ready(self) -> bool:
         """Return whether a long poll is complete: enough bytes, an error, or no known partition."""
         available = 0
-        for item in self._known:
+        for item in self._ctx.sliced(self._known):
             size = self._reader.bytes_waiting(item)
             if size is None:
                 return True
@@ -175,7 +179,7 @@ class Fetch:
     def size(self) -> int:
         """Return the record bytes that `read` would return, from the logs' indexes."""
         remaining, size = self._max_bytes, 0
-        for item in self._known:
+        for item in self._ctx.sliced(self._known):
             found = self._reader.size(item, min(item.request.partition_max_bytes, remaining), size == 0)
             remaining, size = max(0, remaining - found), size + found
         return size
@@ -208,7 +212,7 @@ class Fetch:
         responses: list[FetchableTopicResponse] = []
         topic: TopicKey | None = None
         topic_partitions: list[PartitionData] = []
-        for item in self._items:
+        for item in self._ctx.sliced(self._items):
             if session is not None and reader.is_unchanged(item):
                 continue
             data, size = reader.read(item, min(item.request.partition_max_bytes, remaining), read_bytes == 0)
@@ -242,16 +246,16 @@ class Fetch:
 
     def sent(self, response: FetchResponse) -> bool:
         """Record that the read data is sent; return whether `response` changed because it opens a session."""
-        for traffic, size in self.fetched:
+        for traffic, size in self._ctx.sliced(self.fetched):
             traffic.bytes_out += size
         if self._reported is None:
             return False
         if self._session is not None:
-            self._session.record_sent(self._reported)
+            self._session.record_sent(self._ctx.sliced(self._reported))
             return False
         ctx = self._ctx
         response.session_id = self._broker.fetch_sessions.open(
-            self._reported, ctx.now_ms, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+            ctx, self._reported, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
         )
         return response.session_id != NO_SESSION
 
@@ -264,8 +268,8 @@ class Fetch:
 
     def _in_order(self, requested: Collection[RequestedPartition]) -> list[RequestedPartition]:
         """Return Kafka's order; unknown partitions are last and do not end a long poll."""
-        self._known = [item for item in requested if item.is_known]
-        return self._known + [item for item in requested if not item.is_known]
+        self._known = [item for item in self._ctx.sliced(requested) if item.is_known]
+        return self._known + [item for item in self._ctx.sliced(requested) if not item.is_known]
 
     def _overtaken(self) -> FetchResponse:
         """Return a response if a later request of the session, such as a retry, has overtaken this one."""

@@ -52,8 +52,11 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
     elif len(request.topics) == 1 and broker.authorizer is None:  # the usual case
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
-        once = {
-            (requested.name, requested.topic_id): (_name(ctx, broker, requested), requested)
+        once = {  # a topic id precedes the name
+            requested.name if requested.topic_id == ZERO_UUID else requested.topic_id: (
+                _name(ctx, broker, requested),
+                requested,
+            )
             for requested in ctx.sliced(request.topics)
         }
         names = [name for name, _ in ctx.sliced(once.values()) if name is not None]
@@ -135,7 +138,7 @@ def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> Met
     fenced, image = broker.metadata.fenced, broker.metadata.image
     partitions = []
     none = list[int]()  # shared: a topic may have a thousand partitions
-    for partition in topic.partitions:
+    for partition in ctx.sliced(topic.partitions):
         known = partition if image is None else image.partitions.get(partition)
         if known is None:
             if not partition.index:  # this broker has not received the topic yet

@@ -10,6 +10,7 @@ import pytest
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache, RequestedPartition, ResponsePartition
+from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from sluice.protocol.errors import ErrorCode
@@ -409,17 +410,27 @@ def no_topics() -> MetadataCache:
     return VirtualBroker().broker.metadata
 
 
+def context_at(now_ms: int) -> RequestContext:
+    ctx = VirtualBroker().client().connection.ctx
+    ctx.now_ms = now_ms
+    return ctx
+
+
 def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache, list[int]]:
     """Return a full cache of sessions given as (partition count, of a follower, opened, last used in ms)."""
     cluster = no_topics()
     session_cache = FetchSessionCache(SLOTS, Random(1))
     ids = []
     for partitions, privileged, opened_ms, _ in in_use:
-        ids.append(session_cache.open(response_partitions(partitions), opened_ms, privileged=privileged, by_id=False))
+        ids.append(
+            session_cache.open(
+                context_at(opened_ms), response_partitions(partitions), privileged=privileged, by_id=False
+            )
+        )
     for session_id, (_, _, opened_ms, used_ms) in zip(ids, in_use, strict=True):
         if used_ms != opened_ms:
             request = FetchRequest(session_id=session_id, session_epoch=1)
-            assert not isinstance(session_cache.resume(request, False, used_ms, cluster), ErrorCode)
+            assert not isinstance(session_cache.resume(context_at(used_ms), request, False, cluster), ErrorCode)
     return session_cache, ids
 
 
@@ -432,7 +443,7 @@ def response_partitions(partitions: int) -> list[ResponsePartition]:
 
 def is_cached(session_cache: FetchSessionCache, session_id: int) -> bool:
     request = FetchRequest(session_id=session_id, session_epoch=-3)
-    code = session_cache.resume(request, False, 0, no_topics())
+    code = session_cache.resume(context_at(0), request, False, no_topics())
     return code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
@@ -497,7 +508,7 @@ def test_sessions_are_evicted_by_kafkas_rules(
     in_use: list[tuple[int, bool, int, int]], now_ms: int, new: tuple[int, bool], evicted: int | str | None
 ) -> None:
     session_cache, ids = sessions_of(*in_use)
-    opened = session_cache.open(response_partitions(new[0]), now_ms, privileged=new[1], by_id=False)
+    opened = session_cache.open(context_at(now_ms), response_partitions(new[0]), privileged=new[1], by_id=False)
     assert (opened == 0) == (evicted == "new session")
     expected = [number for number in range(len(ids)) if number != evicted]
     assert [number for number, session_id in enumerate(ids) if is_cached(session_cache, session_id)] == expected

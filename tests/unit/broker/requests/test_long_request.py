@@ -1,5 +1,7 @@
 """Long requests: the same responses as in one piece, with other clients served in between."""
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +11,7 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -24,6 +27,7 @@ from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
@@ -56,6 +60,18 @@ def count_slices(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> list
 REQUESTS: dict[str, tuple[Message, int]] = {
     "DescribeGroups": (DescribeGroupsRequest(groups=NAMES), 6),
     "FindCoordinator": (FindCoordinatorRequest(coordinator_keys=NAMES), 6),
+    "Fetch": (
+        FetchRequest(
+            max_wait_ms=0,
+            session_epoch=-1,
+            topics=[
+                FetchTopic(
+                    topic="t", partitions=[FetchPartition(partition=n, partition_max_bytes=9) for n in range(999)]
+                )
+            ],
+        ),
+        12,
+    ),
     "LeaveGroup": (LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=name) for name in NAMES * 9]), 5),
     "Metadata with automatic creation": (
         MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in [*NAMES, *NAMES]]),
@@ -149,6 +165,45 @@ def test_small_request_for_all_topics_is_sliced(monkeypatch: pytest.MonkeyPatch)
     assert len(slices) > 2
 
 
+def test_topic_requested_by_id_with_many_names_is_returned_once() -> None:
+    broker = sliced_broker()
+    topic_id = broker.partition().topic.topic_id
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=topic_id) for name in NAMES])
+    assert [topic.name for topic in broker.client().ask(request, 12).topics] == ["t"]
+
+
+def test_fetch_session_is_not_resumed_twice_at_once() -> None:
+    broker = sliced_broker()
+    topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(999)])]
+    client, other = broker.client(), broker.client()
+    session_id = client.ask(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
+    order = arrivals(client, other)
+    resumed = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics)
+    other._sent += other.frame(resumed, 12)
+    broker.loop.call_soon(client.deliver)
+    broker.loop.call_soon(other.deliver)
+    client.send(resumed, 12)
+    codes = [one.answer().message.error_code for one in (client, other)]
+    assert codes == [ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH]
+    assert order == [other, client]
+
+
+def test_no_full_collection_starts_during_a_long_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = sliced_broker()
+    usual = gc.get_threshold()
+    during: set[int] = set()
+    add = broker.cluster.turns.add
+
+    def observed(work: Callable[[], None]) -> None:
+        during.add(gc.get_threshold()[2])
+        add(work)
+
+    monkeypatch.setattr(broker.cluster.turns, "add", observed)
+    broker.client().ask(DescribeGroupsRequest(groups=NAMES), 6)
+    assert during == {2**31 - 1}
+    assert gc.get_threshold() == usual
+
+
 def test_journal_names_the_partitions_of_a_long_request() -> None:
     whole, sliced = VirtualBroker(JOURNAL), sliced_broker(JOURNAL)
     events = []
@@ -230,6 +285,15 @@ def test_error_in_a_later_slice_closes_the_connection(
     client.send(DescribeGroupsRequest(groups=NAMES), 6)
     assert not client.is_open
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_finished_request_is_not_referenced() -> None:
+    broker = sliced_broker()
+    broker.client().ask(DescribeGroupsRequest(groups=NAMES), 6)
+    reference = weakref.ref(broker)
+    del broker
+    gc.collect()
+    assert reference() is None
 
 
 def test_time_between_slices_is_not_charged_to_the_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
