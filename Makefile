@@ -36,7 +36,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-stalls bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -183,6 +183,10 @@ bench-client: setup ## compare sluice's producer and consumer with aiokafka's (s
 # Alternates between both variants, because other processes may load the machine.
 bench-page: setup ## measure the cost of the web page with 500 clients and 2,000 requests/s (shorter: PAGE_ARGS='--seconds 6')
 	$(BIN)/python -m bench.page $(PAGE_ARGS)
+
+# Takes half an hour. Measure one API, or one size, by STALLS_ARGS='--api Fetch --size 10000000'.
+bench-stalls: setup ## measure for how long the largest requests of each API hold the event loop
+	$(BIN)/python -m bench.stalls $(STALLS_ARGS)
 
 bench-quota: setup ## measure the accuracy and cost of quotas with real clients (shorter: QUOTA_ARGS='--seconds 20')
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)

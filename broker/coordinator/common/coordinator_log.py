@@ -5,7 +5,7 @@ GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). A c
 applying it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -64,18 +64,17 @@ class CoordinatorLog:
         Returns:
             The error for the client. A transactional batch fails if the partition has a later epoch of the producer.
         """
+        error = self._precondition_error(self.partition_of(key))
+        if error:
+            return _CLIENT_ERRORS[error]
+        return self.append_batch(key, batch_of(records, now_ms, producer_id, producer_epoch), now_ms)
+
+    def append_batch(self, key: str, data: bytes, now_ms: int) -> ErrorCode:
+        """Append the result of `batch_of`."""
         partition = self.partition_of(key)
         error = self._precondition_error(partition)
         if error:
             return _CLIENT_ERRORS[error]
-        transactional = producer_id != NO_PRODUCER_ID
-        data = build_batch(
-            [Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)],
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=0 if transactional else NO_SEQUENCE,
-            transactional=transactional,
-        )
         result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
         error = ErrorCode(result.error_code)
         if error:
@@ -90,6 +89,23 @@ class CoordinatorLog:
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         return ErrorCode.NONE
+
+
+def batch_of(
+    records: Iterable[KeyValue],
+    now_ms: int,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+) -> bytes:
+    """Return one batch; with a producer id, as a part of its transaction."""
+    transactional = producer_id != NO_PRODUCER_ID
+    return build_batch(
+        (Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=0 if transactional else NO_SEQUENCE,
+        transactional=transactional,
+    )
 
 
 def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "CoordinatorHost | None":

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.broker.coordinator.common.coordinator_log import batch_of
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.log.partition_log import PartitionLog
@@ -40,8 +41,8 @@ _MINUTE_MS = 60_000
 _GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
 _TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # TxnOffsetCommit; also the first version with STALE_MEMBER_EPOCH (KIP-1319)
 
-# The minimum size of a record with a committed offset.
-_LEAST_OFFSET_BYTES = 32
+# The minimum size of a record with a committed offset, without the names of group and topic.
+_LEAST_OFFSET_BYTES = 46
 
 
 class Producer(NamedTuple):
@@ -104,46 +105,32 @@ class GroupCoordinator(GroupRuntime):
 
     # -- committing ----------------------------------------------------------------------------------------------------
 
-    def commit_offsets(self, commit: Commit, now_ms: int, retention_time_ms: int) -> list[ErrorCode]:
+    def commit_offsets(self, ctx: RequestContext, commit: Commit, retention_time_ms: int) -> list[ErrorCode]:
         """Commit offsets; this restarts a classic member's session."""
-        error = (
-            self.error(commit.group_id)
-            or self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
-            or self._size_error(commit)
-        )
+        error = self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
         group = self.groups.get(commit.group_id)
         if isinstance(group, ClassicGroup) and group.state in (STABLE, PREPARING_REBALANCE):
             self.classic.restart_session(group, group.members[commit.member_id])
-        expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else int64(now_ms + retention_time_ms)
-        codes, accepted = self._check_offsets(commit, now_ms, expires_ms)
-        error = self._write_commits(commit, accepted)
+        expires_ms = None if retention_time_ms == _NO_RETENTION_TIME else int64(ctx.now_ms + retention_time_ms)
+        codes, accepted = self._check_offsets(ctx, commit, expires_ms)
+        error = self._write_commits(ctx, commit, accepted, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(codes)
-        if commit.group_id not in self.groups:
-            self.create_classic(commit.group_id)
         for partition, committed in accepted:
             self.offsets.put(commit.group_id, partition, committed)
         return codes
 
-    def commit_in_transaction(self, commit: Commit, now_ms: int, producer: Producer) -> list[ErrorCode]:
+    def commit_in_transaction(self, ctx: RequestContext, commit: Commit, producer: Producer) -> list[ErrorCode]:
         """Store offsets until the producer's transaction ends."""
-        error = (
-            self.error(commit.group_id)
-            or self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
-            or self._size_error(commit)
-        )
-        if error is ErrorCode.STALE_MEMBER_EPOCH and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE:
-            error = ErrorCode.ILLEGAL_GENERATION
+        error = self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
-        codes, accepted = self._check_offsets(commit, now_ms, None)
-        error = self._write_commits(commit, accepted, *producer)
+        codes, accepted = self._check_offsets(ctx, commit, None)
+        error = self._write_commits(ctx, commit, accepted, _TXN_GROUP_ID_NOT_FOUND_SINCE, *producer)
         if error:
             return [error] * len(codes)
-        if commit.group_id not in self.groups:
-            self.create_classic(commit.group_id)
         shard = self.log.partition_of(commit.group_id).index
         for partition, committed in accepted:
             self.offsets.put_pending((shard, producer.producer_id), commit.group_id, partition, committed)
@@ -154,53 +141,69 @@ class GroupCoordinator(GroupRuntime):
         self.offsets.end_transaction((partition.index, producer_id), committed)
 
     def _commit_error(self, commit: Commit, group_id_not_found_since: int) -> ErrorCode:
+        error = self.error(commit.group_id)
+        if error:
+            return error
         group = self.groups.get(commit.group_id)
-        if group is None:
-            if commit.generation_id >= 0:
-                has_not_found = commit.version >= group_id_not_found_since
-                return ErrorCode.GROUP_ID_NOT_FOUND if has_not_found else ErrorCode.ILLEGAL_GENERATION
-            return ErrorCode.NONE  # creates a simple group
-        return group.commit_error(commit)
+        if group is not None:
+            error = group.commit_error(commit)
+            is_old = commit.transactional and commit.version < _TXN_GROUP_ID_NOT_FOUND_SINCE
+            return ErrorCode.ILLEGAL_GENERATION if is_old and error is ErrorCode.STALE_MEMBER_EPOCH else error
+        if commit.generation_id >= 0:
+            has_not_found = commit.version >= group_id_not_found_since
+            return ErrorCode.GROUP_ID_NOT_FOUND if has_not_found else ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE  # creates a simple group
 
     def create_classic(self, group_id: str) -> ClassicGroup:
         """Create an empty classic group without writing a record."""
         group = self.groups[group_id] = ClassicGroup(group_id, self.now_ms())
         return group
 
-    def _size_error(self, commit: Commit) -> ErrorCode:
-        """Return the error of a batch that will be too large, before millions of records are built for it."""
-        log = self.log.partition_of(commit.group_id).log
-        too_large = len(commit.offsets) * _LEAST_OFFSET_BYTES > log.config.append.max_message_bytes
-        return ErrorCode.UNKNOWN_SERVER_ERROR if too_large else ErrorCode.NONE
-
     def _check_offsets(
-        self, commit: Commit, now_ms: int, expires_ms: int | None
+        self, ctx: RequestContext, commit: Commit, expires_ms: int | None
     ) -> tuple[list[ErrorCode], list[tuple[TopicPartition, CommittedOffset]]]:
         codes: list[ErrorCode] = []
         accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
-        for new in commit.offsets:
+        for new in ctx.sliced(commit.offsets):
             if len(new.metadata) > self._max_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             codes.append(ErrorCode.NONE)
-            committed = _committed(new, now_ms, expires_ms, next_offset + len(accepted))
+            committed = _committed(new, ctx.now_ms, expires_ms, next_offset + len(accepted))
             accepted.append(((new.topic.name, new.partition), committed))
         return codes, accepted
 
     def _write_commits(
         self,
+        ctx: RequestContext,
         commit: Commit,
-        accepted: Iterable[tuple[TopicPartition, CommittedOffset]],
+        accepted: list[tuple[TopicPartition, CommittedOffset]],
+        group_id_not_found_since: int,
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        records = [
-            offset_commit(commit.group_id, topic, partition, committed) for (topic, partition), committed in accepted
-        ]
-        if not records:
+        """Write all offsets in one batch, which is built in slices."""
+        if not accepted:
             return ErrorCode.NONE
-        return self.write(commit.group_id, records, producer_id, producer_epoch)
+        group_id, log = commit.group_id, self.log.partition_of(commit.group_id).log
+        if _least_bytes(ctx, group_id, accepted) > log.config.append.max_message_bytes:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        records = (
+            offset_commit(group_id, topic, partition, committed)
+            for (topic, partition), committed in ctx.sliced(accepted)
+        )
+        data = batch_of(records, self.now_ms(), producer_id, producer_epoch)
+        error = self._commit_error(commit, group_id_not_found_since)  # again, as other requests were served meanwhile
+        if error:
+            return error
+        moved = log.log_end_offset - accepted[0][1].order
+        if moved:
+            accepted[:] = [(one, committed._replace(order=committed.order + moved)) for one, committed in accepted]
+        error = self.log.append_batch(group_id, data, self.now_ms())
+        if not error and group_id not in self.groups:
+            self.create_classic(group_id)
+        return error
 
     # -- deleting ------------------------------------------------------------------------------------------------------
 
@@ -271,6 +274,12 @@ class GroupCoordinator(GroupRuntime):
         if with_group:
             self.remove(group)
         return ErrorCode.NONE
+
+
+def _least_bytes(ctx: RequestContext, group_id: str, accepted: list[tuple[TopicPartition, CommittedOffset]]) -> int:
+    """Return the least size of a batch, which may be too large, before it is built."""
+    names = sum(len(topic) for (topic, _), _ in ctx.sliced(accepted))
+    return names + len(accepted) * (_LEAST_OFFSET_BYTES + len(group_id))
 
 
 def _committed(new: NewOffset, now_ms: int, expires_ms: int | None, record_offset: int) -> CommittedOffset:

@@ -57,7 +57,7 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
             ctx.version,
             new,
         )
-        codes = broker.groups.commit_offsets(commit, ctx.now_ms, request.retention_time_ms)
+        codes = broker.groups.commit_offsets(ctx, commit, request.retention_time_ms)
         for result, code in ctx.sliced(zip(pending, codes, strict=True)):
             result.error_code = code
 

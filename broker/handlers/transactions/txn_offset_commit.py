@@ -131,4 +131,4 @@ def _commit(
         transactional=True,
     )
     producer = Producer(request.producer_id, request.producer_epoch)
-    return broker.groups.commit_in_transaction(commit, ctx.now_ms, producer)
+    return broker.groups.commit_in_transaction(ctx, commit, producer)

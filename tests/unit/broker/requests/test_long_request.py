@@ -29,6 +29,7 @@ from sluice.protocol.apis.offset_delete import (
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from tests.support.groups import commit_request, stable_group
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 
@@ -169,23 +170,56 @@ def test_topic_requested_by_id_with_many_names_is_returned_once() -> None:
     broker = sliced_broker()
     topic_id = broker.partition().topic.topic_id
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=topic_id) for name in NAMES])
-    assert [topic.name for topic in broker.client().ask(request, 12).topics] == ["t"]
+    assert [topic.name for topic in broker.client().call(request, 12).topics] == ["t"]
 
 
 def test_fetch_session_is_not_resumed_twice_at_once() -> None:
     broker = sliced_broker()
     topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(999)])]
     client, other = broker.client(), broker.client()
-    session_id = client.ask(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
+    session_id = client.call(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
     order = arrivals(client, other)
     resumed = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics)
     other._sent += other.frame(resumed, 12)
     broker.loop.call_soon(client.deliver)
     broker.loop.call_soon(other.deliver)
     client.send(resumed, 12)
-    codes = [one.answer().message.error_code for one in (client, other)]
+    codes = [one.response().message.error_code for one in (client, other)]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH]
     assert order == [other, client]
+
+
+def test_long_commit_is_atomic_and_ordered_after_one_that_was_served_meanwhile() -> None:
+    broker = sliced_broker()
+    slow, quick = broker.client(), broker.client()
+    order = arrivals(slow, quick)
+    quick._sent += quick.frame(commit_request(5, group_id="g"), 8)
+    broker.loop.call_soon(slow.deliver)
+    broker.loop.call_soon(quick.deliver)
+    slow.send(*REQUESTS["OffsetCommit"])
+    assert order == [quick, slow]
+    committed = broker.broker.groups.offsets.of_group("g")
+    assert {index: one.offset for (_, index), one in committed.items()} == dict.fromkeys(range(4), 1)
+    assert [one.order for one in committed.values()] == [1, 2, 3, 4]
+
+
+def test_long_commit_of_a_member_that_left_meanwhile_is_rejected() -> None:
+    broker = sliced_broker()
+    slow, quick = broker.client(), broker.client()
+    stable_group(broker, "g")
+    request, version = REQUESTS["OffsetCommit"]
+    assert isinstance(request, OffsetCommitRequest)
+    commit = OffsetCommitRequest(
+        group_id="g", topics=request.topics, member_id="member", generation_id_or_member_epoch=1
+    )
+    leaving = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="member")])
+    quick._sent += quick.frame(leaving, 5)
+    broker.loop.call_soon(slow.deliver)
+    broker.loop.call_soon(quick.deliver)
+    slow.send(commit, version)
+    partitions = slow.response().message.topics[0].partitions
+    assert {one.error_code for one in partitions[:4]} == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert not broker.broker.groups.offsets.of_group("g")
 
 
 def test_no_full_collection_starts_during_a_long_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +233,7 @@ def test_no_full_collection_starts_during_a_long_request(monkeypatch: pytest.Mon
         add(work)
 
     monkeypatch.setattr(broker.cluster.turns, "add", observed)
-    broker.client().ask(DescribeGroupsRequest(groups=NAMES), 6)
+    broker.client().call(DescribeGroupsRequest(groups=NAMES), 6)
     assert during == {2**31 - 1}
     assert gc.get_threshold() == usual
 
@@ -289,7 +323,7 @@ def test_error_in_a_later_slice_closes_the_connection(
 
 def test_finished_request_is_not_referenced() -> None:
     broker = sliced_broker()
-    broker.client().ask(DescribeGroupsRequest(groups=NAMES), 6)
+    broker.client().call(DescribeGroupsRequest(groups=NAMES), 6)
     reference = weakref.ref(broker)
     del broker
     gc.collect()

@@ -115,10 +115,10 @@ def test_later_commit_with_a_lower_offset_replaces_offset_and_metadata(topic: To
 
 
 def test_retention_time_beyond_the_largest_time_wraps_as_in_kafka(topic: Topic, client: Client) -> None:
-    response = client.ask(commit_request(retention_time_ms=2**63 - 1), 4)
+    response = client.call(commit_request(retention_time_ms=2**63 - 1), 4)
     assert commit_code(response) == ErrorCode.NONE
     client.broker.advance(600_000)  # offsets.retention.check.interval.ms
-    assert fetched(client.ask(fetch_request(), 9)) == {("t", 0): (-1, 0)}
+    assert fetched(client.call(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 
 
 def test_commit_without_a_valid_partition_creates_no_group(broker: VirtualBroker) -> None:
