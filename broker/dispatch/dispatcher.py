@@ -160,6 +160,8 @@ class Dispatcher:
                 else self.journal.subject_of_long(route.api_key, request, long.sliced)
             )
         outcome = route.handle(ctx, request, self._broker)
+        if long is not None and ctx.connection.closed:
+            return
         if outcome is PARKED:
             self._parked(ctx)
             return
@@ -182,7 +184,7 @@ class Dispatcher:
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         """Resume a parked request: `answer` returns its response, or parks it again."""
         connection = ctx.connection
-        if connection.closed:
+        if connection.closed and not (ctx.survives_disconnect and connection.ended_by_client):
             return
         ctx.now_ms = self.clock.wall_ms()
         timer = self._timer
@@ -203,6 +205,8 @@ class Dispatcher:
             self._actions.complete()
 
     def _finish_parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        if ctx.connection.closed:
+            return
         if ctx.fault is not None and outcome is not PARKED:
             outcome = ctx.fault.after(outcome)
         if outcome is not PARKED:

@@ -139,7 +139,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._cancel_wait is not None:
             cancel, self._cancel_wait = self._cancel_wait, None
             cancel()
-        self._reader.close()
+        if not self._holds_frame:  # the request in it is still being processed
+            self._reader.close()
         self._out.clear()
         self._drop_unsent()
         self._on_lost(self)
@@ -214,8 +215,10 @@ class Connection(asyncio.BufferedProtocol):
     def release_frame(self) -> None:
         if self._holds_frame:
             self._holds_frame = False
+            if self.closed:
+                self._reader.close()
             # Without room for the next frame, `_continue` waits for it.
-            if not self.closed and self._reader.keep_rest() and self._transport is not None:
+            elif self._reader.keep_rest() and self._transport is not None:
                 self._transport.resume_reading()
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:

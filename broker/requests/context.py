@@ -154,6 +154,7 @@ class RequestContext:
         "session",
         "started_ms",
         "subject",
+        "survives_disconnect",
         "version",
         "worked_ms",
     )
@@ -179,6 +180,7 @@ class RequestContext:
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
         self.long: Slicing | None = None  # until the response is sent, if the request may be suspended
+        self.survives_disconnect = False  # whether the parked request is completed without its client, too
         # For the journal, which ignores requests without a subject.
         self.subject: RequestSubject | None = None
         self.annotations: RequestAnnotations | None = None

@@ -15,6 +15,7 @@ from .loggers import Loggers
 from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ApiError, Change, ConfigStore, Operation
 from .topic_configs import TopicConfigs
 
+_OPERATIONS = frozenset(Operation)
 _MAX_VALUE_CHARS = 0x7FFF  # as in Kafka, whose message calls them bytes
 
 
@@ -35,7 +36,7 @@ class ConfigurationControl:
 
     def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
         """Apply incremental changes (KIP-339), or return an error."""
-        unknown = [change.operation for change in changes.values() if change.operation not in tuple(Operation)]
+        unknown = [change.operation for change in changes.values() if change.operation not in _OPERATIONS]
         if unknown:
             return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
         if kind == BROKER_LOGGER:

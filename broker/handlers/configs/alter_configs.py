@@ -24,16 +24,16 @@ API = served("AlterConfigs", "0-2", forwarded=True)
 
 
 def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigServices") -> AlterConfigsResponse:
-    alterations = [_replacement(broker, resource) for resource in ctx.sliced(request.resources)]
+    alterations = [_replacement(ctx, broker, resource) for resource in ctx.sliced(request.resources)]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )
     return AlterConfigsResponse(responses=responses)
 
 
-def _replacement(broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
+def _replacement(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
-    own = {config.name: config.value for config in configs if config.value is not None}
-    keys = [config.name for config in configs]
-    nulls = [config.name for config in configs if config.value is None]
+    own = {config.name: config.value for config in ctx.sliced(configs) if config.value is not None}
+    keys = [config.name for config in ctx.sliced(configs)]
+    nulls = [config.name for config in ctx.sliced(configs) if config.value is None]
     return Alteration(kind, name, keys, nulls, partial(broker.configs.replace, kind, name, own))

@@ -24,16 +24,16 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: "ConfigServices"
 ) -> IncrementalAlterConfigsResponse:
-    alterations = [_changes(broker, resource) for resource in ctx.sliced(request.resources)]
+    alterations = [_changes(ctx, broker, resource) for resource in ctx.sliced(request.resources)]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-def _changes(broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
+def _changes(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
-    changes = {config.name: Change(config.config_operation, config.value) for config in configs}
-    keys = [config.name for config in configs]
-    nulls = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
+    changes = {config.name: Change(config.config_operation, config.value) for config in ctx.sliced(configs)}
+    keys = [config.name for config in ctx.sliced(configs)]
+    nulls = [c.name for c in ctx.sliced(configs) if c.value is None and c.config_operation != Operation.DELETE]
     return Alteration(kind, name, keys, nulls, partial(broker.configs.alter, kind, name, changes))

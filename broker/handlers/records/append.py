@@ -65,6 +65,7 @@ def append(
     long: list[_LongAppend] = []
 
     def respond(validated: list[Appendable | InvalidRecords]) -> ProduceResponse | Outcome:
+        ctx.survives_disconnect = False
         for item, valid in zip(long, validated, strict=True):
             result: PartitionProduceResponse | None
             if item.partition.deleted:
@@ -121,6 +122,7 @@ def append(
         responses.append(TopicProduceResponse(data.name, data.topic_id, results))
     if not long:
         return respond([])
+    ctx.survives_disconnect = True  # as in Kafka, a request that was read is appended
     copied_bytes = sum(len(item.records) for item in long)
     return respond_after(ctx, broker.cluster.worker, lambda: [item.validate() for item in long], respond, copied_bytes)
 

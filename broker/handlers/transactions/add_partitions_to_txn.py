@@ -5,8 +5,6 @@ optionally only to verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnR
 """
 
 from collections.abc import Callable, Collection, Mapping
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
@@ -99,9 +97,9 @@ def _add(
     ):
         done(dict.fromkeys(names, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return
-    checked = [name.topic for name in names if of_client and name.topic not in INTERNAL_TOPICS]
+    checked = [name.topic for name in ctx.sliced(names) if of_client and name.topic not in INTERNAL_TOPICS]
     denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, checked)
-    unwritable = {name: code for name in names if (code := _unwritable(ctx, broker, name, denied))}
+    unwritable = {name: code for name in ctx.sliced(names) if (code := _unwritable(ctx, broker, name, denied))}
     coordinator = broker.transactions
     producer = transactional_id, transaction.producer_id, transaction.producer_epoch
     if unwritable:
@@ -135,13 +133,10 @@ def _versioned_error(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
 
 def _topic_results(ctx: RequestContext, codes: _Codes) -> list[AddPartitionsToTxnTopicResult]:
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
-    return [
-        AddPartitionsToTxnTopicResult(
-            name=topic,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(partition_index=name.partition, partition_error_code=codes[name])
-                for name in names
-            ],
-        )
-        for topic, names in groupby(ctx.sliced(sorted(codes)), attrgetter("topic"))
-    ]
+    results: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (topic, partition), code in ctx.sliced(codes.items()):
+        result = results.get(topic)
+        if result is None:
+            result = results[topic] = AddPartitionsToTxnTopicResult(name=topic)
+        result.results_by_partition.append(AddPartitionsToTxnPartitionResult(partition, code))
+    return list(results.values())

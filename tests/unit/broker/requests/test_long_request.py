@@ -293,20 +293,32 @@ def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
     assert "string is not UTF-8" in client.connection.close_reason
 
 
-def test_rest_of_a_long_request_is_dropped_after_a_disconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("disconnect", "completed"),
+    [
+        pytest.param(lambda client: client.transport.fail(ConnectionResetError()), True, id="the client disconnects"),
+        pytest.param(lambda client: client.connection.close("stopped"), False, id="the broker closes the connection"),
+    ],
+)
+@pytest.mark.parametrize("more", [[], LARGE], ids=["", "a large frame"])
+def test_long_request_is_completed_unless_the_broker_closes_the_connection(
+    disconnect: Callable[[Client], None], completed: bool, more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker = sliced_broker()
     client = broker.client()
-    topics = [MetadataRequestTopic(name=name) for name in NAMES]
+    topics = [MetadataRequestTopic(name=name) for name in NAMES + more]
     add = broker.cluster.turns.add
 
-    def disconnect(work: Callable[[], None]) -> None:
-        if len(broker.cluster.topics) > 20:
-            client.transport.fail(ConnectionResetError())
+    def disconnect_once(work: Callable[[], None]) -> None:
+        if len(broker.cluster.topics) > 20 and client.is_open:
+            disconnect(client)
         add(work)
 
-    monkeypatch.setattr(broker.cluster.turns, "add", disconnect)
-    client.send(MetadataRequest(topics=topics), 9)
-    assert 0 < len(broker.cluster.topics) - 1 < len(NAMES)
+    monkeypatch.setattr(broker.cluster.turns, "add", disconnect_once)
+    client.send(MetadataRequest(topics=topics), 8)
+    created = len(broker.cluster.topics) - 1
+    assert created == len(NAMES) if completed else 0 < created < len(NAMES)
+    assert not client.connection.request_memory.reserved_bytes
     assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
 
 

@@ -136,13 +136,16 @@ def test_long_batch_for_a_topic_deleted_meanwhile_is_refused() -> None:
     assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_long_batch_of_a_disconnected_client_is_dropped() -> None:
+def test_long_batch_of_a_disconnected_client_is_appended() -> None:
     broker, worker = with_worker(cleanup_policy="compact")
     client = broker.client()
     client.send(produce(9, KEYED), 9)
+    reader = broker.client()
+    reader.send(fetch(max_wait_ms=10_000), 12)
     client.leave()
     worker.work()
-    assert broker.partition().log.log_end_offset == 0
+    assert broker.partition().log.log_end_offset > 0
+    assert fetched_bytes(reader.response().message)
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["", "of a disconnected client"])
