@@ -17,6 +17,7 @@ _BLOCK_BYTES = 32 * 1024  # SnappyOutputStream's default
 _OLDEST_VERSION = 1
 _LENGTH_BYTES = 4
 _VARINT_BYTES = 5  # the longest for 32 bits
+_LARGEST_EXPANSION = 22  # three bytes copy at most 64
 
 
 def compress(section: Bytes) -> bytes:
@@ -33,12 +34,7 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[bytes, str | None]:
     if not view:
         return b"", "[EMPTY_INPUT] Cannot decompress empty stream"
     if len(view) < len(_HEADER) or view[: len(_MAGIC)] != _MAGIC:
-        if _uncompressed_bytes(view) > limit_bytes:
-            raise SectionTooLarge(limit_bytes)
-        try:
-            return bytes(cramjam.snappy.decompress_raw(view)), None
-        except cramjam.DecompressionError as error:
-            return b"", str(error)
+        return _decompress_raw(view, limit_bytes, limit_bytes)
     if struct.unpack_from(">i", view, len(_MAGIC))[0] < _OLDEST_VERSION:
         return b"", "[INCOMPATIBLE_VERSION] snappy stream of an unknown version"
     return _blocks(view, len(_HEADER), limit_bytes)
@@ -65,15 +61,24 @@ def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, s
         if len(block) != length:
             failure = f"chunkSize is negative : {length}" if length < 0 else "failed to read chunk"
             break
-        if _uncompressed_bytes(block) > room:
-            raise SectionTooLarge(limit_bytes)
-        try:
-            parts.append(bytes(cramjam.snappy.decompress_raw(block)))
-        except cramjam.DecompressionError as error:
-            failure = str(error)
+        part, failure = _decompress_raw(block, room, limit_bytes)
+        if failure is not None:
             break
-        room -= len(parts[-1])
+        parts.append(part)
+        room -= len(part)
     return b"".join(parts), failure
+
+
+def _decompress_raw(block: memoryview, room: int, limit_bytes: int) -> tuple[bytes, str | None]:
+    size = _uncompressed_bytes(block)
+    if size > _LARGEST_EXPANSION * len(block):  # Java cannot allocate this size, or finds that the data ends before
+        return b"", f"the snappy stream declares {size} bytes"
+    if size > room:
+        raise SectionTooLarge(limit_bytes)
+    try:
+        return bytes(cramjam.snappy.decompress_raw(block)), None
+    except cramjam.DecompressionError as error:
+        return b"", str(error)
 
 
 def _uncompressed_bytes(block: memoryview) -> int:

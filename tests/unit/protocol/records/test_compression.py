@@ -247,8 +247,19 @@ class TestSnappy:
             (compress(SNAPPY, b"ok", 2) + b"\0\0\0\5abc", b"ok", "failed to read chunk"),
             (compress(SNAPPY, b"ok", 2) + b"\0\0\0\3abc", b"ok", "snappy"),
             (compress(SNAPPY, b"ok", 2) + XERIAL[:10], b"ok", "Insufficient header size"),
+            (b"\xff\xff\xff\xff\x0f" + RAW[2:], b"", "declares 4294967295 bytes"),
+            (compress(SNAPPY, b"ok", 2) + b"\0\0\0\6\xff\xff\xff\xff\7a", b"ok", "declares 2147483647 bytes"),
         ],
-        ids=["nothing", "version 0", "a negative length", "a cut block", "a corrupt block", "a cut second header"],
+        ids=[
+            "nothing",
+            "version 0",
+            "a negative length",
+            "a cut block",
+            "a corrupt block",
+            "a cut second header",
+            "more bytes than Java can allocate",
+            "a block of more bytes than its copies can have",
+        ],
     )
     def test_snappy_error_follows_the_valid_data(self, data: bytes, section: bytes, message: str) -> None:
         given_section, said = broken(SNAPPY, data)
