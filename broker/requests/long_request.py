@@ -2,8 +2,8 @@
 
 A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Handlers iterate
 over `ctx.sliced(elements)`, which suspends the request when its slice of TURN_MS is over. The rest waits in the
-`TurnQueue`. The connection is not read until the response is sent, as Kafka mutes a channel. As in Kafka, the request is
-processed to its end even if the client disconnects.
+`TurnQueue`. The connection is not read until the response is sent, as Kafka mutes a channel. If the client disconnects,
+the request is still processed to its end, as in Kafka.
 
 Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
 several partitions either. A request that needs one slice costs two switches of the stack: 1 us.
