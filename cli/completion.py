@@ -1,7 +1,7 @@
 """`sluice completion`: shell completion of commands, options and values.
 
-The scripts are click's: they run `sluice` with `_SLUICE_COMPLETE` in the environment. The script for bash is sluice's
-own, because bash splits words at `=`, and rules and properties are NAME=VALUE.
+The scripts are click's. The script for bash is sluice's own, because bash splits words at `=`, and rules and properties
+are NAME=VALUE.
 """
 
 import os
@@ -43,11 +43,10 @@ class _Bash(BashComplete):
     source_template = _BASH
 
     def source(self) -> str:
-        """Return the script. Click's version would first run bash to check its version."""
         return ShellComplete.source(self)
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the incomplete one, and that one; words that bash split at `=` are joined."""
+        """Join words that bash split at `=`."""
         given = split_arg_string(os.environ["COMP_WORDS"])
         number = int(os.environ["COMP_CWORD"])
         words: list[str] = []

@@ -4,7 +4,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-# The standard attributes of a LogRecord; others come from `extra`.
+# Attributes of any LogRecord; others come from `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 

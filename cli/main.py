@@ -21,7 +21,7 @@ from .usage_errors import usage_error
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# In the order of `sluice --help`. Each command is an attribute of its module; MODULES has the modules with other names.
+# In the order of `sluice --help`. Each command is an attribute of its module.
 COMMANDS = {
     "serve": "Run a broker.",
     "demo": "Throttle real clients and check their rates.",
@@ -48,8 +48,6 @@ ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}
 
 
 class LazyGroup(Group):
-    """A group that imports a command's module on use."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

@@ -45,8 +45,6 @@ def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
 
 
 class _Jobs(Group):
-    """A group that imports a job's module on use."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(JOBS)
 

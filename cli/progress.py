@@ -10,7 +10,6 @@ Report = Callable[[str, int, int], None]
 
 @contextmanager
 def progress() -> Iterator[Report]:
-    """Return a function that reports progress."""
     if not sys.stderr.isatty():
         yield lambda what, done, of: None
         return

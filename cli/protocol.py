@@ -1,4 +1,4 @@
-"""`sluice protocol show`: the functions that the broker generates for a version of a message."""
+"""`sluice protocol show`."""
 
 import click
 

@@ -1,7 +1,4 @@
-"""click's errors of usage, as `<parameter>: <problem>; expected <what is accepted>, got <value>` in one line.
-
-click has a sentence for each type of parameter, which begins with the value: `'abc' is not a valid integer.`
-"""
+"""click's errors of usage, as `<parameter>: <problem>; expected <what is accepted>, got <value>` in one line."""
 
 import re
 
@@ -40,7 +37,6 @@ def _line(error: click.UsageError) -> str:
 
 
 def _name(param: click.Parameter) -> str:
-    """Return an option's long name, or an argument's as in the help."""
     return max(param.opts, key=len) if isinstance(param, click.Option) else param.human_readable_name
 
 

@@ -5,6 +5,5 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """Return the folder, which may not exist yet."""
     named = os.environ.get("XDG_CACHE_HOME")
     return (Path(named) if named else Path.home() / ".cache") / "sluice"

@@ -1,7 +1,6 @@
 """The jars of Spark's Kafka connector: four for each PySpark version, with their digests.
 
-PySpark contains the connector's other dependencies (compression, Hadoop, Scala, slf4j). They are not resolved, as this
-would add older copies.
+PySpark contains the connector's other dependencies; resolving them would add older copies.
 """
 
 from typing import NamedTuple

@@ -23,7 +23,6 @@ class Progress(NamedTuple):
     observed: Mapping[str, int] = MappingProxyType({})  # the job's own counts
 
     def of(self, name: str) -> int:
-        """Return one of the job's own counts, 0 without any."""
         return self.observed.get(name, 0)
 
 
@@ -36,7 +35,6 @@ class Tally:
         self.total = Progress()
 
     def poll(self) -> Progress:
-        """Return the totals so far, or raise the error of the query."""
         for batch in self._query.recentProgress:
             # A trigger without data reports the previous batch again, with another timestamp.
             if (batch.batchId, batch.timestamp) > self._last_batch:

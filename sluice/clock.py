@@ -52,7 +52,7 @@ class EventLoop(Protocol):
 
 
 # From 2**42 to 2**43 doubles are 2**-10 apart: adding this number rounds milliseconds (below 69 years) to 1024ths, and
-# subtracting it again is exact. Decimal rounding with `int` and a division takes twice the time.
+# subtracting it again is exact; twice as fast as decimal rounding.
 _ROUND_TO_1024THS = 1.5 * 2**42
 
 

@@ -6,8 +6,8 @@ gives Kafka's beans, in both spellings found in dashboards, so that those dashbo
 
 from msgspec import Struct
 
-# Upper bounds of request durations, in seconds: a response from memory takes tens of microseconds, a long poll half a
-# second by default, a throttled request up to many seconds.
+# In seconds: a response from memory takes tens of microseconds, a long poll half a second by default, a throttled
+# request up to many seconds.
 REQUEST_SECONDS_BOUNDS = (
     0.00005,
     0.0001,
@@ -26,7 +26,7 @@ REQUEST_SECONDS_BOUNDS = (
     30.0,
 )
 
-# Upper bounds of throttle times, in seconds: request quotas throttle for at most a second, byte rates without limit.
+# In seconds: request quotas throttle for at most a second, byte rates without limit.
 THROTTLE_SECONDS_BOUNDS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 

@@ -6,8 +6,7 @@
         kafka_broker.assert_requests("Produce", client_id="shop", exactly=3)
 
 A broker is a SyncBroker with its own thread and event loop, so tests may be plain functions or coroutines of any
-plugin. Brokers use free ports, so tests may run in several processes. Until a test requests a broker, only this module
-of sluice is loaded. docs/pytest.md is the user guide.
+plugin. Until a test requests a broker, only this module of sluice is loaded.
 """
 
 import sys
@@ -35,8 +34,7 @@ _HELP = (
 class SourceFinder:
     """An import finder for sluice that precedes pytest's import hook.
 
-    The hook would rewrite the asserts in all modules of the distribution, which takes half a second at the first test
-    and slows the request path.
+    The hook would rewrite the asserts in all modules of the distribution, which takes half a second.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The output of `sluice audit list`: clients, probes and statements."""
+"""The output of `sluice audit list`."""
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES

@@ -31,7 +31,6 @@ class DemoBroker:
         self._admin = admin
 
     async def scrape(self) -> "Scrape":
-        """Read /metrics, or raise SluiceError."""
         return await asyncio.to_thread(self._scrape)
 
     def _scrape(self) -> "Scrape":
@@ -44,8 +43,6 @@ class DemoBroker:
 
 
 class Scrape:
-    """Metrics of each client at one moment; 0 if there are none yet."""
-
     def __init__(self, exposition: str) -> None:
         self._values: dict[tuple[str, str, str], float] = {}
         for family in text_string_to_metric_families(exposition):
@@ -56,7 +53,6 @@ class Scrape:
                     self._values[sample.name, labels["resource"], client_id] = sample.value
 
     def byte_rate(self, kind: str, client_id: str) -> float:
-        """Return the rate over the quota's windows, in bytes/s."""
         return self._values.get(("kafka_server_quota_byte_rate", kind, client_id), 0.0)
 
     def throttle_s(self, kind: str, client_id: str) -> float:

@@ -1,7 +1,7 @@
 """The demo's clients, aiokafka and kafka-python, which record sent bytes and returned throttle times.
 
 Each has one request in flight, of at most a tenth of a second's quota. So a throttled client is delayed by a tenth of a
-second at a time, in regular cycles. Sending, waiting and reading responses is the libraries' own code.
+second at a time, in regular cycles.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _BRONZE_RECORD_BYTES = 100_000  # a tenth of a second at 1 MB/s
 _GOLD_RECORD_BYTES = 200_000  # a twentieth of a second at 4 MB/s; for the reader, a tenth at 2 MB/s
 _STEADY_RECORD_BYTES = 20_000
 _STEADY_EVERY_S = 0.1  # at most 200 kB/s, a fifth of its quota
-# A client that stops sends its buffered records and may be throttled; the demo does not wait for that.
+# A client that stops may be throttled while it sends its buffered records; the demo does not wait for that.
 _STOP_TIMEOUT_S = 0.5
 
 
@@ -83,7 +83,7 @@ async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
         except Exception as error:
             outcome.set_exception(error)
 
-    # A daemon thread: reconnecting to a stopped broker would block it, and the end of the process, for half a minute.
+    # A daemon thread: reconnecting to a stopped broker would block the end of the process for half a minute.
     Thread(target=run, daemon=True).start()
     ended = asyncio.wrap_future(outcome)
     try:
@@ -130,7 +130,6 @@ def _noted(note: Callable[[float], None], sent_ms: float, _: object) -> None:
 def _note_exchanges(
     client: Client, clock: Clock, library: AIOKafkaClient, api_key: int, payload_bytes: Callable[[_Response], int]
 ) -> None:
-    """Record times, payload and throttle time of each request of one API."""
     send = library.send
 
     async def noting_send(node_id: int, request: _Request, **options: object) -> _Response:

@@ -84,7 +84,6 @@ def _clients() -> list[Client]:
 
 @contextmanager
 def _silent_libraries() -> Iterator[None]:
-    """Suppress the log of the client libraries; the demo reports their errors."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -17,13 +17,13 @@ from .broker import Scrape
 from .trace import Client
 from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 
-# "Now" is the last second; with less, the figures flicker between requests of a throttled client.
+# With less than a second, the figures flicker between requests of a throttled client.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
 _PROSE_COLUMNS = 80  # longer lines are hard to read
 _BAR_COLUMNS = 20
 _LEGEND = "A new client may send ten seconds' worth of its quota at once; then it is throttled until that has expired."
-# One cell of the bar is 10 % of the quota; it ends at 120 %, above any rate over the windows.
+# One cell of the bar is 10 % of the quota; the bar ends above any rate over the windows.
 _CELLS_PER_QUOTA, _CELLS = 10, 12
 
 

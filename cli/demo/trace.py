@@ -1,11 +1,11 @@
 """The requests of a demo client, its cycles of throttling, and a replay of the requests in virtual time.
 
-Pure: times are parameters, in milliseconds. The replay uses the broker's own arithmetic (`sluice.quotas`).
+Pure. The replay uses the broker's own arithmetic (`sluice.quotas`).
 
-Theory. A windowed sensor drops a sample 11 s after its last event, all at once. So a client that sends as fast as
-possible has no constant rate: an empty sensor admits ten seconds' worth at once, then each request is delayed for its
-size, and 11 to 12 s after the burst, when it is dropped, the next burst follows. A single second shows 0 to 11 times
-the quota. Only an average over whole cycles, from the start of one burst to the start of another, is meaningful.
+A windowed sensor drops a sample 11 s after its last event, all at once. So a client that sends as fast as possible has
+no constant rate: an empty sensor admits ten seconds' worth at once, then each request is delayed for its size, and 11
+to 12 s after the burst, when it is dropped, the next burst follows. A single second shows 0 to 11 times the quota. Only
+an average over whole cycles, from the start of one burst to the start of another, is meaningful.
 
 The exact start matters little, because hardly anything passes before a burst. In simulations with requests of 5 and
 10 % of a second's quota, clients 3 to 60 times as fast as their quota, and timers up to 20 ms late, two whole cycles
@@ -22,7 +22,7 @@ from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
 # In a burst, every second exceeds the quota, and one second exceeds 1.5 times the quota: throttled clients pass at most
-# a few requests per second, others ten seconds' worth as fast as they can.
+# a few requests per second.
 _SECOND_MS = 1000.0
 _IN_BURST, _PEAK_OF_BURST = 1.0, 1.5
 # A burst may start in two or three steps, a second apart, as samples are dropped one after the other.
@@ -112,8 +112,8 @@ def replay(client: Client) -> Trace:
     """Return the trace of the same requests in virtual time, with exact throttling and no other delays.
 
     A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The
-    client's own time between requests comes from the trace (the demo's clients do not wait themselves: the broker
-    leaves their next request unread). If virtual time is faster, the requests repeat from the start.
+    client's
+    own time between requests comes from the trace. If virtual time is faster, the requests repeat from the start.
     """
     trace, kind, name = client.trace, client.kind, client.name
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))

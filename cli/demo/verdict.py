@@ -8,8 +8,8 @@ from .trace import PRODUCE, Client, Cycles, replay
 
 # Maximum deviation from the quota. Apache Kafka itself is 1 % (produce) and 4 % (fetch) above.
 MOST_OFF_QUOTA: Final = 0.05
-# Maximum deviation of a producer from its replay; the rest is late timers. A consumer's rate varies by 4 % even in
-# virtual time, because a millisecond decides whether a fetch precedes the drop of a sample.
+# The rest is late timers. A consumer's rate varies by 4 % even in virtual time, because a millisecond decides whether a
+# fetch precedes the drop of a sample.
 MOST_OFF_REPLAY: Final = 0.02
 # Bursts are 11 to 12 s apart, and two after the first make a whole cycle. The rest is for the start of clients.
 SHORTEST_S: Final = 25
@@ -38,7 +38,6 @@ class Result(Struct, frozen=True):
 
 
 def bursts_within(seconds: float) -> int:
-    """Return the expected number of a throttled client's bursts, including the first."""
     return 1 + int(seconds // _S_PER_BURST)
 
 

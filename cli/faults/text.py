@@ -9,8 +9,6 @@ from sluice.text.json_text import json_text
 
 
 class FaultShown(msgspec.Struct):
-    """A rule with its state and hits."""
-
     id: str
     action: str
     state: str

@@ -102,7 +102,6 @@ def backoff(
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:
-    """Raise before Spark's slow start if an input is missing or the output exists."""
     if output is None:
         raise ConfigError("INPUT needs --output DIR for the verdicts")
     for path in inputs:

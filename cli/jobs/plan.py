@@ -166,5 +166,4 @@ def _as_json(output: str, found: "Plan") -> str:
 
 
 def _name(need: "Need") -> str:
-    """Return the client's name, safe for one line."""
     return json.dumps(" ".join(each for each in (need.user, need.client_id) if each))

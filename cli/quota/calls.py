@@ -14,7 +14,7 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 from sluice.text.error_text import expected
 
-# The timeout is that of the admin port's commands: Kafka's 30 s is long for a port that never responds.
+# Kafka's 30 s is long for a port that never responds.
 _CONFIG: dict[str, str | int] = {"client.id": "sluice-quota", "retries": 0, "request.timeout.ms": 5000}
 _PROBE_TIMEOUT_S = 1.0  # as of admin_client.py, which finds a Kafka port behind --admin
 
@@ -75,7 +75,6 @@ def _speaks_http(node: Node) -> bool:
 
 
 def _describe(error: BaseException) -> str:
-    """Describe an error; of a call that would be retried, its only attempt."""
     if isinstance(error.__cause__, ApiException):
         error = error.__cause__
     return f"{error.code.name}: {error}" if isinstance(error, ApiException) else str(error)

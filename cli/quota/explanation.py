@@ -20,7 +20,6 @@ from sluice.text.json_text import json_text
 
 
 def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation:
-    """Request the explanation of one client. Raises SluiceError."""
     address = admin_address(admin)
     query = urlencode({"client_id": client_id, "user": user})
     request = Request(f"{address}/api/v1/quotas/explain?{query}", headers=token_header(token))  # noqa: S310  (by admin_address)

@@ -1,4 +1,4 @@
-"""`sluice run --against`: start a scenario on running brokers, and follow it."""
+"""`sluice run --against`."""
 
 from threading import Event
 

@@ -1,7 +1,7 @@
 """The arguments of `sluice serve`, and a fast parser without click for their common form.
 
-Click makes a start 9 % slower. So arguments in the form `--name value` or `--name=value`, with valid values, are parsed
-here. Click handles everything else: help, errors and other forms.
+Click makes a start 9 % slower. So valid arguments in the form `--name value` or `--name=value` are parsed here. Click
+handles everything else: help, errors and other forms.
 """
 
 import sys
@@ -15,8 +15,6 @@ _PORTS = range(65536)
 
 
 class ServeArguments(NamedTuple):
-    """One field per option; None if it is not given."""
-
     host: str | None = None
     port: int | None = None
     brokers: int | None = None

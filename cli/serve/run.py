@@ -61,7 +61,6 @@ def _path(name: str | None) -> "Path | None":
 
 
 def listener_pairs(host: str | None, port: int | None) -> list[str]:
-    """Return `listeners` as KEY=VALUE; nothing without both options."""
     if host is None and port is None:
         return []
     address = host or "127.0.0.1"
@@ -82,7 +81,7 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     print_ready(server)
-    # Objects of the start live as long as the broker, so full collections, which stop everything, can skip them.
+    # Objects of the start live as long as the broker, so full collections can skip them.
     gc.freeze()
     gc.enable()
     page = f"{_admin(server)}/"

@@ -19,8 +19,6 @@ _DATA = b"data: "
 
 
 class View(msgspec.Struct, frozen=True):
-    """The filter and order of clients."""
-
     search: str = ""
     sort: str = SORTS[0]
 

@@ -35,8 +35,6 @@ class Broker(msgspec.Struct, frozen=True):
 
 
 class Meter(msgspec.Struct, frozen=True):
-    """A client's usage of one kind of quota; the bound is null without a limit."""
-
     kind: str
     rate: float
     bound: float | None
@@ -48,8 +46,6 @@ class Meter(msgspec.Struct, frozen=True):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """A client and its meters."""
-
     id: int
     user: str
     client_id: str

@@ -100,7 +100,7 @@ def _lines(records: DataFrame) -> DataFrame:
 
 
 def _advance(host: str, state: HostState, until_ns: int, settings: JobSettings) -> Iterator[VerdictRow]:
-    """Process the events before `until_ns`, in order; no older event can arrive."""
+    """Process the events before `until_ns`, in order."""
     ready = sorted((event for event in state.waiting if event.at_ns < until_ns), key=by_time)
     state.waiting = [event for event in state.waiting if event.at_ns >= until_ns]
     for event in ready:

@@ -13,7 +13,7 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Connection
 
 HostEvent = ConnectionOpened | ConnectionRefused | ConnectionClosed | Request
 KINDS: tuple[type[HostEvent], ...] = (ConnectionOpened, ConnectionRefused, ConnectionClosed, Request)
-# No client has more open connections than this. Above it, the oldest are dropped.
+# Above it, the oldest are dropped; no client has more.
 _MOST_CONNECTIONS = 1024
 _MOST_TOPICS = 3  # in the key of an operation
 
@@ -63,7 +63,6 @@ class Host(msgspec.Struct):
         return min(self.failed_ns + limits.quiet_ns, self.began_ns + limits.longest_ns)
 
     def end(self) -> list[HostEvent]:
-        """End the span and return its events."""
         finished, self.span, self.failing = self.span, [], {}
         return finished
 
@@ -118,5 +117,4 @@ def _operations(request: Request) -> list[str]:
 
 
 def by_time(event: HostEvent) -> tuple[int, int]:
-    """Return the sort key of the journal's order."""
     return event.at_ns, event.seq

@@ -102,7 +102,6 @@ class Columns:
             column.frombytes(values.tobytes())
 
     def pack(self) -> bytes:
-        """Return all rows for `requests_of`."""
         return b"".join((self.at_ns, self.value, self.lane, self.throttle_ms))
 
 
@@ -143,7 +142,6 @@ class Gathered:
         return len(self._quarantined) >= _MOST_QUARANTINED
 
     def take(self) -> tuple[dict[Client, bytes], list[Quarantined]]:
-        """Return and remove all packed rows and all quarantined input."""
         columns, quarantined = self._columns, self._quarantined
         self._columns, self._by_row_key, self._quarantined = {}, {}, []
         return {client: each.pack() for client, each in columns.items()}, quarantined

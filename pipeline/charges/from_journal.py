@@ -1,7 +1,7 @@
 """Charges from sluice's journal: JSON events, and the columns of Parquet exports.
 
-Only the fields that a replay needs are decoded; other kinds of event are counted. Produce is charged by the size of the
-request, Fetch by the size of the response without its header (broker/throttling/throttler.py).
+Other kinds of event are counted. Produce is charged by the size of the request, Fetch by the size of the response
+without its header (broker/throttling/throttler.py).
 """
 
 from collections.abc import Iterator
@@ -208,7 +208,6 @@ def _by_client(batch: RecordBatch) -> Iterator[tuple[tuple[Kind, int, str, str],
 
 
 def _ints(batch: RecordBatch, name: str) -> _Ints:
-    """Return a column of integers, with 0 for null."""
     return np.asarray(batch.column(name).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), np.int64)
 
 

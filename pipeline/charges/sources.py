@@ -40,8 +40,6 @@ class Split(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The contents of a split or of a part of it."""
-
     charges: dict[Client, bytes]
     quarantined: list[Quarantined]
     counts: dict[str, int]  # of the whole split, only in its last part
@@ -77,7 +75,6 @@ def read(split: Split, by: By) -> Iterator[Found]:
 
 
 def _files(path: str) -> list[tuple[str, int]]:
-    """Return files with their sizes, sorted by name."""
     try:
         if "://" in path:
             filesystem, inner = fs.FileSystem.from_uri(path)

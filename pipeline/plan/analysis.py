@@ -54,8 +54,6 @@ class Finding(NamedTuple):
 
 
 class Effect:
-    """The effect of one candidate on all clients of one kind."""
-
     def __init__(self) -> None:
         self.clients: set[int] = set()  # numbers save memory: each of many candidates may have 100,000 clients
         self.throttled_clients: set[int] = set()
@@ -140,7 +138,6 @@ class _Search:
 
 
 def readable(quota: float) -> int:
-    """Return the quota rounded up to three significant digits."""
     whole = max(1, ceil(quota))
     unit = int(10 ** max(0, len(str(whole)) - 3))
     return -(-whole // unit) * unit

@@ -41,7 +41,6 @@ def plot_effects(file: Path, kind: Kind, effects: Mapping[Candidate, Effect]) ->
 
 
 def plot_needs(file: Path, found: Recommendation) -> None:
-    """Plot the largest quotas that clients need, against the default."""
     needs = (found.overrides + found.others)[:_MOST_BARS]
     figure = Figure(figsize=(_SIZE_INCHES[0], 1.2 + 0.22 * len(needs)), layout="constrained")
     axes = figure.subplots()

@@ -1,8 +1,7 @@
 """The replay of one client's requests on one broker under a candidate quota, in virtual time.
 
-Theory of operation. The requests are charged again, in the order of virtual time, to a sensor with the candidate's
-bound, by the arithmetic of the broker (`sluice.quotas`). A request over the bound throttles its connection as the
-profile specifies:
+The requests are charged again, in the order of virtual time, to a sensor with the candidate's bound, by the arithmetic
+of the broker (`sluice.quotas`). A request over the bound throttles its connection as the profile specifies:
 
 - KIP-13: the response is delayed.
 - KIP-219: the response is sent at once and the connection is muted. A muted fetch returned no records; its charge is
@@ -321,7 +320,6 @@ def _after(due_ns: int, think_ns: int, throttle_ns: int, throttling: Throttling)
 
 
 def _default_entity(client: Client) -> QuotaEntity:
-    """Return the default entity of the client's level (user, client id or both)."""
     return QuotaEntity(DEFAULT if client.user else None, DEFAULT if client.client_id or not client.user else None)
 
 

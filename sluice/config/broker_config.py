@@ -48,7 +48,6 @@ class Endpoint:
 
 
 def address_of(host: str, port: int) -> str:
-    """Return `host:port` as clients receive it."""
     return f"[{host}]:{port}" if ":" in host else f"{host or '0.0.0.0'}:{port}"
 
 
@@ -104,14 +103,12 @@ class Config(Values):
 
     @classmethod
     def of(cls, properties: Mapping[str, str | float]) -> "Config":
-        """Use defaults for all other properties. Raises ConfigError as `load` does."""
         config = cls()
         config._apply("config", (("config", name, format_value(value)) for name, value in properties.items()))
         config._check_together()
         return config
 
     def of_node(self, node_id: int) -> "Config":
-        """Return a copy for another broker of the process."""
         if node_id == self.integer("node.id"):
             return self
         other = Config.__new__(Config)
@@ -153,7 +150,6 @@ class Config(Values):
         return name in self._origins or any(name in altered for altered in self._dynamic.values())
 
     def origin(self, name: str) -> str:
-        """Return the source of a value: default, server.properties line 3, KAFKA_LISTENERS, --override or config."""
         return self._origins.get(name, "default")
 
     def entries(self) -> list[Setting]:
@@ -180,7 +176,6 @@ class Config(Values):
         return self._protocols()[listener]
 
     def of_listener(self, listener: str) -> "ListenerConfig":
-        """Return a listener's own settings, else the broker's."""
         from .listener_config import ListenerConfig  # PLAINTEXT listeners without limits do not load it
 
         return ListenerConfig(listener, self._values, self._origins)
@@ -328,14 +323,12 @@ class TopicConfig(Values):
 
 
 def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
-    """Return the message of INVALID_CONFIG, or None."""
     problems = (_problem(name, value) for name, value in own.items())
     problem = next(filter(None, problems), None)
     return problem or _conflict(TopicConfig(broker, own))
 
 
 def refused_value(row: Property, value: str) -> str | None:
-    """Return the start of Kafka's message and the accepted values, or None."""
     try:
         row.kind.parse(value)
     except ValueError:

@@ -1,14 +1,14 @@
 """Kafka properties without effect in sluice, so that a server.properties or an environment for Kafka is accepted.
 
-ignored_properties.txt lists their names, from the broker configs of Kafka 3.9 and 4.4, including internal ones, and
-those removed by 3.0. Loaded only for names that sluice does not define.
+ignored_properties.txt lists their names, from the broker configs of Kafka 3.9 and 4.4, and those removed by 3.0. Loaded
+only for names that sluice does not define.
 """
 
 from pathlib import Path
 
 NAMES = frozenset(Path(__file__).with_name("ignored_properties.txt").read_text().split())
 
-# Prefixes of listener and plug-in properties.
+# Of listeners and plug-ins.
 PREFIXES = ("listener.name.", "config.providers.", "rlmm.config.", "rsm.config.")
 
 # Variables that the start scripts of the Apache image read; they are not properties.

@@ -49,7 +49,6 @@ class ListenerConfig:
         return value
 
     def is_set(self, name: str) -> bool:
-        """Return whether a property was set, also for the broker."""
         return self.key(name) in self._origins
 
     def text(self, name: str, mechanism: str = "") -> str | None:
@@ -58,14 +57,12 @@ class ListenerConfig:
         return value
 
     def key(self, name: str, mechanism: str = "") -> str:
-        """Return the most specific name under which a property is set."""
         names = [f"{self._prefix}{name}", name]
         if mechanism:
             names.insert(0, f"{self._prefix}{mechanism.lower()}.{name}")
         return next(key for key in names if key in self._all)
 
     def wrong(self, name: str, problem: str, mechanism: str = "") -> ConfigError:
-        """Add the source and full name of a property to a problem."""
         key = self.key(name, mechanism)
         return ConfigError(f"{self._origins.get(key, 'default')}: {key}: {problem}")
 

@@ -26,7 +26,7 @@ def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    # Not str.splitlines, which also breaks at form feeds and other separators that are text in Java.
+    # Not str.splitlines, which also breaks at form feeds and other separators.
     lines = enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1)
     for number, natural in lines:
         line = natural.lstrip(_BLANK)

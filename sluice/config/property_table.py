@@ -1,8 +1,7 @@
 """Tables of the broker properties and the topic configs.
 
 Names and rules follow KafkaConfig and LogConfig of Kafka 4.4. Names starting with `sluice.` are sluice's own; quota
-names come from KIP-13. Parsing, validation, `sluice config list` and DescribeConfigs use these tables, through
-broker_config.py.
+names come from KIP-13. All uses of properties are generated from these tables.
 """
 
 from .kafka_releases import RELEASES
@@ -59,10 +58,10 @@ _FOREVER = str(LONG_MAX)
 _WEEK_MS = "604800000"
 
 _PROFILE = choice("by-version", "kip-13", *(f"kafka-{name}" for name in RELEASES))
-# The releases whose API versions are in broker/dispatch/advertised_versions.py.
+# Their API versions are in broker/dispatch/advertised_versions.py.
 AS_RELEASES = tuple(f"kafka-{name}" for name in ("0.9", "0.10.2", "1.1", "2.8", "3.4", "3.9", "4.4"))
 _RELEASE = choice("all", *AS_RELEASES)
-# The most that one process can run with capacity left for requests. A larger number is likely a typing error.
+# More would leave one process no capacity for requests. A larger number is likely a typing error.
 MOST_BROKERS = 100
 _COUNT = integer(1)
 _COUNT_INT = integer(1, INT_MAX)
@@ -234,8 +233,8 @@ _ROWS: tuple[Property, ...] = (
     Property("log.retention.check.interval.ms", integer(1, LONG_MAX), "300000", "Kafka",
              "Interval of the check for segments to delete."),
     # 4 MiB instead of Kafka's 1 GiB: retention deletes whole segments, so in memory a segment must be small compared
-    # with the limit. With log.dirs the default is Kafka's (Config._check_directory).
-    # At least 14 as up to Kafka 3.9 (4.0 requires 1 MiB): a retention test needs many segments with little data.
+    # with the limit. With log.dirs the default is Kafka's. At least 14 as up to Kafka 3.9 (4.0 requires 1 MiB): a
+    # retention test needs many segments.
     Property("log.segment.bytes", size(14, INT_MAX), "4194304", "Kafka",
              "Maximum segment size, the unit of retention. Default with log.dirs: 1073741824."),
     Property("log.roll.ms", integer(1, LONG_MAX), None, "Kafka",

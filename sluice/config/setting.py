@@ -15,8 +15,6 @@ DEFAULT_CONFIG = "DEFAULT_CONFIG"
 
 
 class Synonym(Struct, frozen=True):
-    """One source that defines a value, with the value there."""
-
     name: str
     value: str
     source: str
@@ -33,7 +31,6 @@ class Setting:
 
     @property
     def source(self) -> str:
-        """The source of the value; without synonyms DEFAULT_CONFIG, as in Kafka."""
         return self.synonyms[0].source if self.synonyms else DEFAULT_CONFIG
 
     @property

@@ -12,7 +12,7 @@ LONG_MAX = 2**63 - 1  # Java's long; Kafka's "no limit"
 
 Value = bool | int | float | str | tuple[str, ...] | dict[str, float] | None
 
-# KIP-13 writes 2M. Decimal like network rates; binary only with an explicit binary unit.
+# Decimal like network rates; binary only with an explicit binary unit.
 UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 2**10,
     "Mi": 2**20,
@@ -116,8 +116,6 @@ def principals() -> Kind:
 
 
 def names(*accepted: str) -> Kind:
-    """Accept a list of these names, possibly empty; duplicates count once, as in Kafka."""
-
     def parse(text: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_one_of(name, accepted) for name in split_list(text)))
 
@@ -221,7 +219,6 @@ class Values:
 
 
 def text_of(value: Value) -> str | None:
-    """Return Kafka's text of a value, which parses to the same value."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -314,7 +311,6 @@ def _parse_counts(text: str) -> dict[str, float]:
 
 
 def _split_escaped(text: str) -> list[tuple[str, str]]:
-    """Return items, each escaped and unescaped."""
     items = [("", "")]
     characters = iter(text)
     for char in characters:
@@ -387,7 +383,6 @@ def _within(value: int, at_least: int, at_most: int, also: int | None) -> int:
 
 
 def _range(at_least: int, at_most: int, also: int | None) -> str:
-    """Describe a range; the largest long is omitted, as it is no practical limit."""
     if at_most < LONG_MAX:
         words = f"from {at_least} to {at_most}"
     else:

@@ -34,7 +34,6 @@ class _Read(Protocol[_T, _R_co]):
 
 
 def reads(of: Callable[[_T], _R]) -> _Read[_T, _R]:
-    """Return a property that reads this property, which is a function to type checkers, in the broker's thread."""
     target: object = of
     assert isinstance(target, property)
     assert target.fget is not None
@@ -42,13 +41,10 @@ def reads(of: Callable[[_T], _R]) -> _Read[_T, _R]:
 
 
 def calls(method: Callable[Concatenate[_T, _P], _R]) -> Callable[Concatenate[Blocking[_T], _P], _R]:
-    """Return a method that calls this one in the broker's thread."""
     return opens(lambda result, _: result, method)
 
 
 def waits(method: Callable[Concatenate[_T, _P], Awaitable[_R]]) -> Callable[Concatenate[Blocking[_T], _P], _R]:
-    """Return a method that runs this coroutine method in the broker's thread until it is done."""
-
     @wraps(method)
     def blocking(handle: Blocking[_T], /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return handle._thread.run(lambda: method(handle._target, *args, **kwargs))

@@ -42,16 +42,13 @@ class JournalAssertions:
     def assert_throttled(
         self, client_id: str, *, at_least_ms: float = 1, quota: str | None = None, after: int = 0
     ) -> list[Throttle]:
-        """Assert that quotas throttled a client.
+        """Assert that quotas throttled a client; return the throttles.
 
         Args:
             client_id: Client id.
             at_least_ms: Minimum total throttle time in ms.
             quota: Produce, Fetch, Request or ControllerMutation; None: any.
             after: `seq` of the last event to ignore.
-
-        Returns:
-            The throttles.
         """
         __tracebackhide__ = True
         expected = f"client {client_id} throttled for {at_least_ms:.10g} ms or more{_by(quota)}"
@@ -80,7 +77,7 @@ class JournalAssertions:
         at_least: int | None = None,
         at_most: int | None = None,
     ) -> list[Request]:
-        """Assert the number of matching requests: by default at least one.
+        """Assert the number of matching requests, by default at least one; return them.
 
         Args:
             api: API name, or several.
@@ -91,9 +88,6 @@ class JournalAssertions:
             exactly: Exact number; excludes `at_least` and `at_most`.
             at_least: Minimum number.
             at_most: Maximum number.
-
-        Returns:
-            The matching requests.
         """
         __tracebackhide__ = True
         least, most = _bounds(exactly, at_least, at_most)
@@ -186,7 +180,6 @@ def _lines(events: Sequence[AnyEvent], most: int) -> list[str]:
 
 
 def _split_lost(kind: type[_E], events: Iterable[AnyEvent]) -> tuple[list[_E], int]:
-    """Return events of one type, and the number of lost events."""
     found: list[_E] = []
     lost = 0
     for event in events:

@@ -41,7 +41,6 @@ class QuotasSet(NamedTuple):
 
 
 def quotas_set(cluster: Cluster) -> list[QuotasSet]:
-    """Return quotas in the order of their first setting."""
     return [QuotasSet(entity, dict(quotas)) for entity, quotas in cluster.client_quotas.matching({}, (), strict=False)]
 
 

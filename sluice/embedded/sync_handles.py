@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class SyncClusterControl(Blocking[ClusterControl]):
-    """The blocking counterpart of ClusterControl."""
-
     stop = waits(ClusterControl.stop)
     start = waits(ClusterControl.start)
     isolate = waits(ClusterControl.isolate)
@@ -32,8 +30,6 @@ class SyncClusterControl(Blocking[ClusterControl]):
 
 
 class SyncFault(Blocking[LocalFault]):
-    """The blocking counterpart of LocalFault."""
-
     id = reads(LocalFault.id)
     hits = reads(LocalFault.hits)
     matched = reads(LocalFault.matched)
@@ -47,8 +43,6 @@ class SyncFault(Blocking[LocalFault]):
 
 
 class SyncFaults(Blocking[LocalFaults]):
-    """The blocking counterpart of LocalFaults."""
-
     @overload
     def add(self, rule: "Rule | Mapping[str, object]", /) -> SyncFault: ...
 
@@ -66,8 +60,6 @@ class SyncFaults(Blocking[LocalFaults]):
 
 
 class SyncJournal(Blocking[JournalReader]):
-    """The blocking counterpart of JournalReader."""
-
     last_seq = reads(JournalReader.last_seq)
     events = calls(JournalReader.events)
     requests = calls(JournalReader.requests)
@@ -95,8 +87,6 @@ class SyncJournal(Blocking[JournalReader]):
 
 
 class SyncQuota(Blocking[LocalQuota]):
-    """The blocking counterpart of LocalQuota."""
-
     remove = calls(LocalQuota.remove)
     __exit__ = calls(LocalQuota.__exit__)
 
@@ -105,8 +95,6 @@ class SyncQuota(Blocking[LocalQuota]):
 
 
 class SyncScenario(Blocking[LocalScenario]):
-    """The blocking counterpart of LocalScenario."""
-
     done = reads(LocalScenario.done)
     steps = reads(LocalScenario.steps)
     wait = waits(LocalScenario.wait)
@@ -114,7 +102,5 @@ class SyncScenario(Blocking[LocalScenario]):
 
 
 class SyncClient(Blocking[LocalClient]):
-    """The blocking counterpart of LocalClient."""
-
     send = waits(LocalClient.send)
     receive = waits(LocalClient.receive)

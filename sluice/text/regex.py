@@ -1,8 +1,8 @@
 r"""Regular expressions from clients, matched in linear time by RE2.
 
-Kafka uses RE2J for subscriptions (KIP-848) and `java.util.regex` elsewhere, whose matching time can be exponential; RE2
-is used for all. Errors have RE2J's text. Different from RE2J: RE2 accepts `\C`, a repeated group name and, as literal
-text, a repeat count of many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
+Kafka uses RE2J for subscriptions (KIP-848) and `java.util.regex` elsewhere, whose matching time can be exponential.
+Errors have RE2J's text. Different from RE2J: RE2 accepts `\C`, a repeated group name and, as literal text, a repeat
+count of many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
 """
 
 from functools import lru_cache

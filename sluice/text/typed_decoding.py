@@ -1,7 +1,7 @@
 """Decoding of files and requests into typed values, with errors of one line: the path and the accepted values.
 
-msgspec finds the problem. This module describes it for authors of files, without Python terms. The description
-in a type's `Meta` describes the accepted values if its `extra` is `ACCEPTED`, else the purpose of the value.
+The description in a type's `Meta` describes the accepted values if its `extra` is `ACCEPTED`, else the purpose of the
+value.
 """
 
 import re
@@ -71,8 +71,6 @@ def _decode_error(given: object, wanted: type[T], text: str) -> DecodeError:
 
 
 class _Location:
-    """A position within the input, with the types accepted there."""
-
     def __init__(self, path: str, given: object, types: Sequence[inspect.Type]) -> None:
         self._path = path
         self._given = given

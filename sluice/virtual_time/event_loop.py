@@ -1,8 +1,8 @@
 """An asyncio event loop in virtual time: when nothing is ready, its clock jumps to the next timer.
 
-It is asyncio's BaseEventLoop (ready queue and timer heap) with another selector and an in-memory network. Instead of
-waiting for sockets, the selector advances the clock to the next timer. Callbacks run in asyncio's order, each iteration
-takes a nanosecond, and nothing comes from outside (no threads, sockets, or signals but Ctrl-C), so runs are repeatable.
+It is asyncio's BaseEventLoop (ready queue and timer heap) with another selector and an in-memory network. Callbacks run
+in asyncio's order, each iteration takes a nanosecond, and nothing comes from outside (no threads, sockets, or signals
+but Ctrl-C), so runs are repeatable.
 
 One source of nondeterminism in asyncio is the order of sets: `asyncio.wait` returns sets of tasks, ordered by address.
 Here tasks and futures hash by a counter. Sets of strings depend on PYTHONHASHSEED, which must be set to compare runs of
@@ -36,10 +36,10 @@ _WALL_START_NS = 1_700_000_000 * 10**9
 _TURN_NS = 1
 # A million iterations: work at the very end of its time is still in time.
 _SLACK_NS = 1_000_000
-# Extra time for cancellation after a limit was reached.
+# For cancellation after a limit was reached.
 _TO_CLEAN_UP_NS = 3600 * 10**9
 _TURNS_TO_CLEAN_UP = 1_000_000
-# Number of tasks in an error message.
+# In an error message.
 _NAMED_TASKS = 20
 
 
@@ -179,10 +179,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- external events ---------------------------------------------------------------------------------------------
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
-        """Call `func` in the next iteration, in this thread, because the order of threads is not deterministic.
-
-        Virtual time does not pass meanwhile.
-        """
+        """Call `func` in the next iteration, in this thread, because the order of threads is not deterministic."""
         future: asyncio.Future[T] = self.create_future()
 
         def call() -> None:

@@ -3,7 +3,7 @@
 A *host* is a name. Code runs on a host with `network.host("client-1")`, which also applies to tasks created there; the
 default is `localhost`. A *place* is a host, a server's `host:port`, or `*`. Settings for a pair of places apply to
 connections between them in either direction, including open ones. Different on purpose from a real network: `localhost`
-(and 127.0.0.1, ::1) is one host that all others reach, so that brokers need no host, and every name has an address.
+(and 127.0.0.1, ::1) is one host that all others reach, and every name has an address.
 """
 
 import asyncio
@@ -46,8 +46,6 @@ class _Between:
 
 
 class Path:
-    """The ends of one connection and the current state of the network between them."""
-
     def __init__(self, network: "Network", client: str, server: str, port: int) -> None:
         self.random = network.random
         self.client, self.server, self.port = client, server, port

@@ -1,11 +1,8 @@
 """Virtual time for libraries that read the `time` module.
 
-An event loop has its own time, `loop.time()`. But aiokafka also reads `time.monotonic()` (backoff, batch expiry,
-heartbeats, auto-commit) and `time.time()` (age of metadata), and its compiled record builder reads the operating
-system's clock for records without a timestamp. Unpatched, such a client would see a year pass in its timers and a
-minute on its clock.
-
-`time.perf_counter` and `time.process_time` stay real, to measure runs.
+aiokafka reads not only `loop.time()` but also `time.monotonic()` (backoff, batch expiry, heartbeats, auto-commit) and
+`time.time()` (age of metadata), and its compiled record builder reads the operating system's clock for records without
+a timestamp. `time.perf_counter` and `time.process_time` stay real, to measure runs.
 """
 
 import sys

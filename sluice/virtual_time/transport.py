@@ -1,8 +1,7 @@
 """An in-memory TCP connection: two transports, and a wire in each direction between them.
 
 Written bytes wait in the transport's buffer (above the high-water mark its protocol is paused), pass over the wire, and
-wait in the peer's receive buffer until it reads them. WINDOW_BYTES limits the last two, so the sender's buffer grows
-when the peer does not read, as with TCP.
+wait in the peer's receive buffer until it reads them. WINDOW_BYTES limits the last two, as with TCP.
 
 As with sockets on Linux:
 
@@ -26,7 +25,7 @@ from .link import Link
 
 # Limit of bytes on the wire and unread: about that of Linux between two local processes.
 WINDOW_BYTES = 256 * 1024
-# Segment size on a wire of limited bandwidth.
+# On a wire of limited bandwidth.
 SEGMENT_BYTES = 16 * 1024
 # asyncio's default; the low-water mark is a quarter of it.
 HIGH_WATER_BYTES = 64 * 1024
