@@ -1,7 +1,6 @@
 """Backoff formulas: Kafka's ExponentialBackoff (KIP-580, KIP-144, KIP-601), and the KIP texts' where they differ.
 
-Theory of operation. `backoff(n)` is the wait after the n-th failure in a row, counted from 0. It draws one factor from
-0.8 to 1.2:
+`backoff(n)` is the wait after the n-th failure in a row, counted from 0. It draws one factor from 0.8 to 1.2:
 
                           Kafka (since 3.7)                          KIP text (`profile="kip"`)
     retry, KIP-580        min(max, base * 2**n * factor)             the same, also if base == max
@@ -9,8 +8,7 @@ Theory of operation. `backoff(n)` is the wait after the n-th failure in a row, c
     base >= max           always max, without a draw                 retry: only if base > max
 
 Kafka caps after the jitter: at the cap, half of all draws are exactly `max`, the others lie in [0.8 * max, max). With
-100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ...; that is 4 attempts in the first second, where a
-constant 100 ms makes 10.
+100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ...
 """
 
 import sys
@@ -72,8 +70,6 @@ class KipRetryBackoff:
 
 
 class KipReconnectBackoff:
-    """KIP-144's text: the jitter of 20 % is applied after the cap."""
-
     __slots__ = ("_base_ms", "_max_ms", "_uniform")
 
     def __init__(self, base_ms: int, max_ms: int, uniform: Uniform) -> None:

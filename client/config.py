@@ -43,7 +43,7 @@ log = logging.getLogger("sluice.client")
 Profile = Literal["kafka", "kip"]
 Given = Mapping[str, str | int | float | bool | Sequence[str]]
 
-# With more in flight, the broker could not distinguish a retry behind later batches from a sequence gap (KAFKA-5494).
+# With more, the broker could not distinguish a retry behind later batches from a sequence gap (KAFKA-5494).
 _MOST_IN_FLIGHT_FOR_IDEMPOTENCE = 5
 _KIP_144_RECONNECT_BACKOFF_MS = 100
 # Values that Kafka accepts and this client does not: the supported value, and the reason.
@@ -86,7 +86,6 @@ class ClientConfig(Values):
         return name in self._given
 
     def text_or_none(self, name: str) -> str | None:
-        """Return a string property, or None for Kafka's null."""
         value = self._values[name]
         assert value is None or isinstance(value, str), name
         return value
@@ -100,7 +99,6 @@ class ClientConfig(Values):
         return self.text("security.protocol").startswith("sasl")
 
     def sasl_options(self) -> dict[str, str]:
-        """Return the options of the login module; raise ValueError if they cannot be parsed."""
         return jaas_options(self.text("sasl.jaas.config"))
 
     def retry_backoff(self, uniform: Uniform) -> Backoff:
@@ -126,14 +124,12 @@ class ClientConfig(Values):
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def ensure_supported(self) -> None:
-        """Raise ConfigError for values that only Kafka's clients support."""
         for name, (accepted, reason) in _SUPPORTED.items():
             value = self._values.get(name, accepted)
             if value != accepted:
                 raise self.error(f"{name}={value}: {reason}")
 
     def set(self, name: str, value: Value) -> None:
-        """Replace the value of a property that depends on others."""
         assert name in self._values, name
         self._values[name] = value
 
@@ -145,7 +141,7 @@ class ClientConfig(Values):
         return ConfigError(f"{self.client}: {line}")
 
 
-# A check of several properties: raises ConfigError, warns, or sets dependent values.
+# Raises ConfigError, warns, or sets dependent values.
 Rule = Callable[[ClientConfig], None]
 
 

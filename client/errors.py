@@ -179,7 +179,6 @@ def exception_of(code: int, message: str | None = None) -> ApiException:
 
 
 def error_name(code: int) -> str:
-    """Return Kafka's name of an error code, or the number of an unknown one."""
     known = _known(code)
     return known.name if known == code else str(code)
 
@@ -191,7 +190,6 @@ def raise_for(code: int, message: str | None = None) -> None:
 
 
 def __getattr__(name: str) -> type[ApiException]:
-    """Return the exception class with Kafka's name `name`."""
     for code in ErrorCode:
         if code and _name_of(code) == name:
             return _class_of(code)

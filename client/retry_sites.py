@@ -32,7 +32,6 @@ class RetrySite(Enum):
 
 
 def backoff_at(site: RetrySite, config: ClientConfig, uniform: Uniform) -> Backoff:
-    """Return the backoff of an operation in the client's profile."""
     if site.by_profile[config.profile] == "exponential":
         return config.retry_backoff(uniform)
     return StaticBackoff(config.integer("retry.backoff.ms"))

@@ -1,7 +1,7 @@
 """The assignment of tasks by the group leader (Kafka's StreamsPartitionAssignor).
 
-A task is assigned as its partitions. Members keep their tasks as far as the balance allows, and a task that moves is
-first revoked from its owner (KIP-429). Tasks of one sub-topology, which have similar costs, are spread over members.
+Members keep their tasks as far as the balance allows, and a task that moves is first revoked from its owner (KIP-429).
+Tasks of one sub-topology, which have similar costs, are spread over members.
 
 Different on purpose: the protocol has a separate name, because its messages are not Kafka's; the group rejects a Java
 program with the same `application.id`. There are no standby tasks, and racks and lags are ignored.
@@ -20,8 +20,6 @@ NAME = "sluice-streams"
 
 
 def stream_assignor(topology: ProcessorTopology, topics: InternalTopicManager) -> Assignor:
-    """Return the assignor of a topology, which all members must share."""
-
     async def prepare(_members: Sequence[GroupMember]) -> Mapping[str, int]:
         return await topics.prepare(topology)
 

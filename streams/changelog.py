@@ -1,7 +1,7 @@
 """Restores the stores of tasks from their changelogs (Kafka's StoreChangelogReader).
 
-A store is restored up to the end offset that its changelog has at the start. One call of the admin client looks up the
-end offsets; its failure counts against `task.timeout.ms` of each task. An empty poll does not count.
+One call of the admin client looks up the end offsets; its failure counts against `task.timeout.ms` of each task. An
+empty poll does not count.
 
 Different on purpose: after a failed lookup, the next one waits for `retry.backoff.ms`, as the KIP requires; Kafka
 retries immediately.
@@ -30,8 +30,6 @@ class EndOffset(Protocol):
 
 
 class EndOffsets(Protocol):
-    """The end offsets of partitions; `all` raises the first error."""
-
     def all(self) -> Mapping[TopicPartition, EndOffset]: ...
 
 
@@ -71,7 +69,6 @@ class ChangelogReader:
         self._changelogs: dict[TopicPartition, _Changelog] = {}
 
     def register(self, task: StreamTask) -> None:
-        """Restore the task's stores from the beginning of their changelogs."""
         for partition, store in task.changelogs.items():
             self._changelogs[partition] = _Changelog(task, store)
 

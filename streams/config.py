@@ -84,7 +84,6 @@ class StreamsConfig(ClientConfig):
 
     @property
     def topic_configs(self) -> dict[str, str]:
-        """The configs of internal topics, beyond their defaults."""
         return {
             name.removeprefix(TOPIC_PREFIX): str(value)
             for name, value in self._all.items()

@@ -5,7 +5,7 @@
 
 The leader describes the topics and creates the missing ones until all exist, with the calls interleaved as KIP-572
 requires. After a transient error it waits for a constant `retry.backoff.ms`. After half of `max.poll.interval.ms` it
-raises TimeoutException and rejoins; otherwise the group would remove it.
+rejoins; otherwise the group would remove it.
 """
 
 import logging
@@ -130,7 +130,6 @@ class InternalTopicManager:
                 await self._wait(left, deadline_ms)
 
     async def _describe(self, names: Iterable[str]) -> tuple[dict[str, int], set[str]]:
-        """Return partition counts, and missing topics."""
         wanted = sorted(names)
         found: dict[str, int] = {}
         missing: set[str] = set()
@@ -170,7 +169,6 @@ class InternalTopicManager:
         return created_names
 
     async def _tried(self, call: Awaitable[_T], description: str) -> _T | None:
-        """Return the result of a call; None after a timeout."""
         try:
             return await call
         except TimeoutException as error:
@@ -191,7 +189,6 @@ class InternalTopicManager:
 
 
 def repartition_counts(parts: Sequence[Subtopology], counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the partition counts of repartition topics."""
     found: dict[str, int] = {}
     unknown = {topic for part in parts for topic in part.repartition_sources}
     while unknown:

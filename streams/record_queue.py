@@ -50,7 +50,6 @@ class PartitionGroup:
         self._idle_until_ms.clear()
 
     def is_ready(self, now_ms: int) -> bool:
-        """Return whether the next record can be processed."""
         if self._max_idle_ms == NEVER_WAIT:
             return len(self) > 0
         for partition, queue in self._queues.items():
@@ -64,6 +63,5 @@ class PartitionGroup:
         return len(self) > 0
 
     def next(self) -> ConsumerRecord:
-        """Remove and return the record with the lowest timestamp."""
         queue = min((queue for queue in self._queues.values() if queue), key=lambda queue: queue[0].timestamp)
         return queue.popleft()

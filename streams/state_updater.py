@@ -48,7 +48,6 @@ class StateUpdater:
         return restored
 
     def raise_failure(self) -> None:
-        """Raise the first failure of a task, if any."""
         if self._failures:
             raise self._failures.pop(0)
         if self._running is not None and self._running.done():

@@ -1,7 +1,5 @@
 """A task: a sub-topology that runs on one partition of each of its topics, with its stores (Kafka's StreamTask).
 
-Theory of operation. States of a task:
-
     CREATED     it has no stores yet
     RESTORING   the stores are restored from changelogs (state_updater)
     RUNNING     it has processors, and processes records
@@ -10,7 +8,7 @@ Theory of operation. States of a task:
 Kafka can also suspend tasks; here they are closed and restored again.
 
 If a client call times out in `process`, the next one repeats the record from the source (at least once: earlier changes
-of stores remain). The offset after a record is committed after all its output is delivered.
+of stores remain).
 """
 
 import logging
@@ -122,7 +120,6 @@ class StreamTask:
 
     @property
     def buffered(self) -> int:
-        """The number of records that are not processed."""
         return len(self._queues) + (self._record is not None)
 
     # -- initialization ------------------------------------------------------------------------------------------------
@@ -213,7 +210,6 @@ class StreamTask:
         return made.process
 
     def _named(self, name: str, run: Callable[[Record], None]) -> Callable[[Record], None]:
-        """Record the current node for error messages."""
         scope = self._scope
 
         def named(record: Record) -> None:

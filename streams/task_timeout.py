@@ -1,7 +1,7 @@
 """The time that a task may spend without progress: `task.timeout.ms` (KIP-572; that part of Kafka's AbstractTask).
 
-Theory of operation. The first TimeoutException of a client sets a deadline, `task.timeout.ms` later. The task is
-retried in the next iteration. Any progress removes the deadline. The first timeout after the deadline fails the task:
+The first TimeoutException of a client sets a deadline, `task.timeout.ms` later. The task is retried in the next
+iteration. Any progress removes the deadline. The first timeout after the deadline fails the task:
 
     deadline    now                 effect of a timeout
     none        any                 deadline = now + task.timeout.ms; retry

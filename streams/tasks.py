@@ -48,8 +48,6 @@ class MainConsumer(TaskConsumer, Protocol):
 
 
 class InitBackoff:
-    """The backoff of a task whose initialization timed out."""
-
     def __init__(self, now_ms: int, uniform: Uniform) -> None:
         self._backoff = ExponentialBackoff(
             _INIT_BACKOFF_MS, _INIT_BACKOFF_MULTIPLIER, _INIT_BACKOFF_MAX_MS, _INIT_BACKOFF_JITTER, uniform
@@ -275,7 +273,6 @@ class TaskManager:
         await self._revive(corrupted)
 
     async def _revive(self, tasks: Iterable[StreamTask]) -> None:
-        """Close tasks without a commit, and restart them."""
         for task in sorted(tasks, key=lambda task: task.id):
             log.info(f"task {task.id}: restarts at its committed offsets", extra={"task": str(task.id)})
             self._close(task)

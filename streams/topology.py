@@ -21,14 +21,10 @@ Partitioner = Callable[[Record, int], int]
 
 
 class Source(NamedTuple):
-    """The role of a node that reads topics."""
-
     topics: tuple["Topic", ...]
 
 
 class Process(NamedTuple):
-    """The role of a node that processes records, with the names of its stores."""
-
     processor: AnyProcessor
     stores: tuple[str, ...]
 
@@ -177,7 +173,6 @@ class ProcessorTopology(NamedTuple):
 
     @property
     def source_topics(self) -> set[str]:
-        """The topics that the group subscribes to."""
         return {topic for part in self.subtopologies for topic in part.sources}
 
 

@@ -1,10 +1,10 @@
 """Broker selection and retries of admin calls (Kafka's KafkaAdminClient.Call and AdminApiDriver).
 
-Theory of operation. A call is assigned to a node (the controller, a given broker, or the least loaded one), waits until
-that node is ready, and is sent with the remaining time, at most `request.timeout.ms`. If the node is lost before that,
-another one is chosen; this is not an attempt. After a retriable error (KIP-580) the call is retried, up to `retries`
-times, with a growing backoff; if another broker is responsible, after a metadata update. When time or retries are used
-up, a TimeoutException reports the last failure.
+A call is assigned to a node (the controller, a given broker, or the least loaded one), waits until that node is ready,
+and is sent with the remaining time, at most `request.timeout.ms`. If the node is lost before that, another one is
+chosen; this is not an attempt. After a retriable error (KIP-580) the call is retried, up to `retries` times, with a
+growing backoff; if another broker is responsible, after a metadata update. When time or retries are used up, a
+TimeoutException reports the last failure.
 
 In calls with several *keys*, all keys of a node share a request. Keys with a retriable error are looked up and
 requested again, until each key has a value or an error.
@@ -61,7 +61,6 @@ def least_loaded(client: NetworkClient, now_ms: float) -> Node | None:
 
 
 def controller(client: NetworkClient, now_ms: float) -> Node | None:
-    """Return the controller of the Metadata responses."""
     return client.metadata.cluster.controller
 
 
@@ -110,7 +109,6 @@ def raise_error(response: WithErrorCode) -> None:
 
 
 def outcome(result: WithErrorCode, value: V) -> V | ApiException:
-    """Return a value, or the error of its part of a response."""
     if result.error_code:
         return exception_of(result.error_code, getattr(result, "error_message", None))
     return value
@@ -146,7 +144,6 @@ class AdminCalls:
         response: type[M],
         check: Callable[[M], None] = lambda _response: None,
     ) -> M:
-        """Do the same with a given deadline."""
         retries = _Retries(self, deadline_ms)
         while True:
             try:
@@ -239,7 +236,6 @@ class AdminCalls:
     async def _attempt(
         self, keys: list[K], lookup: Lookup[K], fetch: Fetch[K, V], deadline_ms: float
     ) -> tuple[dict[K, V | KafkaException], list[KafkaException]]:
-        """Return outcomes, and the failures of keys that must be retried."""
         by_node: dict[NodeProvider, list[K]] = {}
         outcomes: dict[K, V | KafkaException] = {}
         failures: list[KafkaException] = []

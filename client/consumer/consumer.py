@@ -8,8 +8,7 @@
         # or, as a member of a group ("group.id"): consumer.subscribe(["orders"]), and await consumer.commit()
 
 Everything except heartbeats happens in `poll`: joins, listener calls, positions and fetches. Received records are
-buffered until the next `poll`, and no further fetch is sent to their broker, so a slow application does not accumulate
-data.
+buffered until the next `poll`, and no further fetch is sent to their broker.
 
 Keys and values are bytes; the application deserializes. Positions advance when records are returned: a commit of
 positions marks the records of all previous polls as processed.

@@ -33,7 +33,6 @@ class ConsumerMetadata(Metadata):
         self.request_update_for_new_topics()
 
     def add_transient(self, topics: Iterable[str]) -> None:
-        """Include topics until `remove_transient`."""
         is_new = False
         for topic in topics:
             self._transient[topic] = self._transient.get(topic, 0) + 1

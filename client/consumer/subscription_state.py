@@ -1,7 +1,7 @@
 """The subscription, assignment and positions of a consumer (Kafka's SubscriptionState). Sans-I/O.
 
-Theory of operation. A newly assigned partition gets a position from the group's committed offset, from `seek`, or from
-the reset policy. States:
+A newly assigned partition gets a position from the group's committed offset, from `seek`, or from the reset policy.
+States:
 
     state            position   waits for                                         fetched
     INITIALIZING     no         the committed offset, or a reset                  no
@@ -87,7 +87,6 @@ class PartitionState:
         return self.state is FetchState.FETCHING and not self.is_paused and not self.is_pending_revocation
 
     def seek(self, position: FetchPosition) -> None:
-        """Fetch from a position without validation."""
         self.state = FetchState.FETCHING
         self.position = position
         self.reset = None
@@ -111,7 +110,6 @@ class PartitionState:
         self.failures = 0
 
     def end_offset(self, *, read_committed: bool) -> int:
-        """Return the end of the readable log; -1 if unknown."""
         return self.last_stable_offset if read_committed else self.high_watermark
 
 
@@ -134,7 +132,6 @@ class SubscriptionState:
         self.on_change()
 
     def subscribe_pattern(self, pattern: Pattern[str]) -> None:
-        """Subscribe to all topics whose whole names match."""
         self._ensure_free(
             "subscribe to a pattern", other=self.is_manual or (self.pattern is None and bool(self.topics))
         )
@@ -176,7 +173,6 @@ class SubscriptionState:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether a group assigns the partitions."""
         return bool(self.topics) or self.pattern is not None
 
     @property
@@ -206,7 +202,6 @@ class SubscriptionState:
         return self._partitions.get(partition)
 
     def state_of(self, partition: TopicPartition) -> PartitionState:
-        """Return the state of an assigned partition; raise NoSubscriptionError for others."""
         state = self._partitions.get(partition)
         if state is None:
             raise NoSubscriptionError(f"partition {partition} is not assigned to this consumer")
@@ -224,7 +219,6 @@ class SubscriptionState:
         ]
 
     def next_retry_ms(self, state: FetchState, now_ms: float) -> float:
-        """Return the next retry time of the partitions in a state."""
         return min(
             (
                 one.next_retry_ms

@@ -56,7 +56,6 @@ class TopicOffsets:
         return done
 
     async def _round(self, timestamps: Mapping[TopicPartition, int], deadline_ms: float) -> OffsetsByPartition:
-        """Send one request to each leader; return the successful results."""
         by_leader: dict[Node, dict[TopicPartition, int]] = {}
         for partition, timestamp in timestamps.items():
             leader = self._metadata.current_leader(partition).leader

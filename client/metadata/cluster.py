@@ -105,12 +105,10 @@ class Cluster:
         return self.nodes.get(self.controller_id)
 
     def partition(self, partition: TopicPartition) -> PartitionMetadata | None:
-        """Return the metadata of a partition; None if unknown."""
         partitions = self.topics.get(partition.topic)
         return None if partitions is None else partitions.get(partition.partition)
 
     def partitions_of(self, topic: str) -> list[int]:
-        """Return the partition indexes of a topic, if it is known."""
         return sorted(self.topics.get(topic, ()))
 
 
@@ -138,7 +136,6 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def values_by_topic(values: Mapping[TopicPartition, V]) -> dict[str, list[tuple[int, V]]]:
-    """Return pairs of partition index and value, by topic."""
     pairs: dict[str, list[tuple[int, V]]] = {}
     for (topic, index), value in values.items():
         pairs.setdefault(topic, []).append((index, value))
@@ -146,5 +143,4 @@ def values_by_topic(values: Mapping[TopicPartition, V]) -> dict[str, list[tuple[
 
 
 def by_partition(topics: Iterable[_OfTopic[P_co]]) -> dict[TopicPartition, P_co]:
-    """Return the partition entries of a message, by partition."""
     return {TopicPartition(topic.name, one.partition_index): one for topic in topics for one in topic.partitions}

@@ -1,6 +1,6 @@
 """Cluster metadata, and the times of its updates (Kafka's Metadata). Sans-I/O.
 
-Theory of operation. A Metadata request is due when
+A Metadata request is due when
 - an update was requested: `request_update` for outdated metadata, or `request_update_for_new_topics`, which ignores the
   backoff and requests only the new topics;
 - metadata is `metadata.max.age.ms` old.
@@ -14,8 +14,7 @@ due must still be due a moment later. The backoffs grow with
   partition without an epoch, a failure, and the maximum age reset this count. This rule is Kafka's, not the KIP's.
 
 A response with an older leader epoch than one already seen does not replace the leader (KIP-320), unless the topic id
-shows that the topic was recreated (KIP-516). Produce and Fetch responses can contain newer leaders (KIP-951):
-`update_partition_leadership`.
+shows that the topic was recreated (KIP-516).
 
 `request_version` counts requests for new topics and `update_version` counts updates, so that a waiting caller can
 detect a response that includes its request.
@@ -92,7 +91,7 @@ class Metadata:
             left_ms = self._last_successful_refresh_ms + self._max_age_ms - now_ms
             if left_ms > 0:
                 # Kafka returns the longer of this and the backoff. Drawing the backoff only after this time has the
-                # same effect, and avoids most draws.
+                # same effect.
                 return left_ms
         return self._time_to_allow_update_ms(now_ms)
 
@@ -148,8 +147,9 @@ class Metadata:
     def rebootstrap(self) -> None:
         """Restart from the bootstrap addresses (KIP-899).
 
-        Different on purpose: at the bootstrap addresses already, this is not an update. In Kafka it is: it wakes
-        waiting callers, whose requests cause the next rebootstrap, in a loop.
+        Different on purpose: at the bootstrap addresses already, this is not an update. Kafka then wakes waiting
+        callers, whose
+        requests cause the next rebootstrap, in a loop.
         """
         self._need_full_update = True
         if not self.is_at_bootstrap:
@@ -166,7 +166,6 @@ class Metadata:
         self._equivalent_response_count = 0
 
     def fatal_error(self, exception: KafkaException) -> None:
-        """Store an error for the next caller that waits for metadata."""
         self._fatal_exception = exception
 
     def raise_fatal_error(self) -> None:

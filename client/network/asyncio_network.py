@@ -122,7 +122,6 @@ class AsyncNetwork:
         return exchange.response
 
     async def metadata_after(self, update_version: int, deadline_ms: float) -> None:
-        """Wait until metadata is newer than `update_version`."""
         metadata = self.client.metadata
         while metadata.update_version <= update_version:
             metadata.raise_fatal_error()
@@ -169,8 +168,9 @@ def _connection_error(client: NetworkClient, node: Node) -> Exception:
 class AsyncioConnector:
     """Connections of the event loop.
 
-    Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` apply only if they are set; Kafka's defaults
-    would disable the automatic tuning of kernels.
+    Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` apply only if set; Kafka's defaults would
+    disable
+    the automatic tuning of kernels.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: ClientConfig) -> None:

@@ -1,7 +1,6 @@
 """One connection to a broker: an asyncio protocol that leaves all decisions to the NetworkClient.
 
-`protocol.frame` splits the stream into responses. The next read overwrites small ones; a large one has its own buffer,
-so that its records are never copied.
+The next read overwrites small responses; a large one has its own buffer, so that its records are never copied.
 """
 
 import asyncio
@@ -18,12 +17,12 @@ from .in_flight import Exchange
 
 # Before 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
-# Requests up to this size are joined and sent at once; of larger ones, only parts up to it are joined. If each part
-# needs a send, copying a batch of 64 KiB costs less than a second send and a second read at the broker.
+# Requests up to this size, and small parts of larger ones, are joined. If each part needs a send, copying a batch of 64
+# KiB costs less than a second send and a second read at the broker.
 _JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
 # Any size that the length prefix can hold; the client trusts the broker.
 _LARGEST_FRAME_BYTES = 2**31 - 1
-# A short partial frame leaves room for the next frames; without it, each read would return only a few bytes.
+# Without room for the next frames, each read would return only a few bytes.
 _LEAST_BUFFER_BYTES = 4096
 
 

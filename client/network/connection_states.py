@@ -1,8 +1,7 @@
 """The state, backoff and timeouts of each connection (KIP-144, KIP-601, KIP-219; Kafka's ClusterConnectionStates).
 
-Theory of operation. A connection has an id: a broker's node id; -1, -2, ... for the addresses of `bootstrap.servers`;
-2**31 - 1 minus the node id for a group coordinator. Each is in one of five states, and has two times that grow with its
-failures:
+A connection has an id: a broker's node id; -1, -2, ... for the addresses of `bootstrap.servers`; 2**31 - 1 minus the
+node id for a group coordinator. Each is in one of five states, and has two times that grow with its failures:
 
     event                   new state               reconnect backoff   connection setup timeout
     connecting              CONNECTING              (drawn if new)      (drawn if new)
@@ -110,14 +109,12 @@ class NodeConnection:
         return self.state is ConnectionState.READY and self.throttled_until_ms <= now_ms
 
     def next_address(self) -> Address | None:
-        """Return the address for this attempt; None: resolve the host first."""
         if not self._addresses:
             return None
         self._last_attempted = self._addresses[self._address_index]
         return self._last_attempted
 
     def resolved(self, addresses: Sequence[Address]) -> None:
-        """Set the addresses of the host, at least one, in order."""
         self._addresses = addresses
         self._address_index = int(len(addresses) > 1 and addresses[0] == self._last_attempted)
 
@@ -130,11 +127,9 @@ class NodeConnection:
 
     @property
     def is_last_address(self) -> bool:
-        """Whether all other addresses have been used."""
         return self._address_index + 1 >= len(self._addresses)
 
     def forget_addresses(self) -> None:
-        """Resolve the host before the next attempt."""
         self._addresses = ()
 
 
@@ -236,7 +231,6 @@ class ClusterConnectionStates:
         return node_id in self._connecting
 
     def is_preparing(self, node_id: int) -> bool:
-        """Return whether an attempt is in progress, up to the ApiVersions response."""
         connection = self._connections.get(node_id)
         states = (ConnectionState.CONNECTING, ConnectionState.CHECKING_API_VERSIONS)
         return connection is not None and connection.state in states
@@ -262,7 +256,6 @@ class ClusterConnectionStates:
         return 0 if connection is None else connection.last_connect_attempt_ms
 
     def is_connection_setup_timeout(self, node_id: int, now_ms: float) -> bool:
-        """Return whether an attempt in progress has timed out (KIP-601)."""
         connection = self._connecting[node_id]
         return now_ms - connection.last_connect_attempt_ms > connection.connection_setup_timeout_ms
 

@@ -59,7 +59,6 @@ class MetadataUpdater:
         self._update_due_since_ms = inf  # since when an update is overdue
 
     def is_due(self, now_ms: float) -> bool:
-        """Return whether metadata must be requested before anything else."""
         return self._pending_request is None and self._metadata.time_to_next_update_ms(now_ms) <= 0
 
     def update(self, now_ms: float) -> float:

@@ -1,7 +1,5 @@
 """The event-driven NetworkClient (Kafka's NetworkClient). `Connector` and `Clock` hide sockets and the event loop.
 
-Theory of operation
--------------------
 Everything runs on one thread. Times are `clock.monotonic_ms()`.
 
 *Sending.* `ready(node, now_ms)` returns whether a request can be sent, and starts to connect if possible. It is False
@@ -24,8 +22,7 @@ The caller decides about retries.
         until_ms = sender.run_once(clock.monotonic_ms())     # sends to ready nodes; returns when to run again
         await network.wait(until_ms)                         # returns earlier after a change
 
-*Metadata* is requested whenever it is due, for the first time after `request_update()`, a producer's `add()`, or
-`wakeup()` (see `metadata_updater`).
+*Metadata* is requested whenever it is due (see `metadata_updater`).
 
 *Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 
@@ -152,7 +149,6 @@ class NetworkClient:
         return False
 
     def is_ready(self, node_id: int, now_ms: float) -> bool:
-        """Return the same without connecting."""
         return self.can_send(node_id, now_ms) and not self._updater.is_due(now_ms)
 
     def connection_failed(self, node_id: int) -> bool:
@@ -160,7 +156,6 @@ class NetworkClient:
         return self.states.is_disconnected(node_id)
 
     def authentication_error(self, node_id: int) -> Exception | None:
-        """Return why the last authentication at a node failed."""
         connection = self.states.get(node_id)
         return None if connection is None else connection.authentication_error
 
@@ -175,7 +170,6 @@ class NetworkClient:
         return 0 if connection is None else len(connection.in_flight)
 
     def api_versions(self, node_id: int) -> NodeApiVersions | None:
-        """Return a node's versions; None while it is not connected."""
         return self._versions.get(node_id)
 
     def least_loaded_node(self, now_ms: float) -> LeastLoadedNode:

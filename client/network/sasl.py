@@ -4,7 +4,7 @@ A conversation is a generator: it yields requests, receives responses through `s
 rejection is an AuthenticationException, which is not retried.
 
 Different on purpose: no ApiVersions request comes first, because all brokers since 1.0 support SaslHandshake 1 and
-SaslAuthenticate 0. These versions have no reauthentication (KIP-368).
+SaslAuthenticate 0.
 """
 
 import hashlib
@@ -32,7 +32,6 @@ _LEAST_ITERATIONS = 4096  # of Kafka's ScramMechanism
 
 
 def plain(options: Mapping[str, str]) -> Tokens:
-    """Yield the PLAIN token (RFC 4616)."""
     yield f"\0{options['username']}\0{options['password']}".encode()
 
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 
 class ThrottleTime(NamedTuple):
-    """Throttle time in ms."""
-
     avg: float
     max: float
 

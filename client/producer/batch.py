@@ -1,9 +1,8 @@
 """One batch of records for a partition (Kafka's ProducerBatch and, as far as needed, MemoryRecordsBuilder).
 
-A batch accepts records while it has room. Then it is closed: its records are compressed, and each attempt sends the
-same bytes, under a header with producer id, epoch and sequence. It completes or fails once; later results are ignored,
-because a batch can expire while in flight (KIP-91). The delivery timeout starts with its creation, which the parts of a
-split batch inherit.
+A closed batch is compressed, and each attempt sends the same bytes, under a header with producer id, epoch and
+sequence. It completes or fails once; later results are ignored, because a batch can expire while in flight (KIP-91).
+The delivery timeout starts with its creation, which the parts of a split batch inherit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +33,7 @@ _NO_TIMESTAMP = -1
 _MAX_RECORD_OVERHEAD = 21
 _NULL = b"\1"  # a length of -1
 _NO_HEADERS = b"\0"
-# Allowance for batches that compress worse than the estimated ratio (MemoryRecordsBuilder).
+# For batches that compress worse than the estimated ratio (MemoryRecordsBuilder).
 _COMPRESSION_RATE_SLACK = 1.05
 
 
@@ -225,7 +224,6 @@ class ProducerBatch:
 
     @property
     def compression_ratio(self) -> float:
-        """The ratio of compressed to uncompressed size."""
         return self.estimated_bytes / (HEADER_BYTES + self._records_bytes)
 
     def records(self) -> memoryview:

@@ -27,7 +27,6 @@ class BufferPool:
         return bool(self._waiting)
 
     def take(self, size: int) -> bool:
-        """Take bytes if they are available and the queue is empty."""
         if self._waiting or size > self.available:
             return False
         self.available -= size
@@ -40,7 +39,6 @@ class BufferPool:
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """Leave the queue, returning any granted bytes."""
         if ticket.is_granted:
             self.give_back(ticket.size)
         else:

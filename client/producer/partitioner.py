@@ -20,7 +20,6 @@ _SEED, _MULTIPLIER, _MASK = 0x9747B28C, 0x5BD1E995, 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Return Kafka's hash of `data`, from 0 to 2**32 - 1."""
     size = len(data)
     value = _SEED ^ size
     whole = size & ~3

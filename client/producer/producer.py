@@ -379,7 +379,6 @@ class Producer:
 
 
 def _transactions(config: ClientConfig, uniform: Uniform) -> TransactionManager | None:
-    """Return the manager for transactions or idempotence; None if neither is configured."""
     backoff = backoff_at(RetrySite.TRANSACTIONAL_REQUEST, config, uniform)
     transactional_id = config.text_or_none("transactional.id")
     if transactional_id is not None:

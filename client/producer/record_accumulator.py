@@ -1,7 +1,7 @@
 """The queues of batches to send, by topic and partition (Kafka's RecordAccumulator). Sans-I/O.
 
-A record is appended to the last batch of its partition's queue, or to a new one. `ready` returns the nodes with
-sendable batches. `drain` removes the first batch of each partition that a node leads, up to `max.request.size`.
+A record is appended to the last batch of its partition's queue, or to a new one. `drain` removes the first batch of
+each partition that a node leads, up to `max.request.size`.
 
 A batch is *sendable* if it is full, is not the last of its queue, or has lingered for `linger.ms`, or if memory is
 exhausted or the producer flushes or closes. A failed batch is sendable after its retry backoff (KIP-580), which is
@@ -28,7 +28,7 @@ from .transaction_manager import TransactionManager
 
 Queue = deque[ProducerBatch]
 
-# The decrease of the estimated compression ratio after a smaller batch, and its minimum increase after a larger one
+# The decrease of the estimated compression ratio after a smaller batch, and its least increase after a larger one
 # (CompressionRatioEstimator).
 _RATIO_IMPROVES, _RATIO_DETERIORATES = 0.005, 0.05
 
@@ -85,17 +85,14 @@ class RecordAccumulator:
     # -- appending -----------------------------------------------------------------------------------------------------
 
     def sticky_partition(self, topic: str, partitions: Partitions) -> int:
-        """Return the partition for records without key and partition."""
         return self._topic(topic).partitioner.current(partitions)
 
     def appended(self, partition: TopicPartition, size: int, partitions: Partitions) -> None:
-        """Record bytes appended to the sticky partition."""
         topic = self._topics[partition.topic]
         queue = topic.queues[partition.partition]
         topic.partitioner.produced(size, partitions, may_switch=not queue or queue[-1].is_full)
 
     def last_batch(self, topic: str, partition: int) -> ProducerBatch | None:
-        """Return the last batch of a partition; None if there is none."""
         found = self._topics.get(topic)
         if found is None:
             return None
@@ -129,7 +126,6 @@ class RecordAccumulator:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def ready(self, cluster: Cluster, now_ms: float) -> Ready:
-        """Return what could be sent now if the nodes are ready."""
         nodes: dict[int, Node] = {}
         next_check_ms = inf
         unknown: set[str] = set()
@@ -227,7 +223,6 @@ class RecordAccumulator:
         return taken
 
     def _round_robin(self, cluster: Cluster, node_id: int) -> list[tuple[TopicPartition, Queue]]:
-        """Return the queues of a node's partitions, starting where the last drain stopped."""
         found = [
             (queue[0].partition, queue)
             for name, topic in self._topics.items()

@@ -6,8 +6,7 @@
 
 One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), first queued
 ones, then those in flight, in order of creation. Then it sends the requests: a batch that expires in the iteration that
-drains it is still sent. The request of an expired batch continues; a muted partition stays muted until its end, and its
-result is ignored.
+drains it is still sent. The request of an expired batch continues; a muted partition stays muted until its end.
 
 A batch is retried after a retriable error if it has not expired and `retries` are left. After MESSAGE_TOO_LARGE, a
 batch of several records is split, without using a retry.
@@ -59,7 +58,7 @@ _PRODUCE = 0
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
 _ABORTED = "the transaction was aborted before the record was sent"
-# After these errors of a retry, the batch is not written, and will not be. After others this is unknown: a leader that
+# After these errors of a retry, the batch is not and will not be written. After others this is unknown: a leader that
 # lost its role may have written it before.
 _NOT_WRITTEN = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -138,7 +137,6 @@ class Sender:
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def _send_transactional(self, transactions: Transactions, now_ms: float) -> float | None:
-        """Send transactional requests; return when to run again, or None to send batches."""
         if transactions.is_requesting:
             return inf
         if transactions.has_abortable_error and transactions.last_error is not None:
@@ -383,7 +381,6 @@ class Sender:
 
 
 def _missing_response(exchange: Exchange) -> PartitionProduceResponse:
-    """Return a substitute for a missing response."""
     code = ErrorCode.NONE
     if exchange.timed_out:
         code = ErrorCode.REQUEST_TIMED_OUT

@@ -58,7 +58,6 @@ class ProducerSequences:
         return found
 
     def producer(self, partition: TopicPartition) -> ProducerIdAndEpoch:
-        """Return the producer id and epoch of the partition's current sequences."""
         return self._of(partition).producer
 
     def next_sequence(self, partition: TopicPartition) -> int:
@@ -73,7 +72,6 @@ class ProducerSequences:
         return sequence - self._of(partition).last_acked_sequence == 1
 
     def last_acked_offset(self, partition: TopicPartition) -> int:
-        """Return the offset of the last acknowledged record; -1 without one."""
         return self._of(partition).last_acked_offset
 
     def acked(self, batch: ProducerBatch, base_offset: int) -> None:
@@ -97,7 +95,6 @@ class ProducerSequences:
         return bool(self._of(partition).in_flight)
 
     def first_in_flight(self, partition: TopicPartition) -> int:
-        """Return the first sequence in flight, or NO_SEQUENCE."""
         in_flight = self._of(partition).in_flight
         return in_flight[0].state.base_sequence if in_flight else NO_SEQUENCE
 

@@ -1,6 +1,6 @@
 """The id, epoch and sequences of an idempotent producer (KIP-98, KIP-360; that part of Kafka's TransactionManager).
 
-Theory of operation. InitProducerId is sent once; no batch is drained before its response. After that:
+No batch is drained before the response to InitProducerId. After that:
 
     event                                     action
     OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -141,7 +141,6 @@ class TransactionManager:
         return is_retriable(code)
 
     def completed(self, batch: ProducerBatch, base_offset: int) -> None:
-        """Record a written batch, even if it expired."""
         if batch.state[:2] == self.sequences.producer(batch.partition):
             self.sequences.acked(batch, base_offset)
         self.sequences.remove_in_flight(batch)

@@ -190,7 +190,6 @@ class Transactions(TransactionManager):
         return self._enqueue_request(ADD, lambda: request_of(message), handle)
 
     def ensure_in_transaction(self) -> None:
-        """Raise KafkaException unless a transaction is in progress."""
         self._raise_error()
         if self.state is not State.IN_TRANSACTION:
             raise KafkaException(f"no transaction is in progress: the producer is {self.state.value}")
@@ -230,7 +229,6 @@ class Transactions(TransactionManager):
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction can be aborted."""
         return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
 
     @property
@@ -243,7 +241,6 @@ class Transactions(TransactionManager):
         self._fail_requests(error)
 
     def _fail_transaction(self, error: KafkaException) -> None:
-        """Record an error that requires an abort."""
         if self.state is State.ABORTING_TRANSACTION:
             return
         if self.state not in _FROM[State.ABORTABLE_ERROR]:

@@ -1,7 +1,6 @@
 """The records of one batch, read a few at a time. `take` is the hot loop of a consumer.
 
-The records section is converted to `bytes` once. Indexing bytes takes half the time of indexing a memoryview, and its
-slices are the application's keys and values.
+The records section is converted to `bytes` once: indexing bytes takes half the time of indexing a memoryview.
 """
 
 from struct import Struct, iter_unpack, unpack_from
@@ -15,8 +14,8 @@ from sluice.protocol.records.record import read_varlong
 from .record_loop import RecordPlaces, read_records
 
 _STOP = b"\0"  # terminates a varint whose last byte has the continuation bit
-# The initial run of equally sized records before `_take_alike` is tried, and the number of records that it must then
-# read to be worth the attempt.
+# The run of equally sized records before `_take_alike` is tried, and the number of records that it must then read to be
+# worth it.
 _ALIKE, _WORTH_IT = 2, 10
 # For offset deltas of one and two bytes: the mask of the continuation bits, and their values if the varint ends with
 # its field. Longer deltas occur only in batches with more than 8192 records.
@@ -89,7 +88,6 @@ class BatchRecords:
         return taken
 
     def is_abort_marker(self) -> bool:
-        """Return whether this control batch aborts a transaction."""
         records: list[ConsumerRecord] = []
         self.take(records, 1, self.header.base_offset)
         key = records[0].key if records else None

@@ -1,7 +1,7 @@
 """The fetched data of one partition, read batch by batch on demand (Kafka's CompletedFetch).
 
 With `isolation.level=read_committed`, records of aborted transactions are skipped: from the first offset in the
-response to the producer's abort marker. `protocol.records.legacy` reads records of magic 0 and 1.
+response to the producer's abort marker.
 """
 
 from collections import deque
@@ -111,7 +111,6 @@ class CompletedFetch:
         return True
 
     def _has_more(self) -> bool:
-        """Return whether records are left, after opening the next batch if necessary."""
         while True:
             if self._messages:
                 return True

@@ -1,7 +1,5 @@
 """Fetch sessions (KIP-227; Kafka's FetchSessionHandler), one for each node.
 
-After a full request the broker remembers the requested partitions; later requests and responses contain changes only.
-
     next request                session id, epoch    effect of the response
     full, a new session         0, 0                 an id: continue incrementally; 0: no room at the broker, full again
     incremental                 id, 1, 2, ...        the same id: continue; 0: closed by the broker, full again
@@ -55,7 +53,6 @@ class FetchSession:
 
     @property
     def session_id(self) -> int:
-        """The session id; 0 without a session."""
         return self._session_id
 
     def next_request(self, wanted: Mapping[TopicPartition, FetchFrom]) -> SessionRequest:
@@ -69,7 +66,6 @@ class FetchSession:
         forget = {
             partition: fetch_from.topic_id
             for partition, fetch_from in before.items()
-            # a recreated topic is another topic
             if partition not in wanted or wanted[partition].topic_id != fetch_from.topic_id
         }
         return SessionRequest(self._session_id, self._epoch, send, forget)
@@ -98,7 +94,6 @@ class FetchSession:
         return True
 
     def handle_error(self) -> None:
-        """Close the session after a lost request."""
         self._epoch = INITIAL_EPOCH
 
     def _handle_full_response(self, session_id: int, received: set[TopicPartition], throttle_time_ms: int) -> bool:

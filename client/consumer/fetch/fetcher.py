@@ -102,7 +102,6 @@ class Fetcher:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def send(self, now_ms: float) -> float:
-        """Send all possible fetches; return when to call again."""
         requested, until_ms = self._fetchable_by_node(now_ms)
         for node, partitions in requested.items():
             session = self._sessions.get(node.id)
@@ -217,7 +216,6 @@ class Fetcher:
         self._update_leaders(response, data)
 
     def _update_leaders(self, response: FetchResponse, data: dict[TopicPartition, PartitionData]) -> None:
-        """Use the new leaders that a response contains (KIP-951)."""
         leaders = {
             partition: (one.current_leader.leader_id, one.current_leader.leader_epoch)
             for partition, one in data.items()

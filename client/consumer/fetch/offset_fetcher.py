@@ -228,7 +228,6 @@ class OffsetFetcher:
     def _by_leader(
         self, partitions: Iterable[TopicPartition], now_ms: float
     ) -> tuple[dict[Node, list[TopicPartition]], float]:
-        """Return partitions by ready leader, and when to try the others again."""
         found: dict[Node, list[TopicPartition]] = {}
         until_ms = inf
         for partition in partitions:

@@ -38,7 +38,6 @@ class GroupCoordinator:
             self._network.client.disconnect(node.id)
 
     def check(self, code: int) -> None:
-        """Raise the exception of an error code; forget a coordinator that moved."""
         if code in MOVED:
             self.forget(error_name(code))
         raise_for(code)

@@ -1,7 +1,7 @@
 """Kafka's RangeAssignor, RoundRobinAssignor and CooperativeStickyAssignor (KIP-429), for leaders of classic groups.
 
-Members are ordered by instance id, then by member id. The sticky assignor keeps current assignments as far as the
-balance allows. It withholds a partition until its owner has revoked it; then the group rebalances again.
+Members are ordered by instance id, then by member id. The sticky assignor withholds a partition until its owner has
+revoked it; then the group rebalances again.
 
 Different on purpose: racks are ignored; the sticky assignor moves single partitions until the plan is balanced, where
 Kafka has a separate search for members with different topics.
@@ -29,8 +29,8 @@ Plan = dict[str, list[TopicPartition]]
 Assign = Callable[[Iterable[GroupMember], Mapping[str, int]], Plan]
 
 
-# Runs on the leader before the assignment, for example to create topics. Returns the partition counts of topics that
-# metadata may not contain yet. If it raises RetriableException, the leader rejoins.
+# Runs on the leader before the assignment, for example to create topics. Returns partition counts that metadata may
+# lack. If it raises RetriableException, the leader rejoins.
 Prepare = Callable[[Sequence[GroupMember]], Awaitable[Mapping[str, int]]]
 
 
@@ -107,7 +107,6 @@ def _owners(members: list[GroupMember], all_partitions: set[TopicPartition]) -> 
 
 
 def _even_out(plan: dict[str, set[TopicPartition]], topics: Mapping[str, frozenset[str]]) -> None:
-    """Move partitions to members that have at least two fewer."""
     while True:
         by_size = sorted(plan, key=lambda member: len(plan[member]))
         move = next(

@@ -2,8 +2,7 @@
 
 Kafka's ConsumerCoordinator. An eager member (range, roundrobin) revokes all partitions before it joins. A cooperative
 one (KIP-429: all configured assignors are cooperative) revokes what the new assignment omits, and joins again. With
-`enable.auto.commit`, a commit precedes both. `on_partitions_lost` reports partitions of a removed member, whose offsets
-cannot be committed any more.
+`enable.auto.commit`, a commit precedes both.
 
 Joins and offset lookups continue in the background between polls.
 """
@@ -134,7 +133,6 @@ class ConsumerGroup:
         return await self._find_positions(deadline_ms)
 
     def next_ms(self) -> float:
-        """Return when a waiting poll must wake up at the latest."""
         return self._next_commit_ms if self._commits else inf
 
     def rejoin(self, reason: str) -> None:
@@ -262,7 +260,6 @@ class ConsumerGroup:
             )
 
     async def leave(self, reason: str, deadline_ms: float) -> None:
-        """Leave the group; the next poll joins again."""
         await self._membership.leave(reason, deadline_ms)
         self._membership.rejoin(reason)
 

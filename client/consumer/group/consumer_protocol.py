@@ -40,18 +40,15 @@ class Assignment(Message):
 
 
 def subscription_bytes(topics: Iterable[str], owned: Iterable[TopicPartition], generation_id: int) -> bytes:
-    """Return a member's metadata for JoinGroup."""
     message = Subscription(topics=sorted(topics), owned_partitions=_topics(owned), generation_id=generation_id)
     return _written(message)
 
 
 def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:
-    """Return a member's assignment for SyncGroup."""
     return _written(Assignment(assigned_partitions=_topics(partitions)))
 
 
 def read_subscription(data: bytes) -> Subscription:
-    """Decode a subscription; raise RemoteProtocolError."""
     return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
 
 

@@ -2,8 +2,8 @@
 
 Kafka's AbstractCoordinator, and the assignment part of ConsumerCoordinator.
 
-Theory of operation. A member has no generation, is joining, or is stable. To join, it sends JoinGroup, then SyncGroup;
-the leader assigns partitions in between. Errors of these and of heartbeats:
+A member has no generation, is joining, or is stable. To join, it sends JoinGroup, then SyncGroup; the leader assigns
+partitions in between. Errors of these and of heartbeats:
 
     MEMBER_ID_REQUIRED                          join again immediately, with the returned id
     UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION       join again immediately as a new member; all partitions are lost
@@ -12,9 +12,8 @@ the leader assigns partitions in between. Errors of these and of heartbeats:
     NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE  the same, after a lookup of the coordinator
     others                                      are raised to the application
 
-A separate task sends heartbeats while the member is stable. Without a response for `session.timeout.ms` it looks up the
-coordinator. Without a poll for `max.poll.interval.ms` the member leaves. Only a poll joins, because joins call
-listeners.
+A separate task sends heartbeats while the member is stable; heartbeat.py has its timers. Only a poll joins, because
+joins call listeners.
 """
 
 import logging
@@ -247,7 +246,6 @@ class Membership:
             self._reset_generation(str(error))
 
     def _reset_generation(self, reason: str) -> None:
-        """Discard the generation; the next poll joins as a new member."""
         self._generation = Generation(instance_id=self._settings.instance_id)
         self.is_stable = False
         self._assigned_for = None
@@ -302,7 +300,6 @@ class Membership:
         return request_of(message, timeout_ms=waits_ms)
 
     async def _assign(self, response: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
-        """Assign partitions, as the leader."""
         members = []
         for one in response.members:
             subscription = read_subscription(bytes(one.metadata))

@@ -88,7 +88,6 @@ class GroupOffsets:
     async def committed(
         self, partitions: Iterable[TopicPartition], deadline_ms: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the committed offsets, None for a partition without one."""
         wanted = list(partitions)
         attempts = 0
         while True:
