@@ -543,4 +543,4 @@ class PurgatoryAgainstLists(RuleBasedStateMachine):
 
 
 TestPurgatoryAgainstLists = PurgatoryAgainstLists.TestCase
-TestPurgatoryAgainstLists.settings = settings(max_examples=150, stateful_step_count=40)
+TestPurgatoryAgainstLists.settings = settings(stateful_step_count=40)

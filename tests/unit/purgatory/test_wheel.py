@@ -235,4 +235,4 @@ class WheelAgainstSortedList(RuleBasedStateMachine):
 
 
 TestWheelAgainstSortedList = WheelAgainstSortedList.TestCase
-TestWheelAgainstSortedList.settings = settings(max_examples=150, stateful_step_count=40)
+TestWheelAgainstSortedList.settings = settings(stateful_step_count=40)

@@ -4,7 +4,7 @@ from copy import deepcopy
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.quotas.sensor import (
@@ -186,15 +186,11 @@ def test_quota_of_0_does_not_throttle_without_usage() -> None:
     assert sensor.record_and_get_throttle_time_ms(1.0, 0) == MAX_THROTTLE_TIME_MS
 
 
-# Virtual time is exact on a busy machine too, so there is no deadline.
-unhurried = settings(deadline=None)
-
 # Clock steps: mostly small, sometimes longer than one or all windows, sometimes backward.
 STEPS = st.one_of(st.integers(0, 400), st.sampled_from([999, 1000, 1001, 10999, 11000, 11001, 30000, -1, -700, -15000]))
 EVENTS = st.lists(st.tuples(STEPS, st.integers(-1000, 10**9), st.booleans()), min_size=1, max_size=60)
 
 
-@unhurried
 @given(EVENTS, st.integers(1, 12), st.sampled_from([2**63, 3, 1]))
 def test_record_and_measure_in_one_step_equal_two_separate_steps(
     events: list[tuple[int, int, bool]], num_samples: int, event_window: int
@@ -211,7 +207,6 @@ def test_record_and_measure_in_one_step_equal_two_separate_steps(
             assert in_one.window_size_ms(now_ms) == apart.window_size_ms(now_ms)
 
 
-@unhurried
 @given(EVENTS, st.integers(1, 12), st.integers(1, 10**11), st.sampled_from([Rate, RateUpTo37]), st.integers(1, 60))
 def test_combined_sensor_equals_record_measure_and_compare(
     events: list[tuple[int, int, bool]], num_samples: int, bound: int, arithmetic: type[Rate], peeks_every: int
@@ -236,7 +231,6 @@ def test_combined_sensor_equals_record_measure_and_compare(
     assert sensor.rate.peek(now_ms).hex() == apart.peek(now_ms).hex()
 
 
-@unhurried
 @given(
     st.lists(st.tuples(st.integers(0, 200), st.floats(0, 5000)), min_size=5, max_size=120),
     st.sampled_from([Rate, RateUpTo37]),
@@ -256,7 +250,6 @@ def test_fractions_below_the_bound_are_added_as_the_plain_rate_adds_them(
     assert sensor.rate.peek_samples(now_ms) == apart.peek_samples(now_ms)
 
 
-@unhurried
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5000)), min_size=20, max_size=120),
     st.integers(1000, 300_000),
@@ -283,7 +276,6 @@ def test_values_recorded_in_bulk_equal_values_recorded_one_by_one(
         assert at_once.last_record_ms == apart.last_record_ms
 
 
-@unhurried
 @given(EVENTS, st.integers(1, 12))
 def test_cached_staleness_equals_a_scan_of_all_samples(events: list[tuple[int, int, bool]], num_samples: int) -> None:
     cached, looked_up = Rate(num_samples, 1000), Rate(num_samples, 1000)
@@ -298,7 +290,6 @@ def test_cached_staleness_equals_a_scan_of_all_samples(events: list[tuple[int, i
             assert cached.window_size_ms(now_ms) == looked_up.window_size_ms(now_ms)
 
 
-@unhurried
 @given(EVENTS, st.integers(1, 12), STEPS)
 def test_peeking_returns_the_measured_value_without_side_effects(
     events: list[tuple[int, int, bool]], num_samples: int, last_step_ms: int
@@ -314,7 +305,6 @@ def test_peeking_returns_the_measured_value_without_side_effects(
         assert watched.record_and_measure(value, now_ms).hex() == alone.record_and_measure(value, now_ms).hex()
 
 
-@unhurried
 @given(EVENTS, st.integers(1, 12))
 def test_window_covers_the_full_windows_and_at_most_two_more(
     events: list[tuple[int, int, bool]], num_samples: int
@@ -335,7 +325,6 @@ def test_backward_clock_step_never_makes_the_window_empty() -> None:
         assert min(sizes) >= max((num_samples - 2) * 1000, 1)
 
 
-@unhurried
 @given(
     bound=st.integers(10_000, 10**9),
     requests_per_s_at_quota=st.floats(10, 200),

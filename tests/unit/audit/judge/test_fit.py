@@ -33,7 +33,7 @@ def late(rows: list[list[float]], random: Random, mean_ms: float) -> list[list[f
     multiplier=st.sampled_from([1.5, 2.0, 3.0]),
     jitter=st.sampled_from([0.1, 0.2, 0.3]),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_base_multiplier_cap_and_jitter_are_found(seed: int, base_ms: float, multiplier: float, jitter: float) -> None:
     random = Random(seed)
     cap_ms = 10 * base_ms
@@ -47,7 +47,7 @@ def test_base_multiplier_cap_and_jitter_are_found(seed: int, base_ms: float, mul
 
 
 @given(seed=st.integers(0, 2**32), mean_ms=st.sampled_from([0.5, 2.0, 5.0]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_machine_lag_keeps_the_model_and_nearly_its_numbers(seed: int, mean_ms: float) -> None:
     random = Random(seed)
     found = fit(late(exponential(random, 100, 2, 1000, 0.2), random, mean_ms), Random(0))

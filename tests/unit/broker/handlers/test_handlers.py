@@ -388,7 +388,7 @@ def test_served_versions_are_stable_versions_of_the_protocol() -> None:
     assert unsupported == []
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(data=st.data())
 def test_mutated_request_gets_a_response_waits_or_closes_the_connection(data: st.DataObject) -> None:
     name, version = data.draw(st.sampled_from(SERVED), label="API and version")

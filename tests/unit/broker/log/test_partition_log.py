@@ -652,7 +652,7 @@ class LogAgainstModel(RuleBasedStateMachine):
             assert read_offsets(self.log, self.stored[-1][1]) == [self.stored[-1][:2]]
 
 
-LogAgainstModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+LogAgainstModel.TestCase.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=40)
 TestLogAgainstModel = LogAgainstModel.TestCase
 
 

@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.broker.throttling.profile import MUTE, PROFILES
@@ -86,7 +86,6 @@ def traces(draw: st.DrawFn) -> Requests:
     return requests_of(rows, [draw(st.sampled_from([1, 9])) for _ in range(lanes)])
 
 
-@settings(max_examples=150)
 @given(
     traces(),
     st.sampled_from([PRODUCER, CONSUMER]),

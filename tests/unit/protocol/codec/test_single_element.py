@@ -7,7 +7,7 @@ from functools import cache
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import RemoteProtocolError
@@ -131,7 +131,6 @@ def test_declared_shape_never_uses_the_general_function(
 
 @each_class
 @given(data=st.data(), cut=st.integers(-3, 8), behind=st.sampled_from((b"", FRAME_TAIL, bytes(90))))
-@settings(max_examples=120)
 def test_similar_messages_give_equal_results(cls: type[Message], data: st.DataObject, cut: int, behind: bytes) -> None:
     versions = versions_of(cls)
     version = data.draw(st.integers(versions.min, versions.max), label="version")

@@ -85,7 +85,7 @@ def again(record: Record) -> MetadataMessage:
 
 
 @given(data=st.data())
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_encoded_message_decodes_to_itself(data: st.DataObject) -> None:
     cls = data.draw(st.sampled_from(list(RECORD_TYPES.values())))
     version = data.draw(st.integers(cls.VERSIONS.min, cls.VERSIONS.max))

@@ -4,7 +4,7 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -106,7 +106,6 @@ CONFIGS = st.builds(
 )
 
 
-@settings(max_examples=150)
 @given(
     records=record_lists(),
     codec=st.sampled_from(CODECS),

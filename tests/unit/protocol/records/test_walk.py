@@ -61,7 +61,6 @@ def test_lengths_of_every_size_are_read(size: int) -> None:
     assert walk(section, 3, null_keys=False) is None
 
 
-@settings(max_examples=150)
 @given(record_lists(), MUTATIONS)
 def test_walk_accepts_nothing_that_the_exact_reader_rejects(
     records: list[Record], changes: list[tuple[int, int]]

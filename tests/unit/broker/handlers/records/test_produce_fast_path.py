@@ -229,7 +229,7 @@ def outcomes(overrides: tuple[str, ...], steps: list[Send | str]) -> list[object
     return [*observed, simulation.observe()]
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(brokers=st.sampled_from(sorted(BROKERS)), steps=STEPS)
 @example("three replicas", [Send(acks=ALL), "the leader moves", Send(10), "time passes"])
 @example("three replicas", ["the broker is isolated", Send(), Send(acks=ALL), "time passes", "the broker rejoins"])

@@ -106,7 +106,7 @@ def outcome(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 @given(
     overrides=BROKERS,
     version=st.integers(0, 18),
@@ -201,7 +201,7 @@ LONG_POLL = {
 }  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     version=st.sampled_from((4, 11, 12, 15)),  # later versions return the leader's address, whose port is random
     offset=st.sampled_from((1, 1, 1, 0, 2)),

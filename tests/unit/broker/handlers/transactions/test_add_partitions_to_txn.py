@@ -178,7 +178,7 @@ def offsets_request(producer_id: int, epoch: int, transactional_id: str = "tx") 
 @pytest.mark.parametrize("version", range(5))
 def test_adding_offsets_adds_the_partition_of_the_group(broker: VirtualBroker, version: int) -> None:
     assert broker.client().call(offsets_request(0, 1), version).error_code == 0
-    assert added_partitions(broker) == {("__consumer_offsets", java_hash("group") % 50)}
+    assert added_partitions(broker) == {("__consumer_offsets", java_hash("group") % INTERNAL_PARTITIONS)}
 
 
 @pytest.mark.parametrize("version", range(5))

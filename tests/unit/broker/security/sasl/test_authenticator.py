@@ -582,5 +582,5 @@ class Exchanges(RuleBasedStateMachine):
         assert self.broker.server.connections == {}
 
 
-Exchanges.TestCase.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
+Exchanges.TestCase.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=12)
 TestExchanges = Exchanges.TestCase
