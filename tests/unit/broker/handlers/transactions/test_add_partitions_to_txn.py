@@ -9,7 +9,7 @@ from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import Producer, add_request, added_codes, end_request, init_request
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import INTERNAL_PARTITIONS, Client, VirtualBroker
 
 VERSIONS = range(6)
 T_0 = ("t", 0)
