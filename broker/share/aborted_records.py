@@ -1,0 +1,72 @@
+"""The records of aborted transactions, which share groups with `read_committed` skip.
+
+Follows SharePartition.fetchAbortedTransactionRecordBatches and filterRecordBatchesFromAcquiredRecords.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sluice.broker.log.producer_state import AbortedTransaction
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.build import ABORT
+from sluice.protocol.records.record import iter_records
+
+from .delivery import Acquired, FetchedBatch
+
+
+def fetched_batches(parts: Iterable[memoryview]) -> list[FetchedBatch]:
+    found = []
+    for part in parts:
+        for position, header in iter_batches(part):
+            found.append(
+                FetchedBatch(
+                    header.base_offset,
+                    header.last_offset,
+                    header.producer_id,
+                    header.is_transactional,
+                    header.is_control,
+                    part[position : position + header.size_in_bytes],
+                )
+            )
+    return found
+
+
+def aborted_batches(
+    batches: Iterable[FetchedBatch], aborted: Sequence[AbortedTransaction]
+) -> Iterator[tuple[int, int]]:
+    """Yield first and last offset of each batch of an aborted transaction."""
+    starts = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+    producers: set[int] = set()
+    for batch in batches:
+        if batch.producer_id < 0:
+            continue
+        while starts and starts[-1].first_offset <= batch.last_offset:
+            producers.add(starts.pop().producer_id)
+        if batch.is_control:
+            if _aborts(batch.data):
+                producers.discard(batch.producer_id)
+        elif batch.is_transactional and batch.producer_id in producers:
+            yield batch.base_offset, batch.last_offset
+
+
+def without(acquired: Iterable[Acquired], removed: Sequence[tuple[int, int]]) -> list[Acquired]:
+    """Return the acquired records outside the removed ranges; both are in order."""
+    kept = []
+    for one in acquired:
+        first = one.first_offset
+        for start, end in removed:
+            if end < first:
+                continue
+            if start > one.last_offset:
+                break
+            if start > first:
+                kept.append(one._replace(first_offset=first, last_offset=start - 1))
+            first = end + 1
+        if first <= one.last_offset:
+            kept.append(one._replace(first_offset=first))
+    return kept
+
+
+def _aborts(control: memoryview) -> bool:
+    """Return whether a marker is an abort marker: its key is a version and a type."""
+    marker = next(iter_records(bytes(control)), None)
+    return marker is not None and marker.key is not None and int.from_bytes(marker.key[2:4]) == ABORT

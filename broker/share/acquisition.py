@@ -1,0 +1,70 @@
+"""One acquisition of fetched records: its limits, how new records are divided, and what was acquired."""
+
+from collections.abc import Iterable, Sequence
+
+from .delivery import RECORD_LIMIT, Acquired, FetchedBatch
+from .in_flight import InFlightState
+
+SMALLEST_THROTTLED_COUNT = 2
+
+
+class Acquisition:
+    """One call of `acquire`: its limits, and the records acquired so far."""
+
+    __slots__ = ("batch_size", "by_record", "count", "fetched", "first", "found", "last", "member_id", "most")
+
+    def __init__(
+        self, member_id: str, mode: int, batch_size: int, most: int, last: int, fetched: Sequence[FetchedBatch]
+    ) -> None:
+        self.member_id = member_id
+        self.by_record = mode == RECORD_LIMIT
+        self.batch_size = batch_size
+        self.most = most
+        self.first = fetched[0].base_offset
+        self.last = last
+        self.fetched = fetched
+        self.found: list[Acquired] = []
+        self.count = 0
+
+    @property
+    def remaining(self) -> int:
+        return self.most - self.count
+
+
+def throttled_count(delivery_limit: int) -> int:
+    """Return the failed deliveries from which fewer records are delivered at once: half the limit."""
+    return max(SMALLEST_THROTTLED_COUNT, (delivery_limit + 1) // 2)
+
+
+def batch_end(fetched: Iterable[FetchedBatch], offset: int) -> int:
+    """Return the last offset of the fetched batch with `offset`, or `offset`."""
+    for batch in fetched:
+        if batch.base_offset <= offset <= batch.last_offset:
+            return batch.last_offset
+    return offset
+
+
+def divided(acquisition: Acquisition, first: int, last: int) -> list[tuple[int, int]]:
+    """Divide new records into ranges of at least the batch size, at the borders of fetched batches."""
+    ranges = []
+    size = acquisition.batch_size
+    if not acquisition.by_record and last - first + 1 > size:
+        for batch in acquisition.fetched:
+            if batch.base_offset > last:
+                break
+            if batch.base_offset - first >= size:
+                ranges.append((first, batch.base_offset - 1))
+                first = batch.base_offset
+    return [*ranges, (first, last)]
+
+
+def joined(acquired: Iterable[tuple[int, InFlightState]]) -> list[Acquired]:
+    """Join consecutive records with equal delivery counts."""
+    joined: list[Acquired] = []
+    for offset, state in acquired:
+        count = state.delivery_count
+        if joined and joined[-1].last_offset == offset - 1 and joined[-1].delivery_count == count:
+            joined[-1] = joined[-1]._replace(last_offset=offset)
+        else:
+            joined.append(Acquired(offset, offset, count))
+    return joined

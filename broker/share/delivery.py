@@ -1,0 +1,79 @@
+"""The values of deliveries to share groups: states, acknowledgements, settings, and what is persisted (KIP-932)."""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from sluice.protocol.errors import ErrorCode
+
+NO_MEMBER: Final = ""
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # acknowledge types
+BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1  # acquire modes
+
+Done = Callable[[ErrorCode], None]
+
+
+class RecordState(IntEnum):
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class ShareSettings(NamedTuple):
+    """The settings of a share group."""
+
+    delivery_count_limit: int
+    record_lock_duration_ms: int
+    partition_max_record_locks: int
+    renew_acknowledge: bool
+
+
+class StateBatch(NamedTuple):
+    """The persisted state of consecutive records."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class StateWrite(NamedTuple):
+    """A change that the share coordinator writes."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: list[StateBatch]
+
+
+class AcknowledgementBatch(NamedTuple):
+    """Acknowledge types of consecutive records: one for all, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+
+class Acquired(NamedTuple):
+    """Consecutive records that a member acquired."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class FetchedBatch(NamedTuple):
+    """A batch read from the log; `data` are its bytes."""
+
+    base_offset: int
+    last_offset: int
+    producer_id: int
+    is_transactional: bool
+    is_control: bool
+    data: memoryview

@@ -1,0 +1,241 @@
+"""Records in flight: the delivery state of each batch or record, and their acquisition locks.
+
+A batch has one state until a request or an expired lock concerns only a part of it; from then on, each offset has its
+own. Follows Kafka's InFlightBatch, InFlightState and AcquisitionLockTimerTask. Different on purpose: offsets that are
+acquired together share one lock, which counts them.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import NamedTuple
+
+from sluice.purgatory.operation import DelayedOperation
+
+from .delivery import NO_MEMBER, RecordState
+
+
+class AcquisitionLock(DelayedOperation):
+    """The time in which a member must acknowledge the records that it acquired together."""
+
+    __slots__ = ("_on_timeout", "first_offset", "has_expired", "holders", "last_offset", "member_id")
+
+    def __init__(
+        self,
+        member_id: str,
+        first_offset: int,
+        last_offset: int,
+        duration_ms: int,
+        on_timeout: Callable[["AcquisitionLock"], None],
+    ) -> None:
+        super().__init__(duration_ms)
+        self.member_id = member_id
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.has_expired = False
+        self.holders = 1
+        self._on_timeout = on_timeout
+
+    def release(self) -> None:
+        """Drop one holder; without holders, there is no timeout."""
+        self.holders -= 1
+        if not self.holders:
+            self.force_complete()
+
+    def on_complete(self) -> None:
+        pass
+
+    def on_expiration(self) -> None:
+        self.has_expired = True
+        self._on_timeout(self)
+
+
+class _Rollback(NamedTuple):
+    state: RecordState
+    member_id: str
+    delivery_limit: int
+
+
+class InFlightState:
+    """The state of a batch or of one record; during a transition, the new one, which can be rolled back."""
+
+    __slots__ = ("_archived_meanwhile", "_rollback", "delivery_count", "lock", "member_id", "state")
+
+    def __init__(
+        self, state: RecordState, delivery_count: int, member_id: str = NO_MEMBER, lock: AcquisitionLock | None = None
+    ) -> None:
+        self.state = state
+        self.delivery_count = delivery_count
+        self.member_id = member_id
+        self.lock = lock
+        self._rollback: _Rollback | None = None
+        self._archived_meanwhile = False
+
+    @property
+    def in_transition(self) -> bool:
+        return self._rollback is not None
+
+    @property
+    def is_available(self) -> bool:
+        return self.state is RecordState.AVAILABLE and self._rollback is None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state.is_terminal and self._rollback is None
+
+    def acquire(self, member_id: str, lock: AcquisitionLock) -> None:
+        self.state = RecordState.ACQUIRED
+        self.delivery_count += 1
+        self.member_id = member_id
+        self.lock = lock
+
+    def begin(self, state: RecordState, delivery_limit: int) -> bool:
+        """Leave ACQUIRED until `end`; return False during another transition."""
+        if self.in_transition:
+            return False
+        self._rollback = _Rollback(self.state, self.member_id, delivery_limit)
+        self._leave(state, delivery_limit)
+        return True
+
+    def end(self, *, committed: bool) -> None:
+        before, self._rollback = self._rollback, None
+        assert before is not None
+        if committed or self._archived_meanwhile:
+            self.drop_lock()
+        elif self.lock is not None and self.lock.has_expired:
+            is_last = self.delivery_count >= before.delivery_limit
+            self.state = RecordState.ARCHIVED if is_last else RecordState.AVAILABLE
+            self.member_id = NO_MEMBER
+            self.drop_lock()
+        else:
+            self.state, self.member_id = before.state, before.member_id
+
+    def expire(self, state: RecordState, delivery_limit: int) -> RecordState:
+        """Leave ACQUIRED at the lock's timeout; return the new state."""
+        self._leave(state, delivery_limit)
+        self.drop_lock()
+        return self.state
+
+    def archive(self) -> None:
+        self._archived_meanwhile = True
+        self.state = RecordState.ARCHIVED
+        self.member_id = NO_MEMBER
+        self.drop_lock()
+
+    def drop_lock(self) -> None:
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
+
+    def renew(self, lock: AcquisitionLock) -> None:
+        self.drop_lock()
+        self.lock = lock
+
+    def share(self) -> "InFlightState":
+        """Return a copy that holds the same lock."""
+        if self.lock is not None:
+            self.lock.holders += 1
+        return InFlightState(self.state, self.delivery_count, self.member_id, self.lock)
+
+    def _leave(self, state: RecordState, delivery_limit: int) -> None:
+        if state is RecordState.AVAILABLE and self.delivery_count >= delivery_limit:
+            state = RecordState.ARCHIVED
+        self.state = state
+        self.member_id = NO_MEMBER
+
+
+class InFlightBatch:
+    """Consecutive records, with `whole` as their state or the state of each in `offsets`."""
+
+    __slots__ = ("first_offset", "last_offset", "offsets", "whole")
+
+    def __init__(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.whole: InFlightState | None = state
+        self.offsets: dict[int, InFlightState] = {}  # in order
+
+    def split(self) -> None:
+        """Track the state by offset."""
+        whole = self.whole
+        if whole is not None:
+            self.offsets = {offset: whole.share() for offset in range(self.first_offset, self.last_offset + 1)}
+            whole.drop_lock()
+            self.whole = None
+
+    def limit_acquired(self, last_offset: int) -> None:
+        """Return the records after `last_offset` of a batch just acquired, as if they had not been delivered."""
+        self.split()
+        for offset, state in self.offsets.items():
+            if offset > last_offset:
+                state.drop_lock()
+                self.offsets[offset] = InFlightState(RecordState.AVAILABLE, state.delivery_count - 1)
+
+    def states(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, InFlightState]]:
+        """Yield the states of the split batch's offsets in a range."""
+        start, end = max(first_offset, self.first_offset), min(last_offset, self.last_offset)
+        for offset in range(start, end + 1):
+            yield offset, self.offsets[offset]
+
+    def parts(self) -> list[tuple[int, int, InFlightState]]:
+        """Return first and last offset of each separately tracked part, and its state."""
+        if self.whole is not None:
+            return [(self.first_offset, self.last_offset, self.whole)]
+        return [(offset, offset, state) for offset, state in self.offsets.items()]
+
+    def is_within(self, first_offset: int, last_offset: int) -> bool:
+        return self.first_offset >= first_offset and self.last_offset <= last_offset
+
+    def __len__(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
+_first_offset = attrgetter("first_offset")
+
+
+class InFlightBatches:
+    """The batches of a share partition by first offset; they do not overlap."""
+
+    __slots__ = ("_batches",)
+
+    def __init__(self) -> None:
+        self._batches: list[InFlightBatch] = []
+
+    def __iter__(self) -> Iterator[InFlightBatch]:
+        return iter(self._batches)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    @property
+    def first(self) -> InFlightBatch:
+        return self._batches[0]
+
+    @property
+    def last(self) -> InFlightBatch:
+        return self._batches[-1]
+
+    def add(self, batch: InFlightBatch) -> None:
+        self._batches.insert(bisect_left(self._batches, batch.first_offset, key=_first_offset), batch)
+
+    def floor(self, offset: int) -> InFlightBatch | None:
+        """Return the batch with the greatest first offset up to `offset`."""
+        at = bisect_right(self._batches, offset, key=_first_offset)
+        return self._batches[at - 1] if at else None
+
+    def next_first_offset(self, offset: int) -> int:
+        """Return the first offset of the next batch after `offset`, which exists."""
+        return self._batches[bisect_right(self._batches, offset, key=_first_offset)].first_offset
+
+    def starting_in(self, first_offset: int, last_offset: int) -> list[InFlightBatch]:
+        """Return the batches whose first offset is in a range."""
+        start = bisect_left(self._batches, first_offset, key=_first_offset)
+        return self._batches[start : bisect_right(self._batches, last_offset, key=_first_offset)]
+
+    def remove_until(self, last_offset: int) -> None:
+        """Drop the batches that end at or before `last_offset`."""
+        at = bisect_right(self._batches, last_offset, key=attrgetter("last_offset"))
+        del self._batches[:at]
+
+    def clear(self) -> None:
+        self._batches.clear()

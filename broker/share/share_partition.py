@@ -1,0 +1,626 @@
+"""The state machine of one share partition: which records of a partition a share group has in flight.
+
+            acquire                  accept
+ AVAILABLE ---------> ACQUIRED ----------------> ACKNOWLEDGED
+     ^                    |   reject, or the
+     |  release, timeout  |   delivery limit
+     '--------------------+--------------------> ARCHIVED
+
+Records between `start_offset` and `end_offset` are in flight. ACKNOWLEDGED and ARCHIVED records at the start leave it,
+so `start_offset` moves on. A transition out of ACQUIRED takes effect when the share coordinator has written it; if
+that fails, it is rolled back. After a load, records between the loaded batches are gaps, which were never delivered.
+
+Follows Kafka's SharePartition; the caller does all I/O. Different on purpose: a batch that ends before the start offset
+never prevents the start offset from moving.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from sluice.broker.log.producer_state import AbortedTransaction
+from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+from .aborted_records import aborted_batches, without
+from .acquisition import SMALLEST_THROTTLED_COUNT, Acquisition, batch_end, divided, joined, throttled_count
+from .delivery import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    AcknowledgementBatch,
+    Acquired,
+    Done,
+    FetchedBatch,
+    RecordState,
+    ShareSettings,
+    StateBatch,
+    StateWrite,
+)
+from .in_flight import AcquisitionLock, InFlightBatch, InFlightBatches, InFlightState
+
+_ACKNOWLEDGED = {
+    GAP: RecordState.ARCHIVED,
+    ACCEPT: RecordState.ACKNOWLEDGED,
+    RELEASE: RecordState.AVAILABLE,
+    REJECT: RecordState.ARCHIVED,
+}
+
+
+class Status(IntEnum):
+    EMPTY = 0
+    LOADING = 1
+    ACTIVE = 2
+    FENCED = 3
+
+
+class _Change(NamedTuple):
+    state: InFlightState
+    batch: StateBatch
+
+
+class _Gaps:
+    """Offsets from `start_offset` that a load found between batches; valid until `end_offset` changes."""
+
+    __slots__ = ("end_offset", "start_offset")
+
+    def __init__(self, start_offset: int, end_offset: int) -> None:
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+
+
+class SharePartition:
+    """The records in flight of one group and partition, on the leader of the partition."""
+
+    def __init__(
+        self,
+        leader_epoch: int,
+        settings: Callable[[], ShareSettings],
+        locks: DelayedOperationPurgatory,
+        write: Callable[[StateWrite, Done], None],
+        on_available: Callable[[], None],
+    ) -> None:
+        """Create a partition without state.
+
+        Args:
+            leader_epoch: The epoch of the partition's leader; a later one fences writes.
+            settings: Returns the current settings of the group.
+            locks: Purgatory of the acquisition locks.
+            write: Writes state, then calls back with NONE or an error.
+            on_available: Called if records may have become available without a request.
+        """
+        self.leader_epoch = leader_epoch
+        self.status = Status.EMPTY
+        self.start_offset = 0
+        self.end_offset = 0
+        self.state_epoch = 0
+        self.delivery_complete_count = 0
+        self.fetched_by: object | None = None  # the fetch that reads now
+        self.timed_out_records = 0
+        self.batches = InFlightBatches()
+        self._settings = settings
+        self._locks = locks
+        self._write = write
+        self._on_available = on_available
+        self._may_have_available = False
+        self._gaps: _Gaps | None = None
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def load(self, start_offset: int, state_epoch: int, batches: Iterable[StateBatch]) -> bool:
+        """Start with loaded state; return False if it is invalid."""
+        self.start_offset, self.state_epoch = start_offset, state_epoch
+        gap = None
+        expected = start_offset
+        for first, last, state_number, count in batches:
+            if first < start_offset or last < first:
+                return False
+            if gap is None and first > expected:
+                gap = expected
+            expected = last + 1
+            state = RecordState(state_number)
+            self.batches.add(InFlightBatch(first, last, InFlightState(state, count)))
+            if state.is_terminal:
+                self.delivery_complete_count += last - first + 1
+        self.status = Status.ACTIVE
+        if not len(self.batches):
+            self.end_offset = start_offset
+            return True
+        self._may_have_available = True
+        self.end_offset = self.batches.last.last_offset
+        if gap is not None:
+            self._gaps = _Gaps(gap, self.end_offset)
+        self._advance_start()
+        return True
+
+    def fence(self) -> None:
+        """Stop: another broker leads the partition, or the group is gone."""
+        self.status = Status.FENCED
+        for batch in self.batches:
+            for _, _, state in batch.parts():
+                state.drop_lock()
+
+    # -- fetching ------------------------------------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> int:
+        return self.end_offset - self.start_offset + 1 if len(self.batches) else 0
+
+    def can_acquire(self) -> bool:
+        return (
+            self.next_fetch_offset() != self.end_offset + 1
+            or self.in_flight < self._settings().partition_max_record_locks
+        )
+
+    def next_fetch_offset(self) -> int:
+        """Return the first available offset, or the next one that was never fetched."""
+        if not len(self.batches) or self.start_offset > self.batches.last.last_offset:
+            self._may_have_available = False
+            return self.end_offset
+        if self._may_have_available:
+            found = self._first_available()
+            if found is not None:
+                return found
+            self._may_have_available = False
+        return self.end_offset + 1
+
+    def _first_available(self) -> int | None:
+        gaps = self._active_gaps()
+        gap = -1 if gaps is None else gaps.start_offset
+        for batch in self.batches:
+            if gaps is not None:
+                if batch.first_offset > gap:
+                    return gap
+                gap = max(batch.last_offset + 1, gap)
+            for first, _, state in batch.parts():
+                if state.is_available:
+                    return first
+        return None
+
+    def acquire(
+        self,
+        member_id: str,
+        mode: int,
+        batch_size: int,
+        max_records: int,
+        fetch_offset: int,
+        fetched: Sequence[FetchedBatch],
+        aborted: Sequence[AbortedTransaction] = (),
+    ) -> list[Acquired]:
+        """Acquire fetched records for a member, without those of aborted transactions.
+
+        Args:
+            member_id: The member that fetches.
+            mode: BATCH_OPTIMIZED returns whole batches and may exceed `max_records`; RECORD_LIMIT does not.
+            batch_size: The size from which acquired records are divided, at the borders of fetched batches.
+            max_records: Most records.
+            fetch_offset: The offset that was read from.
+            fetched: Batches from the log, the first of which contains or follows `fetch_offset`.
+            aborted: Aborted transactions to skip.
+        """
+        if self.status is not Status.ACTIVE or max_records <= 0 or not fetched:
+            return []
+        last_offset = fetched[-1].last_offset
+        if last_offset < self.start_offset:
+            return []
+        last_offset, most = self._limits(fetch_offset, max_records, last_offset)
+        if most <= 0:
+            return []
+        acquisition = Acquisition(member_id, mode, batch_size, most, last_offset, fetched)
+        self._acquire(acquisition, fetch_offset)
+        removed = list(aborted_batches(fetched, aborted)) if aborted else []
+        for first, last in removed:
+            self._archive(first, last, RecordState.ACQUIRED, counts=True)
+        return without(acquisition.found, removed) if removed else acquisition.found
+
+    def _limits(self, fetch_offset: int, max_records: int, last_offset: int) -> tuple[int, int]:
+        """Return the last offset and the most records to acquire; a full partition only redelivers."""
+        most = min(max_records, self._settings().partition_max_record_locks - self.in_flight)
+        if most <= 0 and fetch_offset <= self.end_offset:
+            return min(last_offset, self.end_offset), min(max_records, self.end_offset - fetch_offset + 1)
+        return last_offset, most
+
+    def _acquire(self, acquisition: Acquisition, fetch_offset: int) -> None:
+        base_offset = acquisition.first
+        self._archive_missing(fetch_offset, base_offset)
+        floor = self.batches.floor(base_offset)
+        if floor is None:
+            base_offset = max(base_offset, self.start_offset)
+        elif floor.last_offset >= base_offset:
+            base_offset = floor.first_offset
+        overlapping = self.batches.starting_in(min(acquisition.first, base_offset), acquisition.last)
+        if not overlapping:
+            self._acquire_new(acquisition, base_offset, acquisition.last)
+            return
+        gap = base_offset
+        for batch in overlapping:
+            if acquisition.remaining <= 0:
+                break
+            if self._active_gaps() is not None:
+                if gap < batch.first_offset:
+                    self._acquire_new(acquisition, gap, batch.first_offset - 1)
+                gap = batch.last_offset + 1
+                if acquisition.remaining <= 0:
+                    break
+            if not self._acquire_batch(acquisition, batch):
+                acquisition.most = 0
+                break
+        end = overlapping[-1].last_offset
+        if acquisition.remaining > 0 and end < acquisition.last:
+            self._acquire_new(acquisition, end + 1, acquisition.last)
+        if acquisition.found:
+            self._move_gaps(acquisition.found[-1].last_offset + 1)
+
+    def _acquire_batch(self, acquisition: Acquisition, batch: InFlightBatch) -> bool:
+        """Acquire the available records of a batch; return False if records with failed deliveries end the fetch."""
+        is_throttled = self._is_throttled(acquisition, batch)
+        if is_throttled and acquisition.count:
+            return False
+        whole = batch.whole
+        if whole is not None and not whole.is_available:
+            return True
+        exceeds = acquisition.by_record and len(batch) > acquisition.remaining
+        if whole is None or exceeds or is_throttled or not batch.is_within(acquisition.first, acquisition.last):
+            batch.split()
+            acquired = self._acquire_offsets(acquisition, batch)
+            return not (is_throttled and acquired)
+        lock = self._new_lock(acquisition.member_id, batch.first_offset, batch.last_offset)
+        whole.acquire(acquisition.member_id, lock)
+        acquisition.found.append(Acquired(batch.first_offset, batch.last_offset, whole.delivery_count))
+        acquisition.count += len(batch)
+        return True
+
+    def _acquire_offsets(self, acquisition: Acquisition, batch: InFlightBatch) -> int:
+        """Acquire available records one by one, fewer of those whose deliveries failed; return their number.
+
+        A record before its last delivery is acquired alone.
+        """
+        limit = self._settings().delivery_count_limit
+        slow_from = throttled_count(limit)
+        most = acquisition.remaining if acquisition.by_record else len(batch)
+        is_slow = False
+        acquired: list[tuple[int, InFlightState]] = []
+        for offset, state in batch.states(acquisition.first, acquisition.last):
+            if not state.is_available:
+                continue
+            count = state.delivery_count
+            is_last = limit > SMALLEST_THROTTLED_COUNT and count == limit - 1
+            if is_last and acquired:
+                break
+            if count >= slow_from and not is_slow:
+                is_slow = True
+                most = min(most, max(1, len(batch) >> (count - slow_from + 1)))
+            acquired.append((offset, state))
+            if is_last or len(acquired) == most:
+                break
+        if not acquired:
+            return 0
+        lock = self._new_lock(acquisition.member_id, acquired[0][0], acquired[-1][0])
+        lock.holders = len(acquired)
+        for _, state in acquired:
+            state.acquire(acquisition.member_id, lock)
+        acquisition.found += joined(acquired)
+        acquisition.count += len(acquired)
+        return len(acquired)
+
+    def _is_throttled(self, acquisition: Acquisition, batch: InFlightBatch) -> bool:
+        """Return whether deliveries of available records failed so often that fewer are delivered at once."""
+        limit = throttled_count(self._settings().delivery_count_limit)
+        whole = batch.whole
+        if whole is not None:
+            return whole.is_available and whole.delivery_count >= limit
+        states = batch.states(acquisition.first, acquisition.last)
+        return any(state.is_available and state.delivery_count >= limit for _, state in states)
+
+    def _acquire_new(self, acquisition: Acquisition, first: int, last: int) -> None:
+        """Acquire records that are not in flight."""
+        if not len(self.batches):
+            first = max(first, self.end_offset)
+        if acquisition.remaining < last - first + 1:
+            whole = batch_end(acquisition.fetched, first + acquisition.remaining - 1)
+            last = min(whole, last) if self._active_gaps() is not None else whole
+        ranges = divided(acquisition, first, last)
+        acquired_last = last
+        for start, end in ranges:
+            lock = self._new_lock(acquisition.member_id, start, end)
+            state = InFlightState(RecordState.ACQUIRED, 1, acquisition.member_id, lock)
+            batch = InFlightBatch(start, end, state)
+            self.batches.add(batch)
+            if acquisition.by_record and len(batch) > acquisition.remaining:
+                acquired_last = end = start + acquisition.remaining - 1
+                batch.limit_acquired(end)
+                self._may_have_available = True
+            acquisition.found.append(Acquired(start, end, 1))
+        if self.batches.first.first_offset == first:
+            self.start_offset = first
+        self.end_offset = max(self.end_offset, last)
+        self._move_gaps(acquired_last + 1)
+        acquisition.count += acquired_last - first + 1
+
+    # -- acknowledging -------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], done: Done) -> None:
+        """Apply acknowledgements of a member, all or none, then call `done`."""
+        changes: list[_Change] = []
+        error = ErrorCode.NONE
+        for batch in batches:
+            if batch.last_offset < self.start_offset:
+                continue
+            error = self._acknowledge(member_id, batch, changes)
+            if error:
+                break
+        self._finish(changes, error, done)
+
+    def release(self, member_id: str, done: Done) -> None:
+        """Make all records of a member available again, then call `done`."""
+        changes: list[_Change] = []
+        error = ErrorCode.NONE
+        for batch in self.batches:
+            whole = batch.whole
+            if whole is not None and whole.member_id == member_id and self._start_is_within(batch):
+                batch.split()
+            for first, last, state in batch.parts():
+                if state.member_id == member_id and state.state is RecordState.ACQUIRED and not error:
+                    target = RecordState.ARCHIVED if last < self.start_offset else RecordState.AVAILABLE
+                    error = self._begin(first, last, state, target, changes)
+        self._finish(changes, error, done)
+
+    def _acknowledge(self, member_id: str, batch: AcknowledgementBatch, changes: list[_Change]) -> ErrorCode:
+        concerned = self._concerned(batch)
+        if isinstance(concerned, ErrorCode):
+            return concerned
+        for found in concerned:
+            if found.last_offset < self.start_offset:
+                continue
+            whole = found.whole
+            if whole is not None:
+                if whole.member_id != member_id or whole.state is not RecordState.ACQUIRED or whole.in_transition:
+                    return ErrorCode.INVALID_RECORD_STATE
+                is_whole = found.is_within(batch.first_offset, batch.last_offset) and not self._start_is_within(found)
+                if is_whole and len(batch.types) == 1:
+                    error = self._acknowledge_part(
+                        found.first_offset, found.last_offset, whole, member_id, batch.types[0], changes
+                    )
+                    if error:
+                        return error
+                    continue
+                found.split()
+            for offset, state in found.states(max(batch.first_offset, self.start_offset), batch.last_offset):
+                kind = batch.types[0] if len(batch.types) == 1 else batch.types[offset - batch.first_offset]
+                error = self._acknowledge_part(offset, offset, state, member_id, kind, changes)
+                if error:
+                    return error
+        return ErrorCode.NONE
+
+    def _concerned(self, batch: AcknowledgementBatch) -> list[InFlightBatch] | ErrorCode:
+        """Return the batches in flight that an acknowledgement is about."""
+        floor = self.batches.floor(batch.first_offset)
+        if floor is None:
+            if batch.first_offset < self.start_offset <= batch.last_offset:
+                floor = self.batches.floor(self.start_offset)
+            if floor is None:
+                return ErrorCode.INVALID_RECORD_STATE
+        found = self.batches.starting_in(floor.first_offset, batch.last_offset)
+        end = found[-1].last_offset
+        if end < batch.first_offset or end < batch.last_offset:
+            return ErrorCode.INVALID_REQUEST
+        return found
+
+    def _acknowledge_part(
+        self, first: int, last: int, state: InFlightState, member_id: str, kind: int, changes: list[_Change]
+    ) -> ErrorCode:
+        if state.state is not RecordState.ACQUIRED or state.in_transition or state.member_id != member_id:
+            return ErrorCode.INVALID_RECORD_STATE
+        if kind != RENEW:
+            return self._begin(first, last, state, _ACKNOWLEDGED[kind], changes)
+        if not self._settings().renew_acknowledge:
+            return ErrorCode.INVALID_RECORD_STATE
+        state.renew(self._new_lock(member_id, first, last))
+        return ErrorCode.NONE
+
+    def _begin(
+        self, first: int, last: int, state: InFlightState, target: RecordState, changes: list[_Change]
+    ) -> ErrorCode:
+        if not state.begin(target, self._settings().delivery_count_limit):
+            return ErrorCode.INVALID_RECORD_STATE
+        changes.append(_Change(state, StateBatch(first, last, state.state, state.delivery_count)))
+        if state.state.is_terminal:
+            self.delivery_complete_count += self._count(first, last)
+        return ErrorCode.NONE
+
+    def _finish(self, changes: list[_Change], error: ErrorCode, done: Done) -> None:
+        """Write the changes, or roll them back after an error."""
+        if error:
+            self._roll_back(changes)
+            done(error)
+        elif not changes:
+            done(ErrorCode.NONE)
+        else:
+
+            def written(code: ErrorCode) -> None:
+                self._written(changes, code)
+                done(code)
+                if not code:
+                    self._on_available()
+
+            self._write(self._state_write([change.batch for change in changes]), written)
+
+    def _written(self, changes: list[_Change], code: ErrorCode) -> None:
+        if code:
+            self._roll_back(changes)
+            return
+        for state, _ in changes:
+            state.end(committed=True)
+            self._may_have_available |= state.state is RecordState.AVAILABLE
+        self._advance_start()
+
+    def _roll_back(self, changes: list[_Change]) -> None:
+        for state, batch in changes:
+            state.end(committed=False)
+            self._may_have_available |= state.state is RecordState.AVAILABLE
+            if RecordState(batch.delivery_state).is_terminal and not state.state.is_terminal:
+                self.delivery_complete_count -= self._count(batch.first_offset, batch.last_offset)
+
+    def _state_write(self, batches: list[StateBatch]) -> StateWrite:
+        return StateWrite(self.state_epoch, self.leader_epoch, self.start_offset, self.delivery_complete_count, batches)
+
+    # -- acquisition locks ---------------------------------------------------------------------------------------------
+
+    def expire_locks(self) -> int:
+        """Let all acquisition locks time out now; return the number of records."""
+        held = {state.lock for batch in self.batches for _, _, state in batch.parts() if state.lock is not None}
+        before = self.timed_out_records
+        for lock in sorted(held, key=lambda lock: lock.first_offset):
+            if lock.force_complete():
+                lock.on_expiration()
+        return self.timed_out_records - before
+
+    def _new_lock(self, member_id: str, first: int, last: int) -> AcquisitionLock:
+        duration_ms = self._settings().record_lock_duration_ms
+        lock = AcquisitionLock(member_id, first, last, duration_ms, self._lock_timed_out)
+        self._locks.delay(lock)
+        return lock
+
+    def _lock_timed_out(self, lock: AcquisitionLock) -> None:
+        limit = self._settings().delivery_count_limit
+        changed: list[StateBatch] = []
+        floor = self.batches.floor(lock.first_offset)
+        if floor is None:
+            return
+        for batch in self.batches.starting_in(floor.first_offset, lock.last_offset):
+            if batch.whole is not None and batch.whole.lock is lock and self._start_is_within(batch):
+                batch.split()
+            for first, last, state in batch.parts():
+                if state.lock is not lock or state.state is not RecordState.ACQUIRED:
+                    continue
+                target = RecordState.ARCHIVED if last < self.start_offset else RecordState.AVAILABLE
+                reached = state.expire(target, limit)
+                self.timed_out_records += last - first + 1
+                changed.append(StateBatch(first, last, reached, state.delivery_count))
+                if reached.is_terminal:
+                    self.delivery_complete_count += self._count(first, last)
+                else:
+                    self._may_have_available = True
+        if changed:
+            self._write(self._state_write(changed), self._timeout_written)
+            self._on_available()
+
+    def _timeout_written(self, _: ErrorCode) -> None:
+        self._advance_start()
+
+    # -- the start offset ----------------------------------------------------------------------------------------------
+
+    def log_start_moved(self, log_start_offset: int) -> None:
+        """Drop available records that the log no longer has; acquired ones can still be acknowledged."""
+        if log_start_offset <= self.start_offset:
+            return
+        if not len(self.batches):
+            self.start_offset = self.end_offset = log_start_offset
+            self.delivery_complete_count = 0
+            return
+        self.delivery_complete_count -= self._terminal_before(log_start_offset)
+        if self._archive(self.start_offset, log_start_offset - 1, RecordState.AVAILABLE, counts=False):
+            self._may_have_available = True
+        self.start_offset = log_start_offset
+        self.end_offset = max(self.end_offset, log_start_offset)
+
+    def _terminal_before(self, offset: int) -> int:
+        count = 0
+        for batch in self.batches:
+            for first, last, state in batch.parts():
+                if state.state.is_terminal:
+                    count += max(0, min(last, offset - 1) - max(first, self.start_offset) + 1)
+        return count
+
+    def _archive_missing(self, fetch_offset: int, base_offset: int) -> None:
+        """Archive available records that compaction removed between the fetch offset and the first batch."""
+        if fetch_offset < base_offset and self._archive(
+            fetch_offset, base_offset - 1, RecordState.AVAILABLE, counts=True
+        ):
+            self._may_have_available = True
+
+    def _archive(self, first: int, last: int, state: RecordState, *, counts: bool) -> bool:
+        """Archive the records in a range that are in a state; return whether there are any."""
+        any_archived = False
+        for batch in self.batches:
+            if batch.first_offset > last:
+                break
+            if batch.last_offset < first:
+                continue
+            if batch.whole is not None and not batch.is_within(first, last):
+                if batch.whole.state is not state:
+                    continue
+                batch.split()
+            for start, end, part in batch.parts():
+                if first <= start <= last and part.state is state:
+                    part.archive()
+                    any_archived = True
+                    if counts:
+                        self.delivery_complete_count += end - start + 1
+        return any_archived
+
+    def _advance_start(self) -> bool:
+        """Drop complete records at the start; return whether the start offset moved."""
+        if not self._can_advance():
+            return False
+        complete_until, count = self._complete_until()
+        if complete_until is None:
+            return False
+        if complete_until == self.batches.last.last_offset:
+            self.start_offset = self.end_offset = complete_until + 1
+            self.batches.clear()
+            self.delivery_complete_count = 0
+            return True
+        batch = self.batches.floor(complete_until)
+        assert batch is not None
+        if complete_until == batch.last_offset:
+            self.start_offset = max(self.start_offset, self.batches.next_first_offset(complete_until))
+            gaps = self._active_gaps()
+            if gaps is not None:
+                self.start_offset = min(gaps.start_offset, self.start_offset)
+        else:
+            self.start_offset = max(self.start_offset, complete_until + 1)
+        self.batches.remove_until(complete_until)
+        self.delivery_complete_count -= count
+        return True
+
+    def _can_advance(self) -> bool:
+        batch = self.batches.floor(self.start_offset)
+        if batch is None:  # nothing is in flight, or a gap is at the start
+            return False
+        state = batch.whole or batch.offsets.get(self.start_offset)
+        return state is None or state.is_complete
+
+    def _complete_until(self) -> tuple[int | None, int]:
+        """Return the last offset of the complete records at the start, and their number."""
+        gaps = self._active_gaps()
+        until, count = None, 0
+        for batch in self.batches:
+            if gaps is not None and batch.last_offset >= gaps.start_offset:
+                break
+            for first, last, state in batch.parts():
+                if not state.is_complete:
+                    return until, count
+                until = last
+                count += self._count(first, last)
+        return until, count
+
+    def _count(self, first: int, last: int) -> int:
+        """Return how many records of a range are not before the start offset."""
+        return max(0, last - max(self.start_offset, first) + 1)
+
+    def _start_is_within(self, batch: InFlightBatch) -> bool:
+        return batch.first_offset < self.start_offset <= batch.last_offset
+
+    def _active_gaps(self) -> _Gaps | None:
+        gaps = self._gaps
+        return gaps if gaps is not None and gaps.end_offset == self.end_offset else None
+
+    def _move_gaps(self, offset: int) -> None:
+        gaps = self._active_gaps()
+        if gaps is not None and offset <= gaps.end_offset:
+            gaps.start_offset = offset
+        else:
+            self._gaps = None
