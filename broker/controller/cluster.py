@@ -19,6 +19,8 @@ from sluice.broker.metadata.topic import (
     COORDINATOR_TOPICS,
     GROUP_METADATA_TOPIC,
     NO_LEADER,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
     Partition,
     PartitionState,
     Topic,
@@ -57,6 +59,12 @@ if TYPE_CHECKING:
 _DIRECTORY_TICK_MS = 1000
 # Producer ids per allocation of a broker, from 0 (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 _PRODUCER_IDS_PER_BLOCK = 1000
+# The prefix of the properties of each coordinator's topic.
+_INTERNAL_PREFIXES = {
+    GROUP_METADATA_TOPIC: "offsets.topic",
+    TRANSACTION_STATE_TOPIC: "transaction.state.log",
+    SHARE_GROUP_STATE_TOPIC: "share.coordinator.state.topic",
+}
 
 
 class Cluster:
@@ -264,7 +272,7 @@ class Cluster:
         """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""
         topic = self.topics.get(name)
         if topic is None:
-            prefix = _internal_prefix(name)
+            prefix = _INTERNAL_PREFIXES[name]
             partitions = self.config.integer(f"{prefix}.num.partitions")
             configs = self._internal_configs(name)
             created = self.create(NewTopic(name, partitions, self._internal_replicas(prefix), configs=configs))
@@ -275,11 +283,18 @@ class Cluster:
         return topic
 
     def _internal_configs(self, name: str) -> dict[str, str]:
-        return {
-            "cleanup.policy": "compact",
-            "compression.type": "producer" if name == GROUP_METADATA_TOPIC else "uncompressed",
-            "segment.bytes": str(self.config.integer(f"{_internal_prefix(name)}.segment.bytes")),
-        }
+        prefix = _INTERNAL_PREFIXES[name]
+        segment_bytes = str(self.config.integer(f"{prefix}.segment.bytes"))
+        if name == SHARE_GROUP_STATE_TOPIC:  # the share coordinator deletes old records
+            return {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": str(self.config.integer(f"{prefix}.min.isr")),
+                "retention.ms": "-1",
+                "segment.bytes": segment_bytes,
+            }
+        compression = "producer" if name == GROUP_METADATA_TOPIC else "uncompressed"
+        return {"cleanup.policy": "compact", "compression.type": compression, "segment.bytes": segment_bytes}
 
     def import_topics(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
         """Create topics from the logs in the data directory, with the broker's default configs.
@@ -417,7 +432,3 @@ class Cluster:
         enabled = self.config.boolean("log.cleaner.enable")
         if enabled and any(log.config.append.compacted for log in self.logs):
             self._log_cleaner.start()
-
-
-def _internal_prefix(name: str) -> str:
-    return "offsets.topic" if name == GROUP_METADATA_TOPIC else "transaction.state.log"

@@ -5,6 +5,7 @@ from random import Random  # noqa: TID251  (only a type)
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.coordinator.share.state import SharePartitionId, ShareState
 from sluice.broker.coordinator.share.summary import PartitionSummary
 from sluice.broker.journal.journal import Journal
 from sluice.broker.metadata.cache import MetadataCache, Node
@@ -14,6 +15,7 @@ from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.replica.services import Peer
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.security.acl.auth_helper import AuthHelper
+from sluice.broker.share.delivery import Done, StateWrite
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.protocol.errors import ErrorCode
@@ -73,6 +75,18 @@ class ShareStatePersister(Protocol):
         """Read start offsets."""
 
 
+class ShareStates(Protocol):
+    """The share coordinator, for other brokers. Each method calls back once, maybe at once."""
+
+    def initialize(self, key: SharePartitionId, state_epoch: int, start_offset: int, done: Done) -> None: ...
+    def read(
+        self, key: SharePartitionId, leader_epoch: int, done: Callable[[ErrorCode, ShareState | None], None]
+    ) -> None: ...
+    def write(self, key: SharePartitionId, write: StateWrite, done: Done) -> None: ...
+    def read_summary(self, key: SharePartitionId) -> PartitionSummary: ...
+    def delete(self, key: SharePartitionId, done: Done) -> None: ...
+
+
 class CoordinatorHost(Peer, Node, Protocol):
     @property
     def config(self) -> Config: ...
@@ -102,6 +116,8 @@ class CoordinatorHost(Peer, Node, Protocol):
     def groups_in_use(self) -> TransactionalOffsets | None: ...
     @property
     def transactions(self) -> TransactionPartitions: ...
+    @property
+    def share_coordinator(self) -> ShareStates: ...
     def internal_topic(self, name: str) -> Topic: ...
     def leader_of(self, partition: Partition) -> "CoordinatorHost | None": ...
     def new_producer_id(self) -> int: ...

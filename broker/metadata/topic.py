@@ -14,7 +14,8 @@ from sluice.protocol.errors import ErrorCode
 # Kafka's internal topics, marked as such in metadata.
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
-COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC})
 # The journal as a topic (journal_topic.py), also read-only for clients.
 JOURNAL_TOPIC = "__sluice_journal"
 INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}

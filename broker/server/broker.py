@@ -15,7 +15,14 @@ from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import listed_features
 from sluice.broker.metadata.new_topic import TopicError
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition, Topic
+from sluice.broker.metadata.topic import (
+    GROUP_METADATA_TOPIC,
+    NO_LEADER,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    Partition,
+    Topic,
+)
 from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
@@ -33,12 +40,16 @@ if TYPE_CHECKING:
     from sluice.broker.controller.configs.client_metrics_manager import Telemetry
     from sluice.broker.controller.configs.control import ConfigurationControl
     from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+    from sluice.broker.coordinator.share.coordinator import ShareCoordinator
+    from sluice.broker.coordinator.share.persister import SharePersister
     from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
     from sluice.broker.replica.fetch_session import FetchSessionCache
     from sluice.broker.security.acl.auth_helper import AuthHelper
     from sluice.broker.security.acl.authorizer import Authorizer
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
     from sluice.protocol.apis.api_versions import ApiVersion
+
+    Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
 
 # Kafka's Metrics removes expired sensors as often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
@@ -166,12 +177,14 @@ class Broker:
             coordinator.shards.unload(partition)
         self.replicas.complete_delayed_operations(partition)
 
-    def _coordinator_in(self, partition: Partition) -> "GroupCoordinator | TransactionCoordinator | None":
+    def _coordinator_in(self, partition: Partition) -> "Coordinator | None":
         """Return None also for a coordinator that is unused and has no state."""
         if partition.topic.name == GROUP_METADATA_TOPIC:
             return self.groups if partition.log.log_end_offset else self.groups_in_use
         if partition.topic.name == TRANSACTION_STATE_TOPIC:
             return self.transactions if partition.log.log_end_offset else self.transactions_in_use
+        if partition.topic.name == SHARE_GROUP_STATE_TOPIC:
+            return self.share_coordinator if partition.log.log_end_offset else self.share_coordinator_in_use
         return None
 
     @cached_property
@@ -220,6 +233,22 @@ class Broker:
     def transactions_in_use(self) -> "TransactionCoordinator | None":
         return self.transactions if "transactions" in vars(self) else None
 
+    @cached_property
+    def share_coordinator(self) -> "ShareCoordinator":
+        from sluice.broker.coordinator.share.coordinator import ShareCoordinator
+
+        return ShareCoordinator(self)
+
+    @property
+    def share_coordinator_in_use(self) -> "ShareCoordinator | None":
+        return self.share_coordinator if "share_coordinator" in vars(self) else None
+
+    @cached_property
+    def share_persister(self) -> "SharePersister":
+        from sluice.broker.coordinator.share.persister import SharePersister
+
+        return SharePersister(self)
+
     def resume_transactions(self) -> None:
         """Complete decided transactions and abort expired ones, after a start."""
         if self.transactions_in_use is None:
@@ -257,6 +286,8 @@ class Broker:
         self.replicas.topic_deleted(topic)
         if self.groups_in_use is not None:
             self.groups_in_use.delete_topic_offsets(topic)
+        if self.share_coordinator_in_use is not None:
+            self.share_coordinator_in_use.delete_topic(topic.topic_id)
 
     def new_producer_id(self) -> int:
         found = next(self._producer_ids, None)

@@ -59,7 +59,7 @@ class _Rollback(NamedTuple):
 class InFlightState:
     """The state of a batch or of one record; during a transition, the new one, which can be rolled back."""
 
-    __slots__ = ("_archived_meanwhile", "_rollback", "delivery_count", "lock", "member_id", "state")
+    __slots__ = ("_archived_meanwhile", "_rollback", "delivery_count", "lock", "member_id", "parts", "state")
 
     def __init__(
         self, state: RecordState, delivery_count: int, member_id: str = NO_MEMBER, lock: AcquisitionLock | None = None
@@ -70,6 +70,7 @@ class InFlightState:
         self.lock = lock
         self._rollback: _Rollback | None = None
         self._archived_meanwhile = False
+        self.parts: list[InFlightState] = []  # after a split during a transition
 
     @property
     def in_transition(self) -> bool:
@@ -100,6 +101,8 @@ class InFlightState:
     def end(self, *, committed: bool) -> None:
         before, self._rollback = self._rollback, None
         assert before is not None
+        for part in self.parts:
+            part.end(committed=committed)
         if committed or self._archived_meanwhile:
             self.drop_lock()
         elif self.lock is not None and self.lock.has_expired:
@@ -132,10 +135,14 @@ class InFlightState:
         self.lock = lock
 
     def share(self) -> "InFlightState":
-        """Return a copy that holds the same lock."""
+        """Return a copy that holds the same lock and is in the same transition."""
         if self.lock is not None:
             self.lock.holders += 1
-        return InFlightState(self.state, self.delivery_count, self.member_id, self.lock)
+        part = InFlightState(self.state, self.delivery_count, self.member_id, self.lock)
+        if self.in_transition:
+            part._rollback = self._rollback
+            self.parts.append(part)
+        return part
 
     def _leave(self, state: RecordState, delivery_limit: int) -> None:
         if state is RecordState.AVAILABLE and self.delivery_count >= delivery_limit:

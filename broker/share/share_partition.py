@@ -226,9 +226,7 @@ class SharePartition:
         base_offset = acquisition.first
         self._archive_missing(fetch_offset, base_offset)
         floor = self.batches.floor(base_offset)
-        if floor is None:
-            base_offset = max(base_offset, self.start_offset)
-        elif floor.last_offset >= base_offset:
+        if floor is not None and floor.last_offset >= base_offset:
             base_offset = floor.first_offset
         overlapping = self.batches.starting_in(min(acquisition.first, base_offset), acquisition.last)
         if not overlapping:
@@ -316,8 +314,9 @@ class SharePartition:
 
     def _acquire_new(self, acquisition: Acquisition, first: int, last: int) -> None:
         """Acquire records that are not in flight."""
-        if not len(self.batches):
-            first = max(first, self.end_offset)
+        first = max(first, self.start_offset if len(self.batches) else self.end_offset)
+        if first > last:
+            return
         if acquisition.remaining < last - first + 1:
             whole = batch_end(acquisition.fetched, first + acquisition.remaining - 1)
             last = min(whole, last) if self._active_gaps() is not None else whole

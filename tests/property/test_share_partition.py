@@ -4,7 +4,7 @@ Members fetch, acknowledge, lose their locks and leave; writes of the state succ
 its start and some batches; the leader moves. At the end, all records are accepted: none may be lost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -46,6 +46,10 @@ class Record:
     def __init__(self, count: int = 0, state: RecordState = AVAILABLE) -> None:
         self.state, self.count, self.member, self.deadline = state, count, NO_MEMBER, 0.0
         self.before: str | None = None
+        self.is_archived = False  # by the log, whatever the outcome of a write
+
+    def archive(self) -> None:
+        self.state, self.is_archived = ARCHIVED, True
 
     def seen(self) -> tuple[RecordState, int, str]:
         return self.state, self.count, self.member
@@ -64,6 +68,7 @@ class Members(RuleBasedStateMachine):
         self.delivered: dict[int, int] = {}
         self.acquired: list[tuple[str, Acquired]] = []
         self.writes: list[tuple[StateWrite, Done]] = []
+        self.begun: dict[int, list[Record]] = {}  # the records whose transition a write is about
         self.stored: dict[int, tuple[int, int]] = {}  # by the share coordinator
         self.stored_start = 0
         self.epoch = 0
@@ -98,8 +103,7 @@ class Members(RuleBasedStateMachine):
             self.partition.log_start_moved(self.log_start)
             for offset, record in self.records.items():
                 if start <= offset < self.log_start and record.state is AVAILABLE:
-                    record.state = ARCHIVED
-                    record.before = None
+                    record.archive()
 
     # -- members -------------------------------------------------------------------------------------------------------
 
@@ -122,8 +126,7 @@ class Members(RuleBasedStateMachine):
             return
         for missing in range(offset, found[0].base_offset):
             if missing in self.records and self.records[missing].state is AVAILABLE:
-                self.records[missing].state = ARCHIVED
-                self.records[missing].before = None
+                self.records[missing].archive()
         acquired = self.partition.acquire(member, mode, size, most, offset, found)
         if mode == RECORD_LIMIT:
             assert sum(one.last_offset - one.first_offset + 1 for one in acquired) <= most
@@ -131,26 +134,23 @@ class Members(RuleBasedStateMachine):
             self.acquired.append((member, one))
             for number in range(one.first_offset, one.last_offset + 1):
                 self.take(number, member, one.delivery_count)
-        self.know_the_rest_of(found, acquired)
+        for batch in self.partition.batches:  # with a record limit, the rest is in flight and available
+            for first, last, state in batch.parts():
+                for number in range(first, last + 1):
+                    if number not in self.records:
+                        assert state.is_available
+                        assert not state.delivery_count
+                        self.records[number] = Record()
 
     def take(self, offset: int, member: str, count: int) -> None:
         record = self.records.setdefault(offset, Record())
-        assert record.state is AVAILABLE and record.before is None
+        assert record.state is AVAILABLE
+        assert record.before is None
         record.state, record.count, record.member = ACQUIRED, record.count + 1, member
         record.deadline = self.clock.monotonic_ms() + LOCK_MS
         assert record.count == count
         assert count <= self.limit
         self.delivered[offset] = self.delivered.get(offset, 0) + 1
-
-    def know_the_rest_of(self, found: Iterable[FetchedBatch], acquired: list[Acquired]) -> None:
-        """With a record limit, the rest of the last batch is in flight, and available."""
-        if acquired:
-            for batch in found:
-                if batch.base_offset <= acquired[-1].last_offset < batch.last_offset:
-                    for offset in range(
-                        acquired[-1].last_offset + 1, min(batch.last_offset, self.partition.end_offset) + 1
-                    ):
-                        self.records.setdefault(offset, Record())
 
     @rule(
         index=st.integers(0, 30),
@@ -189,6 +189,7 @@ class Members(RuleBasedStateMachine):
     def begin(self, record: Record, state: RecordState) -> None:
         record.before, record.member = record.member, NO_MEMBER
         record.state = ARCHIVED if state is AVAILABLE and record.count >= self.limit else state
+        self.begun.setdefault(id(self.writes[-1][0]), []).append(record)
 
     @rule(member=MEMBER)
     def leave(self, member: str) -> None:
@@ -211,9 +212,9 @@ class Members(RuleBasedStateMachine):
         for record in self.records.values():
             record.deadline = 0.0
 
-    def expire(self, start: int, is_over: "object") -> None:
+    def expire(self, start: int, is_over: Callable[[Record], bool]) -> None:
         for offset, record in self.records.items():
-            if record.state is ACQUIRED and is_over(record):  # type: ignore[operator]
+            if record.state is ACQUIRED and is_over(record):
                 is_last = record.count >= self.limit or offset < start
                 record.state, record.member = ARCHIVED if is_last else AVAILABLE, NO_MEMBER
 
@@ -227,17 +228,17 @@ class Members(RuleBasedStateMachine):
     def write(self, fails: bool, every: bool) -> None:
         while self.writes:
             write, done = self.writes.pop(0)
-            records = [self.records[at] for one in write.batches for at in range(one.first_offset, one.last_offset + 1)]
+            records = self.begun.pop(id(write), [])
             if not fails:
                 self.store(write)
             done(ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else ErrorCode.NONE)
             for record in records:
-                if record.before is None:
-                    continue
-                if fails and record.deadline <= self.clock.monotonic_ms():
+                if record.is_archived:
+                    pass
+                elif fails and record.deadline <= self.clock.monotonic_ms():
                     record.state = ARCHIVED if record.count >= self.limit else AVAILABLE
                 elif fails:
-                    record.state, record.member = ACQUIRED, record.before
+                    record.state, record.member = ACQUIRED, record.before or NO_MEMBER
                 record.before = None
             if not every:
                 return
@@ -253,6 +254,7 @@ class Members(RuleBasedStateMachine):
         """Another leader loads what is stored; records acquired from this one may be delivered again."""
         self.partition.fence()
         self.writes.clear()
+        self.begun.clear()
         self.acquired.clear()
         self.epoch += 1
         start = self.stored_start
@@ -266,13 +268,15 @@ class Members(RuleBasedStateMachine):
             self.partition.log_start_moved(self.log_start)
             for offset, record in self.records.items():
                 if start <= offset < self.log_start and record.state is AVAILABLE:
-                    record.state = ARCHIVED
+                    record.archive()
 
     # -- checks --------------------------------------------------------------------------------------------------------
 
     @invariant()
     def states_are_equal(self) -> None:
         partition = self.partition
+        ends = [number for batch in partition.batches for number in (batch.first_offset, batch.last_offset)]
+        assert ends == sorted(ends)
         tracked = {}
         for batch in partition.batches:
             for first, last, state in batch.parts():
@@ -299,7 +303,6 @@ class Members(RuleBasedStateMachine):
         self.most_locks = 40
         for _ in range(1_000):
             self.clock.advance(LOCK_MS)
-            self.write(fails=False, every=True)
             offset = max(self.partition.next_fetch_offset(), self.log_start)
             found = [one for one in self.log if one[1] >= offset]
             if not found:
@@ -307,8 +310,9 @@ class Members(RuleBasedStateMachine):
             fetched = [FetchedBatch(*one, -1, False, False, memoryview(b"")) for one in found]
             for one in self.partition.acquire("last", BATCH_OPTIMIZED, 20, 20, offset, fetched):
                 batch = AcknowledgementBatch(one.first_offset, one.last_offset, [ACCEPT])
-                self.partition.acknowledge("last", [batch], lambda code: None)
-                self.writes.pop()[1](ErrorCode.NONE)
+                self.partition.acknowledge("last", [batch], lambda _: None)
+            while self.writes:
+                self.writes.pop(0)[1](ErrorCode.NONE)
         raise AssertionError("the records were not accepted")
 
 

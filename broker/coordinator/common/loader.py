@@ -52,7 +52,7 @@ class CompactedState:
         self.values: Values = {}
         self.pending: dict[int, Values] = {}  # by producer id
         self._name = log.name
-        for batches in _read_batches(log):
+        for batches in read_batches(log):
             self._add_batches(batches)
 
     def _add_batches(self, data: bytes) -> None:
@@ -170,7 +170,7 @@ def _type_and_version(prefixes: bytes) -> tuple[int, int]:
     return int.from_bytes(prefixes[:2], signed=True), int.from_bytes(prefixes[2:], signed=True)
 
 
-def _read_batches(log: PartitionLog) -> Iterator[bytes]:
+def read_batches(log: PartitionLog) -> Iterator[bytes]:
     offset, end = log.log_start_offset, log.log_end_offset
     while offset < end:
         found = log.read(offset, _READ_BYTES, end, min_one_batch=True)

@@ -1,13 +1,14 @@
 """FindCoordinator, key 10, versions 0-6: the coordinator of a group or, since v1, a transactional id.
 
-v4 accepts any number of keys (KIP-699). Follows KafkaApis.getCoordinator. Different on purpose: the first request
-creates the coordinator's topic at once; Kafka returns COORDINATOR_NOT_AVAILABLE until it exists.
+v4 accepts any number of keys (KIP-699). Since v6, brokers find the coordinator of a share partition (KIP-932). Follows
+KafkaApis.getCoordinator. Different on purpose: the first request creates the coordinator's topic at once; Kafka returns
+COORDINATOR_NOT_AVAILABLE until it exists.
 """
 
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
-from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
 API = served("FindCoordinator", "0-6")
 
-_GROUP, _TRANSACTION = 0, 1  # key types
-_TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC}
+_GROUP, _TRANSACTION, _SHARE = range(3)  # key types
+_TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_GROUP_STATE_TOPIC}
 # Resource type of each key type, and the error without authorization.
 _PROTECTED = {
     _GROUP: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     _TRANSACTION: (ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
-_BATCHED_SINCE = 4
+_BATCHED_SINCE, _SHARE_SINCE = 4, 6
 
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
@@ -42,14 +43,14 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupS
 
 
 def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
-    if key_type not in _TOPICS:
+    if key_type not in _TOPICS or (key_type == _SHARE and ctx.version < _SHARE_SINCE):
         ctx.error_code = ErrorCode.INVALID_REQUEST
-        expected = f"{_GROUP} (group) or {_TRANSACTION} (transaction)"
+        expected = f"{_GROUP} (group), {_TRANSACTION} (transaction) or, since v{_SHARE_SINCE}, {_SHARE} (share)"
         message = f"FindCoordinator: unknown key type; expected {expected}, got {key_type}"
         return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
-    resource_type, denied_code = _PROTECTED[key_type]
-    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key):
-        return _error_result(ctx, key, denied_code)
+    error = _access_error(ctx, broker, key_type, key)
+    if error:
+        return _error_result(ctx, key, error)
     try:
         coordinator = coordinator_of(broker, _TOPICS[key_type], key)
     except NotDurableError:  # the topic cannot be created
@@ -58,6 +59,18 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
         return _error_result(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     at = ctx.session.endpoint_of(coordinator)
     return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=None)
+
+
+def _access_error(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> ErrorCode:
+    if key_type == _SHARE:
+        if not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        from sluice.broker.coordinator.share.state import parse_coordinator_key  # deferred: only for share groups
+
+        return ErrorCode.INVALID_REQUEST if parse_coordinator_key(key) is None else ErrorCode.NONE
+    resource_type, denied_code = _PROTECTED[key_type]
+    is_authorized = broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key)
+    return ErrorCode.NONE if is_authorized else denied_code
 
 
 def _error_result(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:

@@ -1,0 +1,151 @@
+"""Requests to the share coordinators, by the leaders of share partitions and the group coordinator.
+
+Follows Kafka's DefaultStatePersister and PersisterStateManager: errors of a coordinator that moves are retried after
+an exponential backoff. Calls stay in this process (broker/replica/inter_broker.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice.broker.coordinator.common.coordinator_log import coordinator_of
+from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC
+from sluice.broker.replica.inter_broker import send_request
+from sluice.broker.share.delivery import Done, StateWrite
+from sluice.errors import NotDurableError
+from sluice.protocol.errors import ErrorCode
+
+from .state import SharePartitionId, ShareState
+from .summary import PartitionSummary
+
+if TYPE_CHECKING:
+    from sluice.broker.coordinator.services import CoordinatorHost, ShareErrors, ShareStates, ShareSummaries
+
+T = TypeVar("T")
+_Request = Callable[["ShareStates", Done], None]
+# PersisterStateManager.REQUEST_BACKOFF_MS and MAX_FIND_COORD_ATTEMPTS; jitter as in Kafka's clients.
+_BACKOFF_MS, _ATTEMPTS, _JITTER = 1_000, 5, 0.2
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+class SharePersister:
+    def __init__(self, host: "CoordinatorHost") -> None:
+        self._host = host
+
+    # -- for the leaders of partitions ---------------------------------------------------------------------------------
+
+    def read_state(
+        self, key: SharePartitionId, leader_epoch: int, callback: Callable[[ErrorCode, ShareState | None], None]
+    ) -> None:
+        found: list[ShareState | None] = [None]
+
+        def request(coordinator: "ShareStates", done: Done) -> None:
+            def read(code: ErrorCode, state: ShareState | None) -> None:
+                found[0] = state
+                done(code)
+
+            coordinator.read(key, leader_epoch, read)
+
+        self._send(key, request, lambda code: callback(code, found[0]))
+
+    def write_state(self, key: SharePartitionId, write: StateWrite, callback: Done) -> None:
+        self._send(key, lambda coordinator, done: coordinator.write(key, write, done), callback)
+
+    # -- for the group coordinator: ShareStatePersister ----------------------------------------------------------------
+
+    def initialize_state(
+        self,
+        group_id: str,
+        start_offsets: Mapping[bytes, Mapping[int, int]],
+        state_epoch: int,
+        callback: "Callable[[ShareErrors], None]",
+    ) -> None:
+        def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
+            coordinator.initialize(key, state_epoch, start_offsets[key.topic_id][key.partition], done)
+
+        self._send_all(group_id, start_offsets, request, callback)
+
+    def delete_state(
+        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: "Callable[[ShareErrors], None]"
+    ) -> None:
+        def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
+            coordinator.delete(key, done)
+
+        self._send_all(group_id, partitions, request, callback)
+
+    def read_summary(
+        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: "Callable[[ShareSummaries], None]"
+    ) -> None:
+        found: dict[SharePartitionId, PartitionSummary] = {}
+
+        def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
+            found[key] = coordinator.read_summary(key)
+            done(found[key].error)
+
+        def respond(errors: "ShareErrors") -> None:
+            callback(
+                {
+                    topic_id: {
+                        index: PartitionSummary(code) if code else found[SharePartitionId(group_id, topic_id, index)]
+                        for index, code in codes.items()
+                    }
+                    for topic_id, codes in errors.items()
+                }
+            )
+
+        self._send_all(group_id, partitions, request, respond)
+
+    def _send_all(
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Mapping[int, int] | Sequence[int]],
+        request: Callable[[SharePartitionId, "ShareStates", Done], None],
+        callback: "Callable[[ShareErrors], None]",
+    ) -> None:
+        """Send a request for each partition, and call back with all results."""
+        keys = [SharePartitionId(group_id, topic_id, index) for topic_id, some in partitions.items() for index in some]
+        results: dict[bytes, dict[int, ErrorCode]] = {topic_id: {} for topic_id in partitions}
+        missing = set(keys)
+        if not keys:
+            callback(results)
+
+        def done(key: SharePartitionId, code: ErrorCode) -> None:
+            results[key.topic_id][key.partition] = code
+            missing.discard(key)
+            if not missing:
+                callback(results)
+
+        for key in keys:
+            self._send(key, partial(request, key), partial(done, key))
+
+    # -- sending -------------------------------------------------------------------------------------------------------
+
+    def _send(self, key: SharePartitionId, request: _Request, done: Done, attempt: int = 1) -> None:
+        def responded(code: ErrorCode) -> None:
+            if code in _RETRIABLE and attempt < _ATTEMPTS:
+                jitter = self._host.random.uniform(1 - _JITTER, 1 + _JITTER)
+                again = partial(self._send_again, key, request, done, attempt + 1)
+                self._host.scheduler.schedule_once(round(_BACKOFF_MS * 2 ** (attempt - 1) * jitter), again)
+            else:
+                done(code)
+
+        try:
+            coordinator = coordinator_of(self._host, SHARE_GROUP_STATE_TOPIC, key.coordinator_key)
+        except NotDurableError:  # the topic cannot be created
+            coordinator = None
+        if coordinator is None:
+            responded(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            send_request(self._host, coordinator, partial(request, coordinator.share_coordinator), responded)
+
+    def _send_again(self, key: SharePartitionId, request: _Request, done: Done, attempt: int) -> None:
+        self._send(key, request, done, attempt)
+        self._host.actions.complete()  # outside a request, nothing else runs the deferred completions
