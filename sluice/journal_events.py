@@ -78,6 +78,8 @@ class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
     producer_id: producer id of the first batch in a Produce; -1 without an idempotent producer
     producer_epoch: producer epoch of that batch
     base_sequence: base sequence of that batch
+    record_hashes: hashes of key, value and headers of that batch's first 64 records; empty unless
+        sluice.journal.record.hashes is true
     """
 
     topic: str
@@ -85,6 +87,7 @@ class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
     producer_id: int = NOBODY
     producer_epoch: int = NOBODY
     base_sequence: int = NOBODY
+    record_hashes: list[str] = []
 
 
 class Request(ClientEvent, kw_only=True, frozen=True, tag="request"):

@@ -75,7 +75,16 @@ class Case:
 
     @cached_property
     def found(self) -> list[list[AttemptSequence]]:
-        return [split_calls(sequences(each.events), each.callbacks) for each in self.observations]
+        return [[one for one in of_run if not one.doubt] for of_run in self._sequences]
+
+    @cached_property
+    def _sequences(self) -> list[list[AttemptSequence]]:
+        return [split_calls(sequences(each.events), each) for each in self.observations]
+
+    def doubt(self, kind: Kind) -> str:
+        """Return why most sequences of this kind are doubtful, and so left out; "" if most are not."""
+        doubts = [one.doubt for of_run in self._sequences for one in of_run if one.kind is kind]
+        return max(dict.fromkeys(doubts), key=doubts.count, default="")
 
     @cached_property
     def lag_ms(self) -> float:
@@ -127,8 +136,10 @@ class Case:
     def passes(self, why: str, **details: Unpack[VerdictDetails]) -> Verdict:
         return self._verdict(State.PASS, why, **details)
 
-    def deviates(self, why: str, **details: Unpack[VerdictDetails]) -> Verdict:
-        return self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement), **details)
+    def deviates(self, why: str, *, where: str = "", **details: Unpack[VerdictDetails]) -> Verdict:
+        """Return a deviation; `where` names the run and the attempts that show it."""
+        verdict = self._verdict(State.DEVIATES, why, sort=sort_of(self.subject, self.statement), **details)
+        return msgspec.structs.replace(verdict, where=where)
 
     def not_observable(self, why: str) -> Verdict:
         return self._verdict(State.NOT_OBSERVABLE, why)
@@ -150,6 +161,7 @@ class Case:
             sort=sort,
             why=why,
             path=PATHS.get(self.probe, ""),
+            probe=self.probe,
             runs=self.runs,
             runs_needed=runs_needed,
             **details,
@@ -201,6 +213,9 @@ def _not_tried_again(case: Case, kinds: Sequence[Kind]) -> Verdict:
     failed = sum(
         one.kind in kinds and one.attempts[-1].outcome is not Outcome.SUCCEEDED for found in case.found for one in found
     )
+    doubt = next(filter(None, map(case.doubt, kinds)), "")
+    if doubt:
+        return case.inconclusive(doubt, runs_needed=None)
     if failed < _GIVEN_UP:
         return case.inconclusive("nothing was retried", runs_needed=1)
     return case.not_observable(f"it does not retry: {failed} of {failed} failed operations were given up")

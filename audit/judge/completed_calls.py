@@ -1,7 +1,11 @@
-"""Splits sequences of attempts where a driver reported the end of a call: the next attempt is a new call, not a retry.
+"""Splits sequences of attempts where a call ended: the next attempt is a new call, not a retry.
 
-A failed admin call or commit raises in the application, which decides when to call again: that wait is not the
-client's. Neither is the wait between one client instance and the next.
+When a client gives up an admin call or a commit, the call raises in the application, which decides when to call again.
+That wait is not the client's. Neither is the wait between one client instance and the next.
+
+A driver reports these moments. Of a command only the requests are known: where its waits fall back, or grow by more
+than doubling allows, a new call may have begun, so they are not compared across that point. (kafkajs gives up after
+five retries; sarama looks up its coordinator again with each heartbeat.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,20 +14,30 @@ from itertools import pairwise
 import msgspec
 
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind
-from sluice.audit.judge.model.observation import Callback
+from sluice.audit.judge.model.observation import Observation
 
 from .waits import ended_ns
 
 _CALLED = (Kind.ADMIN, Kind.OFFSET_COMMIT)
+# Batches are identified by their content, connections by their broker.
+IDENTIFIED = (Kind.PRODUCE, Kind.CONNECT)
 # A client reports "started" this shortly before its first attempt; a later report belongs to the next client.
 _SAME_NS = 1_000_000
+# With more beginnings per wait, several calls overlap.
+_MOST_BEGINS = 1 / 3
+SEVERAL_CALLS = "the waits follow no single rule; without a driver, several calls at once are not told apart"
+_SHORTEST_MS = 5.0  # shorter waits differ by chance
+# Factors from the previous wait that doubling with jitter of ± 20 % does not reach.
+_FELL, _ROSE = 0.55, 3.3
 
 
-def split_calls(found: Iterable[AttemptSequence], callbacks: Sequence[Callback]) -> list[AttemptSequence]:
+def split_calls(found: Iterable[AttemptSequence], run: Observation) -> list[AttemptSequence]:
     """Return one sequence per call, ordered by first attempt."""
-    failed = [callback.at_ns for callback in callbacks if callback.event == "call-failed"]
-    made = [callback.at_ns for callback in callbacks if callback.event == "started"]
+    failed = [callback.at_ns for callback in run.callbacks if callback.event == "call-failed"]
+    made = [callback.at_ns for callback in run.callbacks if callback.event == "started"]
     parts = [part for sequence in found for part in _parts(sequence, made, failed if sequence.kind in _CALLED else [])]
+    if run.subject.is_command:
+        parts = [piece for part in parts for piece in _between_calls(part)]
     return sorted(parts, key=lambda sequence: sequence.attempts[0].at_ns)
 
 
@@ -34,6 +48,23 @@ def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequenc
         if any(ended_ns(before) <= at_ns < after.at_ns for at_ns in failed_ns)
         or any(before.at_ns + _SAME_NS <= at_ns < after.at_ns for at_ns in made_ns)
     ]
+    return split_at(sequence, begins)
+
+
+def _between_calls(sequence: AttemptSequence) -> list[AttemptSequence]:
+    if sequence.kind in IDENTIFIED:
+        return [sequence]
+    begins: list[int] = []
+    before_ms = 0.0  # 0: the next wait is the first of a call
+    gaps_ms = [max(waited_ms, _SHORTEST_MS) for waited_ms in sequence.gaps_ms()]
+    for number, waited_ms in enumerate(gaps_ms, 1):
+        if before_ms and not _FELL * before_ms <= waited_ms <= _ROSE * before_ms:
+            begins.append(number)
+            before_ms = 0.0
+        else:
+            before_ms = waited_ms
+    if len(begins) > _MOST_BEGINS * len(gaps_ms):
+        sequence = msgspec.structs.replace(sequence, doubt=SEVERAL_CALLS)
     return split_at(sequence, begins)
 
 

@@ -23,11 +23,18 @@ Settings = Mapping[str, float | str | bool]
 
 
 class Backoff(NamedTuple):
-    """A configured backoff, in ms. Other delays may lengthen a wait up to `other_delay_ms`."""
+    """A configured backoff, in ms.
+
+    other_delay_ms: waiting for something else may lengthen a wait up to this
+    constant_jitter: share by which a constant wait may be shorter and longer, where the KIP's text has jitter
+    jittered_steps: number of first waits to which this applies; the formula of KIP-580 caps the others
+    """
 
     base_ms: float
     max_ms: float
     other_delay_ms: float = 0.0
+    constant_jitter: tuple[float, float] = (0.0, 0.0)
+    jittered_steps: int = 1
 
     @property
     def is_constant(self) -> bool:
@@ -48,7 +55,8 @@ class Backoff(NamedTuple):
     def band_ms(self, failures: int) -> tuple[float, float]:
         value = self.value_ms(failures)
         if self.is_constant:
-            return value, max(value, self.other_delay_ms)
+            shorter, longer = self.constant_jitter if failures < self.jittered_steps else (0.0, 0.0)
+            return (1 - shorter) * value, max((1 + longer) * value, self.other_delay_ms)
         return (1 - JITTER) * value, max(min((1 + JITTER) * value, self.max_ms), self.other_delay_ms)
 
     def in_words(self) -> str:

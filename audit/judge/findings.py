@@ -7,17 +7,17 @@ reading the log.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import pairwise
-from math import inf
 from statistics import median
 from typing import NamedTuple
 
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Finding, FindingKind
-from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
+from sluice.journal_events import ConnectionOpened, Request
 
 from .expected import Tolerance
 from .observer import sequences
+from .observer.outcomes import maybe_unread
 from .records import observed_until_ns, records
 from .waits import Wait, track, tracks
 
@@ -34,8 +34,6 @@ _FEW_BESIDE = 0.1
 # refutes a fall only if it has this many waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
 _ORDINARY = frozenset(("Fetch",))
-# A client may not have read a response that was sent this shortly before the connection ended.
-_READ_WITHIN_NS = 50 * _NS_PER_MS
 _NO_BAND = Tolerance(0, 0)
 
 
@@ -46,7 +44,9 @@ class _Run(NamedTuple):
 
 def findings(observations: Sequence[Observation]) -> list[Finding]:
     """Return the worst finding of each kind."""
-    runs = [_Run(one, sequences(one.events)) for one in observations if not one.problem]
+    runs = [
+        _Run(one, [each for each in sequences(one.events) if not each.doubt]) for one in observations if not one.problem
+    ]
     found: list[Finding] = []
     for detect in _DETECTORS:
         seen = [each for run in runs for each in detect(run)]
@@ -137,7 +137,7 @@ def _is_done(one: Observation) -> bool:
 
 
 def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
-    cut = _cut_short(run.observation)
+    cut = maybe_unread(run.observation.events)
     again = [sequence for sequence in run.found if sequence.kind is Kind.PRODUCE and _is_sent_again(sequence, cut)]
     if again:
         yield (
@@ -159,20 +159,6 @@ def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -
     """
     certain = [attempt for attempt in sequence.attempts if (attempt.connection, attempt.at_ns) not in cut]
     return any(attempt.outcome is Outcome.SUCCEEDED for attempt in certain[:-1])
-
-
-def _cut_short(one: Observation) -> set[tuple[int, int]]:
-    """Find requests, by connection and arrival, whose response the client may not have read.
-
-    A fault truncated the response, or the connection ended at that moment.
-    """
-    ended_ns = {event.connection: event.at_ns for event in one.events if isinstance(event, ConnectionClosed)}
-    return {
-        (event.connection, event.received_ns)
-        for event in one.events
-        if isinstance(event, Request)
-        and (event.rule_id or ended_ns.get(event.connection, inf) - event.at_ns < _READ_WITHIN_NS)
-    }
 
 
 def _wrapped(run: _Run) -> Iterator[WeightedFinding]:

@@ -40,6 +40,9 @@ CONSTANT, LINEAR, EXPONENTIAL = "constant", "linear", "exponential"
 
 _RESAMPLES = 40
 _LEAST_WAITS = 3
+# A constant with a larger spread explains nothing.
+_ALIKE = 0.5
+_USUAL = 0.9  # share of the waits whose distance from the model is reported
 _SHORTEST_MS = 0.5  # shorter intervals are not waits; their logarithms would dominate the fit
 _ROUNDING = 0.02**2
 # A multiplier within 10 % of one of these is rounded to it.
@@ -86,7 +89,7 @@ class _Model(NamedTuple):
 
 
 def fit(rows: Rows, random: Random) -> Fit | None:
-    """Return None for fewer than three waits."""
+    """Return None for fewer than three waits, and for waits without a common value."""
     waits = sum(map(len, rows))
     if waits < _LEAST_WAITS:
         return None
@@ -97,12 +100,16 @@ def fit(rows: Rows, random: Random) -> Fit | None:
     model = _snapped(model)
     cap_ms = _cap_ms(rows, model)
     base_ms, jitter = _base_and_jitter(rows, model, cap_ms)
+    residual = _residual(rows, model, base_ms, cap_ms)
+    if model.name == CONSTANT and max(jitter, residual) > _ALIKE:
+        return None
     return Fit(
         model=model.name,
         base_ms=base_ms,
         multiplier=model.rate if model.name != CONSTANT else 1.0,
         cap_ms=cap_ms,
         jitter=jitter,
+        residual=residual,
         confidence=same / _RESAMPLES,
         waits=waits,
     )
@@ -317,6 +324,17 @@ def _highest(function: Callable[[float], float], low: float, high: float) -> flo
             right = low + (high - low) * _NARROWER
             at_right = function(right)
     return (low + high) / 2
+
+
+def _residual(rows: Rows, model: _Model, base_ms: float, cap_ms: float | None) -> float:
+    if base_ms <= 0:
+        return 0.0
+    off = sorted(
+        abs(waited / min(base_ms * model.grown(number), inf if cap_ms is None else cap_ms) - 1)
+        for row in rows
+        for number, waited in enumerate(row)
+    )
+    return off[round((len(off) - 1) * _USUAL)]
 
 
 def _cap_ms(rows: Rows, model: _Model) -> float | None:

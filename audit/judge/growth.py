@@ -14,19 +14,19 @@ from typing import NamedTuple
 from sluice.audit.judge.model.verdict import Fit, Verdict
 
 from .case import Case, VerdictDetails
+from .completed_calls import IDENTIFIED, SEVERAL_CALLS
 from .expected import Backoff, Tolerance
 from .fit import CONSTANT, LINEAR
-from .waits import Track, Wait
+from .waits import Track, Wait, place_of
 
 _LEAST_WAITS = 4
 _LEAST_STEPS = 2
+_ONE_RULE = 0.35  # a larger residual is that of several calls at once
 _SHORT_SHARE, _LONG_SHARE = 0.02, 0.25
 _SURELY = 2  # a single short wait may be an attempt assigned to the wrong sequence
 _SURELY_LONG = 3
 # With several long waits above this share, the machine was too busy for a pass.
 _DOUBTFUL_SHARE = 0.1
-# With more jitter than this, the waits have no common value.
-_ALIKE = 0.5
 
 
 class _Off(NamedTuple):
@@ -47,9 +47,11 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
     measured |= {"waits": len(waits), "too_short": len(off.short), "too_long": len(off.long)}
     expected |= {"waits": f"at least {_LEAST_WAITS}", "too_short": "0", "too_long": "0"}
     details: VerdictDetails = {**evidence, "measured": measured, "expected": expected}
+    if is_off and (doubt := _doubt_of_calls(case, tracks, off, waits, evidence["fit"])):
+        return case.inconclusive(doubt, runs_needed=None, **details)
     if is_off:
-        fit = evidence["fit"]
-        return case.deviates(_how(waits, off, backoff, fit if isinstance(fit, Fit) else None), **details)
+        example, why = _how(off, waits, backoff, evidence["fit"])
+        return case.deviates(why, where=place_of(tracks, example), **details)
     if len(waits) < _LEAST_WAITS or steps < needed_steps:
         missing = max(1, ceil((_LEAST_WAITS - len(waits)) * case.runs / max(1, len(waits))))
         return case.inconclusive(
@@ -70,6 +72,21 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
             **details,
         )
     return case.passes(f"{len(waits)} waits match {backoff.in_words()}", **details)
+
+
+def _doubt_of_calls(case: Case, tracks: Sequence[Track], off: _Off, waits: Sequence[Wait], fit: Fit | None) -> str:
+    """Return why wrong waits of a command's calls may not be the client's: only a driver reports when a call ends."""
+    if not case.subject.is_command or any(track.sequence.kind in IDENTIFIED for track in tracks):
+        return ""
+    if not share_is_off(len(off.short), 0, len(waits)):
+        longest_ms = max(wait.waited_ms for wait in off.long)
+        return (
+            f"{len(off.long)} waits are too long, such as {longest_ms:.0f} ms; without a driver, pauses of the "
+            "application are not known"
+        )
+    if fit is None or fit.residual > _ONE_RULE:
+        return SEVERAL_CALLS
+    return ""
 
 
 def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:
@@ -99,20 +116,21 @@ def share_is_off(short: int, long: int, waits: int) -> bool:
     return is_short or (long >= _SURELY_LONG and long > _LONG_SHARE * waits)
 
 
-def _how(waits: Sequence[Wait], off: _Off, backoff: Backoff, fit: Fit | None) -> str:
-    shown = fit if fit is not None and fit.jitter < _ALIKE and not backoff.is_constant else None
+def _how(off: _Off, waits: Sequence[Wait], backoff: Backoff, fit: Fit | None) -> tuple[Wait, str]:
+    """Return an example, and what is wrong."""
+    which, word = (off.short, "short") if len(off.short) >= len(off.long) else (off.long, "long")
+    example = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
+    shown = None if backoff.is_constant else fit
     if shown is not None and shown.model == CONSTANT:
         about_ms = median(wait.waited_ms for wait in waits)
-        return f"waits about {about_ms:.0f} ms each time; expected {backoff.in_words()}"
+        return example, f"waits about {about_ms:.0f} ms each time; expected {backoff.in_words()}"
     if shown is not None and shown.model == LINEAR:
-        return (
+        return example, (
             f"waits {shown.multiplier:.0f} ms longer each time, starting at {shown.base_ms:.0f} ms; "
             f"expected {backoff.in_words()}"
         )
-    which, word = (off.short, "short") if len(off.short) >= len(off.long) else (off.long, "long")
-    example = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
     low, high = backoff.band_ms(example.failures)
-    return (
+    return example, (
         f"{len(which)} waits are too {word}, such as {example.waited_ms:.0f} ms after failure {example.failures + 1} "
         f"in a row; expected {_range(low, high)}"
     )

@@ -23,6 +23,11 @@ RULES: Mapping[str, Callable[[Case], Verdict]] = {**kip13.RULES, **kip580.RULES,
 
 # This statement is about the rejection of settings.
 _ABOUT_REFUSALS = "KIP-91/9"
+# These are judged by the attempts of batches.
+_ABOUT_BATCHES = frozenset(
+    [f"KIP-580/{number}" for number in (*range(1, 8), 16, 17, 18)]
+    + [f"KIP-91/{number}" for number in (1, 4, 5, 6, 12, 14, 15)]
+)
 _WEIGHT = (State.DEVIATES, State.PASS, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 
 
@@ -62,8 +67,13 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
     if missing and subject.lacks.issuperset(missing):
         return case.not_observable(f"the client has no {' and no '.join(missing)}")
     if missing:
-        return case.inconclusive(f"the client's value of {' and '.join(missing)} is not known", runs_needed=None)
-    return RULES[statement.id](case)
+        verdict = case.inconclusive(f"the client's value of {' and '.join(missing)} is not known", runs_needed=None)
+        return msgspec.structs.replace(verdict, missing=missing)
+    verdict = RULES[statement.id](case)
+    doubt = case.doubt(Kind.PRODUCE) if statement.id in _ABOUT_BATCHES else ""
+    if doubt and verdict.state is State.INCONCLUSIVE:
+        return case.inconclusive(doubt, runs_needed=None)
+    return verdict
 
 
 def _follows(name: str, subject: SubjectInfo) -> bool:
@@ -97,7 +107,8 @@ OF_KIND = {
     Kind.INIT_PRODUCER_ID: "KIP-580/14",
     Kind.ADMIN: "KIP-580/15",
 }
-_STATIC = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
+# Kafka kept these constant; the KIP's text makes them double.
+_STATIC_TOO = (Kind.JOIN_GROUP, Kind.SYNC_GROUP, Kind.LIST_OFFSETS, Kind.INIT_PRODUCER_ID)
 
 
 def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
@@ -105,10 +116,9 @@ def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
     statement = STATEMENTS[OF_KIND[sequence.kind]] if sequence.kind in OF_KIND else None
     if statement is None:
         return Verdict(statement="", state=State.NOT_OBSERVABLE, why=f"no KIP specifies a backoff for {sequence.kind}")
-    if sequence.kind is Kind.CONNECT:
-        backoff = reconnect_backoff(settings)
-    else:
-        backoff = static_backoff(settings) if sequence.kind in _STATIC else retry_backoff(settings)
+    if sequence.doubt:
+        return _undecided(statement, State.INCONCLUSIVE, sequence.doubt)
+    backoff = reconnect_backoff(settings) if sequence.kind is Kind.CONNECT else retry_backoff(settings)
     if backoff is None:
         missing = " and ".join(name for name in statement.settings if name not in settings)
         return _undecided(statement, State.INCONCLUSIVE, f"the client's value of {missing} is not known")
@@ -116,4 +126,8 @@ def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
     case = Case(statement, [Observation(probe="", subject=subject)])
     allowed = tolerance(backoff.base_ms, 0.0, virtual=False)
     verdict = judge_growth(case, [track(sequence)], backoff, allowed)
+    static = static_backoff(settings) if sequence.kind in _STATIC_TOO else None
+    if verdict.state is State.DEVIATES and static is not None:
+        other = judge_growth(case, [track(sequence)], static, allowed)
+        verdict = verdict if other.state is State.DEVIATES else other
     return msgspec.structs.replace(verdict, path=sequence.path)

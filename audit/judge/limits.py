@@ -9,11 +9,15 @@ from sluice.audit.judge.model.verdict import Verdict
 from .case import Case, VerdictDetails
 from .expected import JITTER, Backoff
 from .growth import share_is_off
-from .waits import Track
+from .waits import Track, Wait, place_of
 
 _LEAST_AT_CAP = 3
 _LEAST_FIRST = 3
 _MAY_BE_CHANCE = "{} waits are too short and {} too long, which may be chance"
+
+
+def _waited_ms(wait: Wait) -> float:
+    return wait.waited_ms
 
 
 def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
@@ -22,16 +26,12 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
         return case.inconclusive("a constant backoff is configured", runs_needed=None, **evidence)
-    waits = [
-        wait.waited_ms
-        for track in tracks
-        for wait in track.waits
-        if wait.failures >= backoff.steps_to_cap and not wait.may_be_longer
-    ]
-    every = [wait.waited_ms for track in tracks for wait in track.waits if not wait.may_be_longer]
+    bounded = [wait for track in tracks for wait in track.waits if not wait.may_be_longer]
+    grown = [wait for wait in bounded if wait.failures >= backoff.steps_to_cap]
+    waits, every = [wait.waited_ms for wait in grown], [wait.waited_ms for wait in bounded]
     low, high = (1 - JITTER) * backoff.max_ms, above * backoff.max_ms
-    short = [wait for wait in waits if wait < low - allowed.early_ms]
-    long = [wait for wait in every if wait > high + allowed.late_ms]
+    short = [wait for wait in grown if wait.waited_ms < low - allowed.early_ms]
+    long = [wait for wait in bounded if wait.waited_ms > high + allowed.late_ms]
     measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short), "too_long": len(long)}
     if waits:
         measured |= {"shortest_ms": min(waits), "median_ms": median(waits), "longest_ms": max(every)}
@@ -45,9 +45,11 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
         },
     }
     if share_is_off(len(short), len(long), len(waits) or len(every)):
-        worst = f"{min(short):.0f} ms" if short else f"{max(long):.0f} ms"
+        worst = min(short, key=_waited_ms) if short else max(long, key=_waited_ms)
         return case.deviates(
-            f"waits {worst} after reaching the maximum; expected {low:.0f} to {high:.0f} ms",
+            f"waits {worst.waited_ms:.0f} ms after failure {worst.failures + 1} in a row, although the maximum is "
+            f"reached after {backoff.steps_to_cap + 1}; expected {low:.0f} to {high:.0f} ms",
+            where=place_of(tracks, worst),
             **details,
         )
     if len(waits) < _LEAST_AT_CAP:
@@ -86,8 +88,13 @@ def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdic
         "expected": {"waits": f"at least {_LEAST_FIRST}", "first_wait_ms": f"{low:g} to {high:g} ms"},
     }
     if share_is_off(len(short), len(long), len(first)):
-        which = median(wait.waited_ms for wait in max(short, long, key=len))
-        return case.deviates(f"first waits are {which:.0f} ms (median); expected {low:.0f} to {high:.0f} ms", **details)
+        which = sorted(short if len(short) >= len(long) else long, key=_waited_ms)
+        middle = which[len(which) // 2]
+        return case.deviates(
+            f"first waits are {middle.waited_ms:.0f} ms (median); expected {low:.0f} to {high:.0f} ms",
+            where=place_of(tracks, middle),
+            **details,
+        )
     if len(first) < _LEAST_FIRST:
         needed = max(1, ceil((_LEAST_FIRST - len(first)) * case.runs / max(1, len(first))))
         return case.inconclusive(
@@ -105,15 +112,18 @@ def judge_any(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
     """Judge whether there is a wait of at least the base; without data to send, it may be longer."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
-    waits = [wait.waited_ms for track in tracks for wait in track.waits if wait.failures == 0]
+    first = [wait for track in tracks for wait in track.waits if wait.failures == 0]
+    waits = [wait.waited_ms for wait in first]
     low, _ = backoff.band_ms(0)
-    short = [waited_ms for waited_ms in waits if waited_ms < low - allowed.early_ms]
+    short = sorted((wait for wait in first if wait.waited_ms < low - allowed.early_ms), key=_waited_ms)
     measured: dict[str, float | str] = {"waits": len(waits), "too_short": len(short)}
     if waits:
         measured["first_wait_ms"] = median(waits)
     details: VerdictDetails = {**evidence, "measured": measured, "expected": {"first_wait_ms": f"at least {low:g} ms"}}
     if share_is_off(len(short), 0, len(waits)):
-        return case.deviates(f"waits {median(short):.0f} ms; expected at least {low:.0f} ms", **details)
+        middle = short[len(short) // 2]
+        why = f"waits {middle.waited_ms:.0f} ms; expected at least {low:.0f} ms"
+        return case.deviates(why, where=place_of(tracks, middle), **details)
     if len(waits) < _LEAST_FIRST or short:
         return case.inconclusive(
             f"{len(waits)} waits, {len(short)} of them too short; expected {_LEAST_FIRST} of at least {low:.0f} ms",

@@ -40,6 +40,7 @@ class Track(NamedTuple):
     sequence: AttemptSequence
     repetition: int
     waits: list[Wait]
+    before: int = 0  # attempts of the operation that precede the first one here
 
     def rows(self) -> list[list[float]]:
         rows: list[list[float]] = []
@@ -119,6 +120,15 @@ def ended_ns(attempt: Attempt) -> int:
 
 def partition_of(sequence: AttemptSequence) -> str:
     return sequence.key.partition("@")[0].partition("~")[0]
+
+
+def place_of(found: Iterable[Track], wanted: Wait) -> str:
+    """Return run and attempts between which a client waited."""
+    for each in found:
+        for number, wait in enumerate(each.waits, each.before + 1):
+            if wait is wanted:
+                return f"run {each.repetition + 1}, attempts {number} and {number + 1} of {each.sequence.key}"
+    return ""
 
 
 def longest_tracks(found: Sequence[Track]) -> list[Track]:

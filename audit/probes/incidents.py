@@ -24,6 +24,7 @@ _CONFIG: dict[str, Property] = {
     "transaction.state.log.num.partitions": 1,
     "sluice.election.delay.ms": 300,
     "sluice.journal.events": 65536,
+    "sluice.journal.record.hashes": "true",
 }
 # Everything that a client may request after ApiVersions.
 AFTER_API_VERSIONS = [

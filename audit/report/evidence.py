@@ -8,7 +8,7 @@ from sluice.audit.judge.model.verdict import Finding, Fit, Series, State, Subjec
 
 from .citations import Citation, cited
 from .plots import Plot, attempts_plot, waits_plot
-from .words import FINDINGS, VerdictStyle, kip_of, milliseconds, style_of
+from .words import FINDINGS, VerdictStyle, kip_of, milliseconds, place_words, style_of
 
 _MOST_WAITS = 200  # per sequence, to limit the size of the page; report.json has all
 
@@ -72,7 +72,11 @@ def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, tex
         verdict.why,
         verdict.series,
         verdict.measured,
-        [*([("Failure", verdict.path)] if verdict.path else []), ("Evidence", _runs_words(result, verdict))],
+        [
+            *([("Failure", verdict.path)] if verdict.path else []),
+            *([("Measured in", place_words(verdict))] if verdict.probe else []),
+            ("Evidence", _runs_words(result, verdict)),
+        ],
         cited(result.subject.name, verdict.statement) if deviates else None,
         style=style_of(verdict),
         statement=verdict.statement,

@@ -9,7 +9,18 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
 from sluice.text.printable import printable
 
-from .words import DEVIATIONS, INCONCLUSIVE, UNSEEN, kip_of, label, measured, name_of, setting_words, style_of
+from .words import (
+    DEVIATIONS,
+    INCONCLUSIVE,
+    UNSEEN,
+    kip_of,
+    label,
+    measured,
+    name_of,
+    place_words,
+    setting_words,
+    style_of,
+)
 
 _DECIDED = (State.PASS, State.DEVIATES)
 _RUNS = "runs"
@@ -81,6 +92,7 @@ def _class(result: SubjectResult, what: str) -> str:
 
 def _numbers(verdict: Verdict) -> list[str]:
     lines = [f"failure: {verdict.path}"] if verdict.path else []
+    lines += [f"measured in: {place_words(verdict)}"] if verdict.probe else []
     for name, value in verdict.measured.items():
         expected = f", expected {verdict.expected[name]}" if name in verdict.expected else ""
         lines.append(f"{label(name)}: {measured(name, value)}{expected}")

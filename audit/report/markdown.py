@@ -19,6 +19,7 @@ from .words import (
     milliseconds,
     moment,
     name_of,
+    place_words,
     statements_of,
     style_of,
     title_of,
@@ -77,6 +78,7 @@ def _deviations(result: AuditResult) -> Iterator[str]:
 def _deviation(verdict: Verdict) -> str:
     style = style_of(verdict)
     line = f"- {style.sign} **{_text(verdict.statement)}** {style.words}: {_text(verdict.why)}"
+    line += f" [{_text(place_words(verdict))}]".replace("[", "\\[").replace("]", "\\]") if verdict.probe else ""
     numbers = _numbers(verdict)
     line += f" ({_text(numbers)})" if numbers else ""
     return line + (f", observed under: {_text(verdict.path)}." if verdict.path else ".")

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sluice.audit.judge.model.verdict import AuditResult
 from sluice.text.printable import printable
 
-from . import evidence, words
+from . import evidence, overview, words
 from .evidence import Evidence, finding_evidence, verdict_evidence
 from .plots import MOST_SERIES
 from .words import DEVIATIONS, FINDINGS, STYLES, kip_of, name_of, statements_of
@@ -25,7 +25,7 @@ from .words import DEVIATIONS, FINDINGS, STYLES, kip_of, name_of, statements_of
 _TEMPLATES = Path(__file__).with_name("templates")
 _FILTERS = (
     *(words.fit_words, words.in_order, words.label, words.milliseconds, words.moment, words.name_of),
-    *(words.setting_words, words.style_of, words.title_of, words.version_of),
+    *(words.place_words, overview.backoff_words, words.setting_words, words.style_of, words.title_of, words.version_of),
     *(evidence.listed, evidence.sequence_words),
 )
 _MEANINGS = {
@@ -85,6 +85,7 @@ def _environment() -> Environment:
         "meanings": _MEANINGS,
         "measured": words.measured,
         "most_series": MOST_SERIES,
+        "overview": overview.overview,
         "styles": STYLES,
         "verdict_id": _verdict_id,
     }

@@ -144,7 +144,13 @@ def fit_words(fit: Fit) -> str:
     if fit.cap_ms is not None:
         parts.append(f"up to {milliseconds(fit.cap_ms)}")
     parts.append(f"± {100 * fit.jitter:.0f} % jitter" if fit.jitter else "no jitter")
-    return ", ".join(parts)
+    return f"{', '.join(parts)} (9 of 10 waits within {100 * fit.residual:.0f} %)"
+
+
+def place_words(verdict: Verdict) -> str:
+    """Return probe, run and attempts, or the number of runs."""
+    runs = verdict.where or f"{verdict.runs} run{'s' * (verdict.runs != 1)}"
+    return f"{verdict.probe}, {runs}" if verdict.probe else runs
 
 
 def setting_words(settings: Mapping[str, float | str | bool]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import platform
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
@@ -16,6 +17,7 @@ from sluice.clock import LoopClock
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
 
+from .observation_files import observation_file
 from .progress import DEFAULT_BUDGET, Budget, Progress
 from .role_detection import detect_role
 from .subject_audit import AuditContext, SubjectAudit
@@ -33,6 +35,7 @@ async def audit(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     seed: int = 0,
     stop: asyncio.Event | None = None,
+    report: Path | None = None,
 ) -> AuditResult:
     """Audit each subject with the probes for its role.
 
@@ -42,6 +45,7 @@ async def audit(
         budget: Time and parallel runs per subject.
         on_progress: Called at each change.
         seed: Seed of brokers and faults.
+        report: Folder of the report, where the observations are kept; None discards them.
         stop: Ends the audit when set. The result has the runs until then, and no subjects that had not started.
 
     Raises:
@@ -61,7 +65,13 @@ async def audit(
         with _quiet_brokers():
             async with _workers(any(subject.virtual for subject in subjects)) as workers:
                 context = AuditContext(budget, on_progress, seed, clock, meter, workers, stop)
-                results = [await _of_one(subject, probes, context) for subject in subjects if not stop.is_set()]
+                results = []
+                for subject in subjects:
+                    if stop.is_set():
+                        break
+                    results.append(await _of_one(subject, probes, context))
+                    if report is not None:
+                        await workers[0].save(observation_file(report, len(results) - 1))
     finally:
         meter.stop()
     return AuditResult(

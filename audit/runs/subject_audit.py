@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from sluice.audit.judge.consistency import consistent
 from sluice.audit.judge.model.observation import Observation, Role
-from sluice.audit.judge.model.verdict import Finding, FindingKind, State, SubjectResult, Verdict
+from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBackoff, State, SubjectResult, Verdict
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
 from sluice.clock import Clock
@@ -80,8 +81,9 @@ class SubjectAudit:
             self._problems[f"stopped after {self._done.total()} of {self._planned} runs"] = 1
         self._report_progress("judging")
         findings = [finding for name in self._probes for finding in await self._judge.find(name)]
+        backoffs = await self._judge.backoffs()
         self._report_progress("done")
-        return self._result([*findings, *self._lost_records()])
+        return self._result([*findings, *self._lost_records()], backoffs)
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -202,12 +204,13 @@ class SubjectAudit:
             if lost
         ]
 
-    def _result(self, findings: list[Finding]) -> SubjectResult:
+    def _result(self, findings: list[Finding], backoffs: list[MeasuredBackoff]) -> SubjectResult:
         first = next(iter(self._probes.values()))
         info = self._subject.info(first.role, first.settings)
         return SubjectResult(
             subject=info if info.version else msgspec.structs.replace(info, version=self._version),
-            verdicts=list(self._verdicts.values()),
+            verdicts=consistent(list(self._verdicts.values())),
+            backoffs=backoffs,
             findings=findings,
             recovery_ms={name: median(times) for name, times in self._recovery_ms.items()},
             probes=dict(self._done),

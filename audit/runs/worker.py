@@ -7,18 +7,21 @@ keeps the observations, so that each is sent once. It ends with its input, and s
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection
+from pathlib import Path
 
 import msgspec
 
 from sluice.audit.judge import findings, judge
+from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.judge.model.verdict import Finding, Verdict
-from sluice.audit.probes import Probe
+from sluice.audit.judge.model.verdict import Finding, MeasuredBackoff, Verdict
+from sluice.audit.probes import PROBES, Probe
 from sluice.audit.subjects import VIRTUAL
 from sluice.errors import SluiceError
 
+from .observation_files import write_observations
 from .probe_run import RunResult
 from .virtual_run import run_virtual
 
@@ -41,6 +44,16 @@ class Find(msgspec.Struct, frozen=True, tag=True):
     probe: str
 
 
+class Measure(msgspec.Struct, frozen=True, tag=True):
+    """Fit the backoffs of all observations."""
+
+
+class Save(msgspec.Struct, frozen=True, tag=True):
+    """Write all observations to a file."""
+
+    file: str
+
+
 class Run(msgspec.Struct, frozen=True, tag=True):
     subject: str
     probe: Probe
@@ -53,11 +66,12 @@ class WorkerResponse(msgspec.Struct, frozen=True, omit_defaults=True):
 
     verdict: Verdict | None = None
     findings: list[Finding] = []
+    backoffs: list[MeasuredBackoff] = []
     result: RunResult | None = None
     problem: str = ""
 
 
-WorkerRequest = Keep | Forget | Judge | Find | Run
+WorkerRequest = Keep | Forget | Judge | Find | Measure | Save | Run
 
 
 class Worker:
@@ -80,6 +94,12 @@ class Worker:
 
     async def find(self, probe: str) -> list[Finding]:
         return (await self._request(Find(probe))).findings
+
+    async def backoffs(self) -> list[MeasuredBackoff]:
+        return (await self._request(Measure())).backoffs
+
+    async def save(self, file: Path) -> None:
+        await self._request(Save(str(file)))
 
     async def run(self, subject: str, probe: Probe, repetition: int, seed: int) -> RunResult:
         result = (await self._request(Run(subject, probe, repetition, seed))).result
@@ -143,13 +163,17 @@ class _Process:
                 return WorkerResponse(verdict=judge(request.statement, observations))
             case Find():
                 return WorkerResponse(findings=findings(self._of([request.probe])))
+            case Measure():
+                return WorkerResponse(backoffs=measured_backoffs(self._of(PROBES)))
+            case Save():
+                write_observations(Path(request.file), self._observations)
             case Run():
                 subject = VIRTUAL[request.subject]
                 result = run_virtual(subject, request.probe, request.repetition, request.seed)
                 return WorkerResponse(result=result)
         return WorkerResponse()
 
-    def _of(self, probes: Sequence[str]) -> list[Observation]:
+    def _of(self, probes: Collection[str]) -> list[Observation]:
         found = [one for one in self._observations if one.probe in probes]
         return sorted(found, key=lambda one: (one.probe, one.repetition))
 

@@ -45,7 +45,7 @@ class CommandSubject:
         return None
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
-        return SubjectInfo(name=self.name, role=role, settings=dict(self._settings))
+        return SubjectInfo(name=self.name, role=role, settings=dict(self._settings), is_command=True)
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         words = [word.replace(BOOTSTRAP, job.bootstrap) for word in self._words]

@@ -109,7 +109,8 @@ class Cluster:
             return None
         from sluice.broker.journal.journal import Journal
 
-        return Journal(events, clock, self.topics_by_id)
+        hashes_records = self.config.boolean("sluice.journal.record.hashes")
+        return Journal(events, clock, self.topics_by_id, hashes_records=hashes_records)
 
     def close(self) -> None:
         self.timer.close()

@@ -1,6 +1,10 @@
 """The subject of a request: its partitions, group and transactional id. No subject refers to record bytes.
 
 Requests about the journal's own topic are not recorded: reading them would add events without end.
+
+The producer id, epoch and sequence are read from the header of a batch of magic 2 (KIP-98). With
+`sluice.journal.record.hashes`, another reader of Produce requests also hashes the records, which identifies batches
+without a producer id.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,9 +32,9 @@ Reader = Callable[[Message], RequestSubject | None]
 EMPTY_SUBJECT: AnySubject = ((), 0, "", "")
 
 
-def reader_of(api_key: int, topics_by_id: Topics) -> Reader:
+def reader_of(api_key: int, topics_by_id: Topics, *, hashes_records: bool = False) -> Reader:
     if api_key == ApiKey.PRODUCE:
-        return cast("Reader", produce_subject)
+        return cast("Reader", hashed_produce_subject if hashes_records else produce_subject)
     if api_key == ApiKey.FETCH:
         return partial(_fetch_subject, read=entities.reader_of(ApiKey.FETCH), topics_by_id=topics_by_id)
     return partial(_any_subject, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
@@ -69,10 +73,16 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
     return (*_bounded(named), "", "")
 
 
-def subject_of_long(api_key: int, request: Message, topics_by_id: Topics, sliced: entities.Sliced) -> AnySubject | None:
-    """Return the subject of a request with many elements, read in slices except for Produce and Fetch."""
+def subject_of_long(
+    reader_of: Callable[[int], Reader],
+    api_key: int,
+    request: Message,
+    topics_by_id: Topics,
+    sliced: entities.Sliced,
+) -> AnySubject | None:
+    """Return the subject of a request with many elements; only those of Produce and Fetch are read in one piece."""
     if api_key in (ApiKey.PRODUCE, ApiKey.FETCH):
-        return cast("AnySubject | None", reader_of(api_key, topics_by_id)(request))
+        return cast("AnySubject | None", reader_of(api_key)(request))
     return _subject(*entities.sliced_reader_of(api_key)(request, topics_by_id, sliced))
 
 
@@ -100,6 +110,14 @@ def _many_batches_subject(request: "ProduceRequest") -> AnySubject:
         for item in topic.partition_data
     ]
     return (*_bounded(named), "", request.transactional_id or "")
+
+
+def hashed_produce_subject(request: "ProduceRequest") -> AnySubject:
+    from .record_hashes import record_hashes
+
+    named, left_off, group_id, transactional_id = _many_batches_subject(request)
+    hashed = [(*one[:5], hashes) for one, hashes in zip(named, record_hashes(request), strict=False)]
+    return tuple(hashed), left_off, group_id, transactional_id
 
 
 def _producer_of(item: "PartitionProduceData") -> tuple[int, int, int]:

@@ -147,13 +147,14 @@ def _general(subject: RequestSubject) -> AnySubject:
 
 
 def _partition(named: NamedPartition, journal: Journal) -> TopicPartition:
-    topic, partition, producer_id, producer_epoch, base_sequence = named
+    topic, partition, producer_id, producer_epoch, base_sequence, *hashes = named
     return TopicPartition(
         topic=topic if isinstance(topic, str) else name_of(topic, journal.topics_by_id),
         partition=partition,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
+        record_hashes=list(hashes[0]) if hashes else [],
     )
 
 

@@ -33,8 +33,11 @@ _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is la
 class Journal:
     empty_subject = EMPTY_SUBJECT
 
-    def __init__(self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]") -> None:
+    def __init__(
+        self, size: int, clock: Clock, topics_by_id: "Mapping[bytes, Topic]", *, hashes_records: bool = False
+    ) -> None:
         self.size = size
+        self._hashes_records = hashes_records
         self.written = 0  # entries so far, and the number of the next one
         self.topics_by_id = topics_by_id
         self._clock = clock
@@ -46,10 +49,10 @@ class Journal:
         self._began_ns = clock.wall_ms() * _NANOS_PER_MS - round(clock.monotonic_ms() * _NANOS_PER_MS)
 
     def reader_of(self, api_key: int) -> Reader:
-        return reader_of(api_key, self.topics_by_id)
+        return reader_of(api_key, self.topics_by_id, hashes_records=self._hashes_records)
 
     def subject_of_long(self, api_key: int, request: Message, sliced: Sliced) -> AnySubject | None:
-        return subject_of_long(api_key, request, self.topics_by_id, sliced)
+        return subject_of_long(self.reader_of, api_key, request, self.topics_by_id, sliced)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ NOT_YET = 0.0
 # Monotonic ms of one read: arrival of its requests, start of the first, sending of responses (or NOT_YET).
 ReadTimes = list[float]
 
-# Topic (name or id), partition, and the producer's id, epoch and base sequence.
-NamedPartition = tuple[str | bytes, int, int, int, int]
+# Topic (name or id), partition, the producer's id, epoch and base sequence, and hashes of the records, if enabled.
+NamedPartition = tuple[str | bytes, int, int, int, int] | tuple[str | bytes, int, int, int, int, tuple[str, ...]]
 # The named partitions, the number of further ones, group id, transactional id.
 AnySubject = tuple[tuple[NamedPartition, ...], int, str, str]
 # The same for a Produce request with one partition: topic, partition, start of its batch header, transactional id.

@@ -56,6 +56,28 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
         raise SystemExit(1)
 
 
+@audit.command("judge")
+@click.argument("report", type=_REPORT)
+@click.option(
+    "--setting", "settings", multiple=True, metavar="NAME=VALUE",
+    help="Setting of the commands by Kafka's name, such as retry.backoff.ms=100; repeatable.",
+)  # fmt: skip
+@click.option("--out", type=_REPORT, help="Folder for the new report.  [default: REPORT]")
+@format_option
+def judge(report: Path, settings: tuple[str, ...], out: Path | None, output_format: str) -> None:
+    """Judge a report of `sluice audit run` again, with more settings, without measuring again."""
+    from sluice.audit.judge.model.statements import STATEMENTS
+    from sluice.audit.report.files import read_report, write_report
+    from sluice.audit.runs.judge_again import judge_again
+
+    from .selection import chosen_settings
+    from .text import summary, summary_json
+
+    result = judge_again(read_report(report), report, chosen_settings(settings))
+    files = write_report(result, out or report, {each.id: each.text for each in STATEMENTS.values()})
+    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files)))
+
+
 @audit.command()
 def schema() -> None:
     """Print the JSON Schema of report.json."""

@@ -99,7 +99,7 @@ def run(
 
     what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, virtual=virtual)
     make_folder(out)  # before minutes of measuring
-    result, stopped = _measured(who, what, budget, seed)
+    result, stopped = _measured(who, what, budget, seed, out)
     if stopped and not any(subject.verdicts for subject in result.subjects):
         raise click.ClickException("stopped by a signal before anything was measured")
     files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
@@ -114,7 +114,7 @@ def run(
 
 
 def _measured(
-    subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int
+    subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int, out: Path
 ) -> "tuple[AuditResult, bool]":
     """Return the result, and whether a signal stopped the run; a second signal also skips the judge."""
     from rich.console import Console
@@ -142,7 +142,9 @@ def _measured(
             asyncio.get_running_loop().add_signal_handler(number, end)
         with open_screen(console) as screen:
             budget = Budget(seconds=seconds)
-            return await audit(subjects, probes, budget=budget, on_progress=screen.show, seed=seed, stop=stop)
+            return await audit(
+                subjects, probes, budget=budget, on_progress=screen.show, seed=seed, stop=stop, report=out
+            )
 
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:

@@ -16,7 +16,7 @@ _VIRTUAL = "-virtual"
 
 def chosen_subjects(words: Sequence[str], role: str | None, settings: Sequence[str], *, virtual: bool) -> list[Subject]:
     """Return these clients; default: all available ones, printed to stderr. Raises SluiceError."""
-    configured = dict(map(_setting, settings))
+    configured = chosen_settings(settings)
     if not words:
         found = [each for each in SUBJECTS.values() if each.virtual is virtual and each.missing() is None]
         if not found:
@@ -41,6 +41,11 @@ def _subject(word: str, role: Role | None, settings: Mapping[str, Setting], *, v
         able = [name.removesuffix(_VIRTUAL) for name, each in SUBJECTS.items() if each.virtual]
         raise ConfigError(f"--subject {word}: not supported in virtual time; expected one of {', '.join(able)}")
     return SUBJECTS[f"{word}{_VIRTUAL}"]
+
+
+def chosen_settings(words: Sequence[str]) -> dict[str, Setting]:
+    """Return settings by name. Raises ConfigError."""
+    return dict(map(_setting, words))
 
 
 def _setting(word: str) -> tuple[str, Setting]:

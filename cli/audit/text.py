@@ -5,16 +5,17 @@ from pathlib import Path
 
 import click
 
-from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, Verdict
+from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult
 from sluice.audit.report.comparison import Change, Comparison, Kind
+from sluice.audit.report.overview import backoff_words, overview
 from sluice.audit.report.words import (
     DEVIATIONS,
     FINDINGS,
     VerdictStyle,
     counts,
-    in_order,
     milliseconds,
     name_of,
+    place_words,
     style_of,
 )
 from sluice.text.json_text import json_text
@@ -48,15 +49,16 @@ def _subject(result: SubjectResult) -> Iterator[str]:
     yield "  " + "   ".join(
         _colored(style, f"{style.sign} {count} {style.short}") for style, count in counts(result).items()
     )
-    unknown = sum(_needs_settings(verdict) for verdict in result.verdicts)
-    if unknown and not result.subject.settings:
-        yield f"  {unknown} of these depend on the client's configuration; pass it with --setting"
-    deviations = {verdict.statement: verdict for verdict in result.verdicts if verdict.state is State.DEVIATES}
-    width = max(map(len, deviations), default=0)
-    for statement in in_order(deviations):
-        verdict = deviations[statement]
+    found = overview(result)
+    width = max((len(verdict.statement) for verdict in found.deviations), default=0)
+    for verdict in found.deviations:
         style = style_of(verdict)
-        yield f"  {_colored(style, f'{style.sign} {statement:{width}}')}  {style.short}: {printable(verdict.why)}"
+        head = _colored(style, f"{style.sign} {verdict.statement:{width}}")
+        yield f"  {head}  {style.short}: {printable(f'{verdict.why} [{place_words(verdict)}]')}"
+    for line in filter(None, (found.undecided_line, found.unseen_line)):
+        yield f"  {printable(line)}"
+    for backoff in result.backoffs:
+        yield f"  measured {backoff.kind}: {printable(backoff_words(backoff))} [{backoff.probe}]"
     for finding in result.findings:
         kind = click.style(f"! {FINDINGS[finding.kind].lower()}", fg="red")
         yield f"  {kind} in {printable(finding.probe)}: {printable(finding.why)}"
@@ -64,11 +66,6 @@ def _subject(result: SubjectResult) -> Iterator[str]:
         yield f"  failed run: {printable(problem)}"
     if len(result.problems) > _MOST_PROBLEMS:
         yield f"  and {len(result.problems) - _MOST_PROBLEMS} more failed runs"
-
-
-def _needs_settings(verdict: Verdict) -> bool:
-    """Return whether settings would decide the verdict and more runs would not."""
-    return verdict.state is State.INCONCLUSIVE and verdict.runs_needed is None
 
 
 def _colored(style: VerdictStyle, text: str) -> str:
@@ -82,7 +79,12 @@ def summary_json(result: AuditResult, files: Sequence[Path]) -> str:
 
 def _as_dict(result: SubjectResult) -> dict[str, object]:
     deviations = [
-        {"statement": verdict.statement, "kind": style_of(verdict).key, "why": verdict.why}
+        {
+            "statement": verdict.statement,
+            "kind": style_of(verdict).key,
+            "why": verdict.why,
+            "where": place_words(verdict),
+        }
         for verdict in result.verdicts
         if style_of(verdict) in DEVIATIONS
     ]

@@ -410,6 +410,8 @@ _ROWS: tuple[Property, ...] = (
     # 0 by default: the journal makes a small request a seventh more expensive.
     Property("sluice.journal.events", integer(0, INT_MAX), "0", "sluice",
              "Number of latest events that the journal keeps in memory, such as 16384; 0 disables the journal."),
+    Property("sluice.journal.record.hashes", boolean(), "false", "sluice",
+             "Whether the journal hashes produced records, to recognize repeated batches without a producer id."),
     Property("sluice.journal.topic", boolean(), "false", "sluice",
              "Whether the journal can also be consumed as the topic __sluice_journal."),
     # The admin port and metrics.

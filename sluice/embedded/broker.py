@@ -79,6 +79,7 @@ class Broker(JournalAssertions):
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "sluice.brokers": brokers,
             "sluice.journal.events": _JOURNAL_EVENTS,
+            "sluice.journal.record.hashes": "true",
         }
         self._config = Config.of({**defaults, **(config or {})})
         self._admin_port = admin_port

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import pytest
 
 from sluice.audit.judge import findings, judge
+from sluice.audit.judge.consistency import consistent
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import State
-from tests.support.audit_stages import STAGES, observe
+from tests.support.audit_stages import STAGES, observe, observe_as_command
 from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
 from tests.support.synthetic_probe_clients import BASE_MS, MAX_MS, PROBE_CLIENTS, ProbeClient, observe_probe_client
 
@@ -48,6 +49,10 @@ SAMPLE_OF_PROBE_CLIENTS = (
     "init-producer-id-error: exponential waits",
     "throttle-fetch: ignores the throttle time",
 )
+
+
+# A command shows nothing about these.
+REPORTED_BY_DRIVERS = frozenset(["KIP-91/2", "KIP-91/8", "KIP-91/9", "KIP-91/13", "KIP-91/16"])
 
 
 class Configured(NamedTuple):
@@ -104,6 +109,18 @@ def test_verdicts_on_a_client_with_known_behaviour_are_right(policy: Policy, see
     assert judge_all(runs, policy.expected) == (policy.expected, policy.finds), f"{policy}, seed {seed}"
 
 
+def test_verdicts_on_a_client_run_as_a_command_are_right(policy: Policy, seed: int) -> None:
+    """Not idempotent, with records of equal size, and without reports of a driver."""
+    seen = {name: state for name, state in policy.expected.items() if name not in REPORTED_BY_DRIVERS}
+    runs = as_often_as_needed(partial(observe_as_command, policy), seen, seed)
+    verdicts = consistent([judge(name, runs) for name in policy.expected])
+    states = {verdict.statement: verdict.state for verdict in verdicts}
+    assert {name: states[name] for name in seen} == seen, f"{policy}, seed {seed}"
+    assert all(
+        states[name] in (state, State.INCONCLUSIVE, State.NOT_OBSERVABLE) for name, state in policy.expected.items()
+    )
+
+
 def test_verdicts_on_a_client_under_a_probe_are_right(client: ProbeClient, seed: int) -> None:
     runs = as_often_as_needed(partial(observe_probe_client, client), client.expected, seed)
     assert judge_all(runs, client.expected) == (client.expected, set()), f"{client}, seed {seed}"
@@ -119,7 +136,8 @@ def as_often_as_needed(run: Callable[[int], Observation], statements: Iterable[s
 
 def judge_all(runs: Sequence[Observation], statements: Iterable[str]) -> tuple[object, object]:
     """Return the verdict on each of these statements, and the kinds of the findings."""
-    return {name: judge(name, runs).state for name in statements}, {each.kind for each in findings(runs)}
+    verdicts = consistent([judge(name, runs) for name in statements])
+    return {verdict.statement: verdict.state for verdict in verdicts}, {each.kind for each in findings(runs)}
 
 
 def test_own_client_in_its_default_profile_has_no_deviation(profile_seed: int, pytestconfig: pytest.Config) -> None:

@@ -14,6 +14,7 @@ SETTINGS: Mapping[str, float | str | bool] = {
     "delivery.timeout.ms": 5000,
     "request.timeout.ms": 2000,
     "linger.ms": 0,
+    "heartbeat.interval.ms": 0,
 }
 _KEYS = {api.name: key for key, api in API_KEYS.items()}
 _NS_PER_MS = 1_000_000
@@ -123,11 +124,19 @@ class Journal:
         broker: int = 1,
         ended_ms: float | None = None,
         request_bytes: int = 100,
+        records: Iterable[str] = (),
+        version: int = 9,
+        throttle_ms: int = 0,
     ) -> None:
-        """Add a Produce request with one batch; `sequence` is that of an idempotent producer."""
+        """Add a Produce request with one batch: of an idempotent producer with `sequence`, or of hashed `records`."""
         producer_id, epoch = (-1, -1) if sequence < 0 else (7, 0)
         one = TopicPartition(
-            topic="t", partition=partition, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+            topic="t",
+            partition=partition,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            record_hashes=list(records),
         )
         self.request(
             "Produce",
@@ -139,6 +148,8 @@ class Journal:
             connection=connection,
             broker=broker,
             request_bytes=request_bytes,
+            version=version,
+            throttle_ms=throttle_ms,
         )
 
     @property
@@ -188,6 +199,7 @@ def observed(
     otherwise: Iterable[str] = (),
     before: Iterable[str] = (),
     lacks: Iterable[str] = (),
+    is_command: bool = False,
     callbacks: Iterable[Callback] = (),
     repetition: int = 0,
     fault_ms: tuple[float, float] | None = None,
@@ -205,6 +217,7 @@ def observed(
         otherwise=frozenset(otherwise),
         before=frozenset(before),
         lacks=frozenset(lacks),
+        is_command=is_command,
     )
     return Observation(
         probe=probe,

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 
+import msgspec
+
 from sluice import Broker, testing
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
@@ -57,7 +59,7 @@ class Play:
         """Send one record and wait for its outcome."""
         number, self._records = self._records, self._records + 1
         try:
-            future = await self.producer.send(TOPIC, b"%d" % number, partition=partition)
+            future = await self.producer.send(TOPIC, b"%08d" % number, partition=partition)
             self.note("sent", number, partition)
             await future
         except (KafkaException, SluiceError):
@@ -326,10 +328,16 @@ STAGES = {
 
 def observe(policy: Policy, seed: int) -> Observation:
     """Run a client and return the observation."""
-    return testing.run(_played(policy, seed), seed=seed)
+    return testing.run(_played(policy, seed, {}), seed=seed)
 
 
-async def _played(policy: Policy, seed: int) -> Observation:
+def observe_as_command(policy: Policy, seed: int) -> Observation:
+    """Run a client that is not idempotent, and return only what its requests show."""
+    run = testing.run(_played(policy, seed, {"enable.idempotence": False}), seed=seed)
+    return msgspec.structs.replace(run, subject=msgspec.structs.replace(run.subject, is_command=True), callbacks=[])
+
+
+async def _played(policy: Policy, seed: int, config_of_all: Settings) -> Observation:
     stage = STAGES[policy.stage]
     settings = {**DEFAULTS, **stage.settings, **policy.settings}
     if "reconnect.backoff.ms" in stage.settings and "reconnect.backoff.max.ms" not in stage.settings:
@@ -341,7 +349,7 @@ async def _played(policy: Policy, seed: int) -> Observation:
     }
     async with Broker(brokers=stage.brokers, config=config, seed=seed) as broker:
         given: dict[str, float | str | bool] = {"bootstrap.servers": broker.bootstrap, "client.id": "app"}
-        given |= settings | dict(policy.config)
+        given |= settings | dict(policy.config) | dict(config_of_all)
         play = await _with_producer(stage, policy, broker, given, Random(seed))
         events = broker.journal.events()
     subject = SubjectInfo(name="sluice", role=Role.PRODUCER, settings=dict(settings), before=policy.before)

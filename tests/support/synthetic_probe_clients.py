@@ -128,12 +128,11 @@ def _growing(probe: str, statement: str, *, is_held_up: bool = False) -> list[Pr
     ]
 
 
-def _static(probe: str, statement: str, *, may_grow: bool) -> list[ProbeClient]:
-    """Return variants of a constant backoff."""
-    grows = PASS if may_grow else DEVIATES
+def _static(probe: str, statement: str) -> list[ProbeClient]:
+    """Return variants of a backoff that is constant in Kafka, and grows in the KIP."""
     return [
         ProbeClient("unchanged", probe, {statement: PASS}),
-        ProbeClient("exponential waits", probe, {statement: grows}, static(exponential(BASE_MS, MAX_MS))),
+        ProbeClient("exponential waits", probe, {statement: PASS}, static(exponential(BASE_MS, MAX_MS))),
         ProbeClient("linear", probe, {statement: DEVIATES}, static(linear(BASE_MS, MAX_MS))),
         ProbeClient("too long", probe, {statement: DEVIATES}, static(constant(4 * BASE_MS))),
         ProbeClient("no wait", probe, {statement: DEVIATES}, static(constant(20))),
@@ -154,9 +153,9 @@ PROBE_CLIENTS = [
     *_growing("admin-error", "KIP-580/15"),
     *_growing("metadata-leader-not-available", "KIP-580/8"),
     *_growing("metadata-disconnect", "KIP-580/9", is_held_up=True),
-    *_static("join-error", "KIP-580/12", may_grow=False),
-    *_static("list-offsets-error", "KIP-580/13", may_grow=True),
-    *_static("init-producer-id-error", "KIP-580/14", may_grow=True),
+    *_static("join-error", "KIP-580/12"),
+    *_static("list-offsets-error", "KIP-580/13"),
+    *_static("init-producer-id-error", "KIP-580/14"),
     *_throttled("throttle-fetch"),
     *_throttled("throttle-other"),
     *_throttled("throttle-long"),

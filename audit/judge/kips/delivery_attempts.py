@@ -46,8 +46,17 @@ class _Batch(NamedTuple):
     def is_delivered(self) -> bool:
         return any(attempt.outcome is Outcome.SUCCEEDED for attempt in self.sequence.attempts)
 
+    @property
+    def where(self) -> str:
+        tries = len(self.sequence.attempts)
+        return f"run {self.observation.repetition + 1}, {tries} attempts of {self.sequence.key}"
+
     def was_observed_for(self, ms: float) -> bool:
         return (self.until_ns - self.first_ns) / _NS_PER_MS >= ms
+
+
+def _last_ms(batch: _Batch) -> float:
+    return batch.last_ms
 
 
 def _batches(case: Case) -> Iterator[_Batch]:
@@ -83,6 +92,7 @@ def _ends_in_time(case: Case) -> Verdict:
         return case.deviates(
             f"sends a batch {latest_ms:.0f} ms after its first attempt; expected at most delivery.timeout.ms "
             f"({timeout_ms:g})",
+            where=max(batches, key=_last_ms).where,
             **details,
         )
     if not seen:
@@ -99,11 +109,12 @@ def _retries_unanswered(case: Case) -> Verdict:
     allowed = case.tolerance(0)
     batches = [batch for batch in _batches(case) if not batch.is_delivered and _is_unanswered(batch)]
     unanswered_ns = _first_unanswered_ns(batches)
-    gaps_ms = [
-        (after.at_ns - unanswered_ns[batch.observation.repetition, before.connection]) / _NS_PER_MS
+    gaps = [
+        ((after.at_ns - unanswered_ns[batch.observation.repetition, before.connection]) / _NS_PER_MS, batch.where)
         for batch in batches
         for before, after in pairwise(batch.sequence.attempts)
     ]
+    gaps_ms = [gap_ms for gap_ms, _ in gaps]
     same = sum(
         before.connection == after.connection
         for batch in batches
@@ -130,6 +141,7 @@ def _retries_unanswered(case: Case) -> Verdict:
         return case.deviates(
             f"resends an unanswered batch after {min(gaps_ms):.0f} ms; expected at least request.timeout.ms "
             f"({request_ms:g})",
+            where=min(gaps)[1],
             **details,
         )
     if same:
@@ -138,6 +150,7 @@ def _retries_unanswered(case: Case) -> Verdict:
         return case.deviates(
             f"sends a batch {last_ms:.0f} ms after its first attempt; expected at most delivery.timeout.ms "
             f"({delivery_ms:g})",
+            where=max(batches, key=_last_ms).where,
             **details,
         )
     if not gaps_ms:
@@ -196,6 +209,7 @@ def _keeps_connection(case: Case) -> Verdict:
         return case.deviates(
             f"closes the connection {min(kept):.0f} ms after a request whose batch expired; expected at least "
             f"request.timeout.ms ({request_ms:g})",
+            where=batches[kept.index(min(kept))].where,
             **details,
         )
     return case.passes(
@@ -327,13 +341,17 @@ def _counts_retries(case: Case) -> Verdict:
     longest = max((len(batch.sequence.attempts) for batch in batches), default=0)
     if longest > retries + 1:
         return case.deviates(
-            f"sends a batch {longest} times; expected at most {retries + 1:g} (retries + 1)", **details
+            f"sends a batch {longest} times; expected at most {retries + 1:g} (retries + 1)",
+            where=max(batches, key=lambda batch: len(batch.sequence.attempts)).where,
+            **details,
         )
     if not tries:
         return case.inconclusive("no batch failed until its retries were exhausted", runs_needed=1, **details)
     if min(tries) < retries + 1:
         return case.deviates(
-            f"sends a batch only {min(tries)} times; expected {retries + 1:g} (retries + 1)", **details
+            f"sends a batch only {min(tries)} times; expected {retries + 1:g} (retries + 1)",
+            where=next(batch.where for batch in batches if len(batch.sequence.attempts) == min(tries)),
+            **details,
         )
     return case.passes(f"sends a batch {longest} times; retries is {retries:g}", **details)
 
@@ -355,6 +373,7 @@ def _retries_until_timeout(case: Case) -> Verdict:
     if early:
         return case.deviates(
             f"gives up a batch after {_gave_up_ms(early[0]):.0f} ms; expected delivery.timeout.ms ({delivery_ms:g})",
+            where=early[0].where,
             **details,
         )
     if not to_the_end and tried < _MANY_TRIES:
@@ -381,7 +400,9 @@ def _does_not_retry(case: Case) -> Verdict:
         return case.inconclusive("no batch failed with a non-retriable error", runs_needed=1, **details)
     if again:
         return case.deviates(
-            f"resends {len(again)} of {len(batches)} batches after a non-retriable error; expected 0", **details
+            f"resends {len(again)} of {len(batches)} batches after a non-retriable error; expected 0",
+            where=again[0].where,
+            **details,
         )
     return case.passes(f"resends none of {len(batches)} batches after a non-retriable error", **details)
 

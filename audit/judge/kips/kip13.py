@@ -8,6 +8,7 @@ from collections.abc import Callable
 from statistics import median
 
 from sluice.audit.judge.case import Case, VerdictDetails
+from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Verdict
 from sluice.audit.judge.observer.throttles import ThrottledSpan, throttled_spans
 
@@ -19,11 +20,12 @@ _LEAST = 2
 
 
 def _obeys(case: Case) -> Verdict:
-    shortest_ms = min((span.throttle_time_ms for span in _spans(case)), default=0)
+    shortest_ms = min((span.throttle_time_ms for run in case.observations for span in _spans_of(run)), default=0)
     kept = case.without_lagging_runs(shortest_ms / 2)
     if isinstance(kept, Verdict):
         return kept
-    spans = _spans(kept)
+    by_run = [_spans_of(each) for each in kept.observations]
+    spans = [span for of_run in by_run for span in of_run]
     ignored = [span for span in spans if span.early_ms]
     followed = [span for span in spans if span.early_ms or span.next_ms is not None]
     early = sum(len(span.early_ms) for span in spans)
@@ -33,9 +35,11 @@ def _obeys(case: Case) -> Verdict:
     }
     if early >= _SURELY:
         first = ignored[0]
+        run = next(number for number, of_run in enumerate(by_run) if first in of_run)
         return kept.deviates(
             f"sends {early} requests during a throttle, such as one {first.early_ms[0]:.0f} ms after a {first.api} "
             f"response with throttle_time_ms={first.throttle_time_ms}",
+            where=f"run {kept.observations[run].repetition + 1}, connection {first.connection}",
             **details,
         )
     if not spans:
@@ -55,12 +59,10 @@ def _obeys(case: Case) -> Verdict:
     )
 
 
-def _spans(case: Case) -> list[ThrottledSpan]:
-    return [
-        span
-        for each in case.observations
-        for span in throttled_spans(each.events, slack_ms=_SLACK_MS + each.lag_ms, early_ms=_EARLY_MS)
-    ]
+def _spans_of(run: Observation) -> list[ThrottledSpan]:
+    return throttled_spans(
+        run.events, slack_ms=_SLACK_MS + run.lag_ms, early_ms=_EARLY_MS, fault_until_ns=run.fault_until_ns
+    )
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {"KIP-13/20": _obeys}

@@ -73,12 +73,14 @@ class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):
     key: its identity, such as orders-0@4000.0.17 for a batch, or client, broker and role for a connection
     attempts: at least one, ordered by at_ns
     path: for connections, how most of the failed ones ended, one of PATHS; "" if none failed
+    doubt: why its attempts may belong to several operations; "" if they are surely of one
     """
 
     kind: Kind
     key: str
     attempts: list[Attempt]
     path: str = ""
+    doubt: str = ""
 
     def gaps_ms(self) -> list[float]:
         """Return the waits before each attempt but the first; negative if it came before the last one ended."""

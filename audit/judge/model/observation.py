@@ -26,6 +26,7 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     kips: KIPs that the documentation of this version claims to implement, such as KIP-580
     before: KIPs newer than this version, or not implemented according to its documentation
     otherwise: statements, such as KIP-144/9, for which its documentation explicitly describes a different behaviour
+    is_command: whether it is a command without a driver: nothing but its requests is known
     lacks: settings that the client does not have, by Kafka's names; statements about them are not observable
     """
 
@@ -37,6 +38,7 @@ class SubjectInfo(msgspec.Struct, frozen=True, kw_only=True):
     before: frozenset[str] = frozenset()
     otherwise: frozenset[str] = frozenset()
     lacks: frozenset[str] = frozenset()
+    is_command: bool = False
 
 
 class Callback(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,7 +79,8 @@ _KIP_580 = (
     ),
     Statement(
         id="KIP-580/4",
-        text="Waits the same time before each retry, without jitter, if retry.backoff.ms equals retry.backoff.max.ms.",
+        text="Waits the same time before each retry if retry.backoff.ms equals retry.backoff.max.ms; by the KIP's text "
+        "the first wait may be up to 20 % shorter.",
         roles=(_P,),
         settings=_RETRY,
         probes=("produce-constant-backoff",),
@@ -129,14 +130,14 @@ _KIP_580 = (
         id="KIP-580/11",
         text="Retries failed heartbeats with waits that double, from retry.backoff.ms.",
         roles=(_C,),
-        settings=_RETRY,
+        settings=(*_RETRY, "heartbeat.interval.ms"),
         probes=("heartbeat-error",),
     ),
     Statement(
         id="KIP-580/12",
-        text="Rejoins a group after retry.backoff.ms each time, without jitter.",
+        text="Rejoins a group after retry.backoff.ms each time, or (KIP text) with waits that double.",
         roles=(_C,),
-        settings=("retry.backoff.ms",),
+        settings=_RETRY,
         probes=("join-error",),
     ),
     Statement(
@@ -222,13 +223,14 @@ _KIP_144 = (
     ),
     Statement(
         id="KIP-144/7",
-        text="Waits the same time before each connection, without jitter, if only reconnect.backoff.ms is set.",
+        text="Waits the same time before each connection if only reconnect.backoff.ms is set, or (KIP text) ± 20 %.",
         settings=("reconnect.backoff.ms",),
         probes=("reconnect-constant",),
     ),
     Statement(
         id="KIP-144/8",
-        text="Waits reconnect.backoff.max.ms before each connection if reconnect.backoff.ms is above it.",
+        text="Waits reconnect.backoff.max.ms before each connection if reconnect.backoff.ms is above it, or (KIP text) "
+        "± 20 %.",
         settings=_RECONNECT,
         probes=("reconnect-base-above-max",),
     ),

@@ -33,6 +33,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     multiplier: factor between waits if exponential; step in ms if linear; else 1
     cap_ms: longest wait; null: no cap was reached
     jitter: half the spread around the model's value, relative to it; Kafka's is 0.2
+    residual: nine of ten waits differ from the model's value by at most this share of it
     confidence: share of resamples that the same model explains best, 0 to 1
     waits: number of waits
     """
@@ -42,6 +43,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     multiplier: float
     cap_ms: float | None
     jitter: float
+    residual: float = 0.0
     confidence: float
     waits: int
 
@@ -77,12 +79,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     sort: kind of a deviation
     why: one line: the size of a deviation, why the statement is not observable, or the missing evidence
     path: the kind of failure, such as "accepted, then closed"
+    probe: the probe whose runs decided
+    where: run and attempts that show a deviation
     measured: measured numbers by name
     expected: expected values by the same names, as text such as "80 to 120 ms"
     fit: fit of the waits, if any
     series: evaluated sequences
     runs: number of evaluated runs
     runs_needed: further runs that would decide an inconclusive verdict; null: none would
+    missing: settings whose values would decide an inconclusive verdict
     """
 
     statement: str
@@ -90,12 +95,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     sort: Sort | None = None
     why: str
     path: str = ""
+    probe: str = ""
+    where: str = ""
     measured: dict[str, float | str] = {}
     expected: dict[str, str] = {}
     fit: Fit | None = None
     series: list[Series] = []
     runs: int = 0
     runs_needed: int | None = None
+    missing: list[str] = []
 
 
 class FindingKind(StrEnum):
@@ -125,11 +133,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     series: list[Series] = []
 
 
+class MeasuredBackoff(msgspec.Struct, frozen=True, kw_only=True):
+    """The backoff that a client was seen to use, independent of its settings.
+
+    kind: kind of operation
+    probe: the probe that shows it
+    fit: the model of its waits
+    reset: whether a success restarts it; null: not seen
+    is_shared: whether all brokers, or all partitions, share one counter; null: not seen
+    """
+
+    kind: Kind
+    probe: str
+    fit: Fit
+    reset: bool | None = None
+    is_shared: bool | None = None
+
+
 class SubjectResult(msgspec.Struct, frozen=True, kw_only=True):
     """All results for one client.
 
     subject: the client; role and settings are those of the first probe
     verdicts: one per statement that any probe covers
+    backoffs: measured backoffs, one per kind of operation
     findings: results besides the statements
     recovery_ms: by probe, median time from the end of the fault to the next success
     probes: number of runs by probe
@@ -140,6 +166,7 @@ class SubjectResult(msgspec.Struct, frozen=True, kw_only=True):
 
     subject: SubjectInfo
     verdicts: list[Verdict]
+    backoffs: list[MeasuredBackoff] = []
     findings: list[Finding] = []
     recovery_ms: dict[str, float] = {}
     probes: dict[str, int] = {}

@@ -1,15 +1,19 @@
 """Batches in Produce requests: an attempt is one batch in one request (KIP-580, KIP-91).
 
-An idempotent producer identifies its batches: a retry has the same producer id, epoch and base sequence. Other batches
-have no identity, and the journal keeps no content. Such a batch counts as a retry of a failed one if the same client
-sends it to the same partition in a request of the same size or, if the request has several batches, in the order in
-which they failed. The keys of these end in `~` and a number.
+An idempotent producer identifies its batches: a retry has the same producer id, epoch and base sequence. Without one,
+records are identified by the hashes of their content (`sluice.journal.record.hashes`). Clients may send records of a
+failed batch again in other batches. So a sequence is the attempts of records that were always sent together, and one
+request may be an attempt of several sequences. The keys of these end in `~` and a number.
+
+A sequence is *doubtful* if its attempts cannot be told apart from those of another: if records of equal content were
+sent, or if the journal has no hashes. Then a batch counts as a retry of a failed one if it has the size of that
+request; the judge never bases a verdict on it.
 
 The journal lists the error codes of a response without partitions, so a batch of a request for several partitions
 counts as failed if it is sent again.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,80 +21,161 @@ import msgspec
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.journal_events import NOBODY, AnyEvent, Request, TopicPartition
 
-from .outcomes import Outcomes
+from .outcomes import Outcomes, maybe_unread
+
+EQUAL_RECORDS = "records of equal content were sent, so a retry cannot be told from another record"
+NO_HASHES = (
+    "the producer is not idempotent and the journal has no hashes of records, so a retry cannot be told from another "
+    "batch; set sluice.journal.record.hashes=true"
+)
 
 
 class Sent(NamedTuple):
     request: Request
     partition: TopicPartition
     is_alone: bool
+    may_be_unread: bool  # the client may have missed the response
+
+    @property
+    def where(self) -> str:
+        return f"{self.partition.topic}-{self.partition.partition}"
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.request.error_codes) or self.request.answered_ns is None
+
+    @property
+    def ended_ns(self) -> int:
+        """When the client could know the outcome: at the response, or at the end of the connection."""
+        return self.request.at_ns if self.request.written_ns is None else self.request.written_ns
+
+
+class _Found(NamedTuple):
+    """The attempts of one batch."""
+
+    key: str
+    tries: list[Sent]
+    doubt: str = ""
 
 
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     """Return each batch with all its attempts, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
-    made: dict[str, list[Sent]] = {}
-    unnumbered = _Unnumbered()
-    for sent in _sent(events):
-        made.setdefault(_key(sent) or unnumbered.key(sent), []).append(sent)
     return [
         AttemptSequence(
             kind=Kind.PRODUCE,
-            key=key,
-            attempts=[_attempt(one, outcomes, is_last=number == len(tries)) for number, one in enumerate(tries, 1)],
+            key=found.key,
+            attempts=[
+                _attempt(one, outcomes, is_last=number == len(found.tries)) for number, one in enumerate(found.tries, 1)
+            ],
+            doubt=found.doubt,
         )
-        for key, tries in made.items()
+        for found in _batches(list(_sent(events)))
     ]
 
 
+def produce_requests(events: Iterable[AnyEvent]) -> list[Request]:
+    """Return them in the order of arrival."""
+    found = [event for event in events if isinstance(event, Request) and event.api == "Produce"]
+    return sorted(found, key=lambda each: (each.received_ns, each.seq))
+
+
 def _sent(events: Iterable[AnyEvent]) -> Iterator[Sent]:
-    requests = (event for event in events if isinstance(event, Request) and event.api == "Produce")
-    for request in sorted(requests, key=lambda each: (each.received_ns, each.seq)):
+    events = list(events)
+    unread = maybe_unread(events)
+    for request in produce_requests(events):
         is_alone = len(request.partitions) == 1 and not request.partitions_left_off
         for partition in request.partitions:
-            yield Sent(request, partition, is_alone)
+            yield Sent(request, partition, is_alone, (request.connection, request.received_ns) in unread)
+
+
+def _batches(sent: Sequence[Sent]) -> list[_Found]:
+    numbered: dict[str, list[Sent]] = {}
+    hashed: dict[tuple[str, str], list[Sent]] = {}  # by client and partition
+    unknown = _BySize()
+    for one in sent:
+        if one.partition.producer_id != NOBODY:
+            numbered.setdefault(_key(one), []).append(one)
+        elif one.partition.record_hashes:
+            hashed.setdefault((_client(one), one.where), []).append(one)
+        else:
+            unknown.append(one)
+    found = [_Found(key, tries) for key, tries in numbered.items()]
+    found += [each for of_one in hashed.values() for each in _by_records(of_one)]
+    found += [_Found(f"{tries[0].where}~", tries, NO_HASHES) for tries in unknown.made]
+    found.sort(key=lambda each: (each.tries[0].request.received_ns, each.tries[0].request.seq))
+    counts: dict[str, int] = {}
+    return [each if each.key[-1:] != "~" else each._replace(key=_counted(each.key, counts)) for each in found]
+
+
+def _counted(key: str, counts: dict[str, int]) -> str:
+    counts[key] = counts.get(key, 0) + 1
+    return f"{key}{counts[key]}"
 
 
 def _key(sent: Sent) -> str:
     one = sent.partition
-    if one.producer_id == NOBODY:
-        return ""
-    return f"{one.topic}-{one.partition}@{one.producer_id}.{one.producer_epoch}.{one.base_sequence}"
+    return f"{sent.where}@{one.producer_id}.{one.producer_epoch}.{one.base_sequence}"
 
 
-class _Unnumbered:
+def _client(sent: Sent) -> str:
+    return f"{sent.request.client_id}@{sent.request.peer.rpartition(':')[0]}"
+
+
+def _by_records(sent: Sequence[Sent]) -> Iterator[_Found]:
+    """Yield the attempts of records that were always sent together; `sent` is of one client and partition."""
+    attempts: dict[str, list[int]] = {}  # by record: numbers in `sent`
+    equal: set[str] = set()
+    for number, one in enumerate(sent):
+        hashes = one.partition.record_hashes
+        for each in dict.fromkeys(hashes):
+            before = attempts.setdefault(each, [])
+            if hashes.count(each) > 1 or (before and _is_another_record(sent[before[-1]], one)):
+                equal.add(each)
+            before.append(number)
+    together: dict[tuple[int, ...], list[str]] = {}
+    for record, numbers in attempts.items():
+        together.setdefault(tuple(numbers), []).append(record)
+    for of_group, records in together.items():
+        doubt = EQUAL_RECORDS if not equal.isdisjoint(records) else ""
+        yield _Found(f"{sent[0].where}~", [sent[number] for number in of_group], doubt)
+
+
+def _is_another_record(before: Sent, now: Sent) -> bool:
+    """Return whether a record of equal content is certainly not a retry: the one before succeeded or is in flight."""
+    is_same_connection = before.request.connection == now.request.connection
+    if is_same_connection and before.request.answered_ns is not None and before.ended_ns > now.request.received_ns:
+        return True
+    return not before.has_failed and not before.may_be_unread
+
+
+class _BySize:
+    """Batches without any identity."""
+
     def __init__(self) -> None:
-        self._failed: dict[tuple[str, str], list[tuple[str, Sent]]] = {}  # by client and partition
-        self._count = 0
+        self.made: list[list[Sent]] = []
+        self._failed: dict[tuple[str, str], list[list[Sent]]] = {}  # by client and partition
 
-    def key(self, sent: Sent) -> str:
-        where = f"{sent.partition.topic}-{sent.partition.partition}"
-        client = f"{sent.request.client_id}@{sent.request.peer.rpartition(':')[0]}"
-        failed = self._failed.setdefault((client, where), [])
-        again = next((one for one in failed if _is_again(one[1], sent)), None)
-        if again is None:
-            self._count += 1
-            key = f"{where}~{self._count}"
+    def append(self, sent: Sent) -> None:
+        failed = self._failed.setdefault((_client(sent), sent.where), [])
+        tries = next((tries for tries in failed if _may_be_again(tries[-1], sent)), None)
+        if tries is None:
+            tries = []
+            self.made.append(tries)
         else:
-            failed.remove(again)
-            key = again[0]
-        if sent.request.error_codes or sent.request.answered_ns is None:
-            failed.append((key, sent))
-        return key
+            failed.remove(tries)
+        tries.append(sent)
+        if sent.has_failed:
+            failed.append(tries)
 
 
-def _is_again(before: Sent, now: Sent) -> bool:
-    if _ended_ns(before.request) > now.request.received_ns:
+def _may_be_again(before: Sent, now: Sent) -> bool:
+    if before.ended_ns > now.request.received_ns:
         return False
     if not (before.is_alone and now.is_alone):
         return True
     return before.request.request_bytes == now.request.request_bytes
-
-
-def _ended_ns(request: Request) -> int:
-    """Return when the client could know the outcome: at the response, or at the end of the connection."""
-    return request.at_ns if request.written_ns is None else request.written_ns
 
 
 def _attempt(sent: Sent, outcomes: Outcomes, *, is_last: bool) -> Attempt:

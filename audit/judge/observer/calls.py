@@ -74,6 +74,8 @@ def call_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
     made: list[AttemptSequence] = []
     for request, attempt in calls:
         what = _operation(request)
+        if request.api == "JoinGroup":
+            open_ones.pop(_heartbeats(request), None)
         found = open_ones.get(what)
         if found is None:
             if attempt.outcome is Outcome.SUCCEEDED:
@@ -96,6 +98,11 @@ def _operation(request: Request) -> str:
         topics = list(dict.fromkeys(each.topic for each in request.partitions))
         about = ",".join(topics[:_MOST_TOPICS_IN_KEY])
     return f"{client} {_SAME.get(request.api, request.api)} {about}".rstrip()
+
+
+def _heartbeats(request: Request) -> str:
+    """Return the operation of a member's heartbeats, which a rejoin ends."""
+    return _operation(msgspec.structs.replace(request, api="Heartbeat"))
 
 
 def _kind(request: Request) -> Kind:

@@ -6,6 +6,7 @@ the same broker in the meantime.
 """
 
 from collections.abc import Iterable
+from math import inf
 
 from sluice.audit.judge.model.attempts import Attempt, Outcome
 from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request
@@ -14,6 +15,8 @@ _NS_PER_MS = 1_000_000
 # Slower responses may have been delayed by the broker.
 _HELD_NS = 50 * _NS_PER_MS
 _AT_ONCE_NS = 20 * _NS_PER_MS
+# A client may not have read a response that was sent this shortly before the connection ended.
+_READ_WITHIN_NS = 50 * _NS_PER_MS
 
 
 class Outcomes:
@@ -60,6 +63,21 @@ class Outcomes:
             return False
         opened_ns = self._opened_ns.get(_where(request), [])
         return any(request.received_ns < at_ns <= request.at_ns for at_ns in opened_ns)
+
+
+def maybe_unread(events: Iterable[AnyEvent]) -> set[tuple[int, int]]:
+    """Find requests, by connection and arrival, whose response the client may not have read.
+
+    A fault truncated or delayed the response, or the connection ended at that moment.
+    """
+    events = list(events)
+    ended_ns = {event.connection: event.at_ns for event in events if isinstance(event, ConnectionClosed)}
+    return {
+        (event.connection, event.received_ns)
+        for event in events
+        if isinstance(event, Request)
+        and (event.rule_id or ended_ns.get(event.connection, inf) - event.at_ns < _READ_WITHIN_NS)
+    }
 
 
 def _where(event: ConnectionOpened | Request) -> tuple[str, int]:

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 
 from sluice.audit.judge import judge
@@ -35,7 +37,23 @@ def failing(api: str, *at_ms: float) -> Journal:
     ],
 )
 def test_next_event(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
-    found = split_calls(call_sequences(failing(api, 0, 100, 300, 400).events), [callback(event, at_ms)])
+    run = observed("admin-error", failing(api, 0, 100, 300, 400).events, callbacks=[callback(event, at_ms)])
+    found = split_calls(call_sequences(run.events), run)
+    assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == gaps
+
+
+@pytest.mark.parametrize(
+    ("api", "at_ms", "gaps"),
+    [
+        pytest.param("Metadata", (0, 101, 302, 703), [[100, 200, 400]], id="doubling waits are of one call"),
+        pytest.param("Metadata", (0, 101, 302, 703, 724, 825), [[100, 200, 400], [100]], id="a wait that falls back"),
+        pytest.param("Metadata", (0, 101, 902, 1003), [[100], [100]], id="a wait that grows more than twofold"),
+        pytest.param("Metadata", (0, 2, 6, 9), [[1, 3, 2]], id="short waits differ by chance"),
+    ],
+)
+def test_new_call_of_a_command_begins_after(api: str, at_ms: Sequence[float], gaps: list[list[float]]) -> None:
+    run = observed("metadata-unknown-topic", failing(api, *at_ms).events, is_command=True)
+    found = split_calls(call_sequences(run.events), run)
     assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == gaps
 
 

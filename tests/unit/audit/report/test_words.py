@@ -56,15 +56,27 @@ def test_number_is_formatted_by_its_name(name: str, value: float | str, words: s
 
 
 def _fit(model: str, multiplier: float, cap_ms: float | None, jitter: float) -> Fit:
-    return Fit(model=model, base_ms=100, multiplier=multiplier, cap_ms=cap_ms, jitter=jitter, confidence=1.0, waits=9)
+    return Fit(
+        model=model,
+        base_ms=100,
+        multiplier=multiplier,
+        cap_ms=cap_ms,
+        jitter=jitter,
+        residual=jitter / 2,
+        confidence=1.0,
+        waits=9,
+    )
 
 
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (_fit("exponential", 2, 1000, 0.2), "exponential: 100 ms, × 2 each time, up to 1 s, ± 20 % jitter"),
-        (_fit("linear", 50, None, 0), "linear: 100 ms, + 50 ms each time, no jitter"),
-        (_fit("constant", 1, None, 0), "constant: 100 ms, no jitter"),
+        (
+            _fit("exponential", 2, 1000, 0.2),
+            "exponential: 100 ms, × 2 each time, up to 1 s, ± 20 % jitter (9 of 10 waits within 10 %)",
+        ),
+        (_fit("linear", 50, None, 0), "linear: 100 ms, + 50 ms each time, no jitter (9 of 10 waits within 0 %)"),
+        (_fit("constant", 1, None, 0), "constant: 100 ms, no jitter (9 of 10 waits within 0 %)"),
     ],
     ids=["exponential", "linear", "constant"],
 )

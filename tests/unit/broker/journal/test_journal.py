@@ -103,6 +103,16 @@ def test_request_event_has_every_identifying_field() -> None:
     assert request.request_bytes > len(data)
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_records_are_hashed_only_if_configured(known: bool) -> None:
+    broker = VirtualBroker(JOURNAL, f"sluice.journal.record.hashes={known}".lower())
+    broker.topic()
+    for value in (b"one", b"two", b"one"):
+        broker.client().call(produce(9, batch(value)), 9)
+    first, second, third = (request.partitions[0].record_hashes for request in reader(broker).requests())
+    assert (len(first), first == third, first != second) == (known, True, known)
+
+
 def test_times_of_a_waiting_request() -> None:
     broker = VirtualBroker(JOURNAL)
     broker.topic()

@@ -51,6 +51,7 @@ class Audits:
         on_progress: Any,
         seed: int,
         stop: asyncio.Event,
+        report: Path,
     ) -> AuditResult:
         self.subjects, self.probes = [each.name for each in subjects], [each.name for each in probes]
         self.settings = [each.info(Role.PRODUCER, {}).settings for each in subjects]
@@ -81,8 +82,8 @@ def test_summary_is_printed_and_report_is_written(audits: Audits, tmp_path: Path
     lines = ended.stdout.splitlines()
     assert lines[0] == "ours 0.1.0  3 runs in 12.5 s, in virtual time"
     assert lines[1] == "  ✓ 4 pass"
-    assert "  ≠ KIP-580/1  differs: waits stay at 104 ms where they should double up to 1 s" in lines
-    assert "  ✕ KIP-580/2  violates: no cap although it says 1 s" in lines
+    assert "  ≠ KIP-580/1  differs: waits stay at 104 ms where they should double up to 1 s [3 runs]" in lines
+    assert "  ✕ KIP-580/2  violates: no cap although it says 1 s [3 runs]" in lines
     assert "  ! storm in reconnect-refused: 412 connections in 2.1 s" in lines
     assert "\x1b" not in ended.stdout
     assert HOSTILE not in ended.stdout
@@ -134,8 +135,12 @@ def test_settings_of_a_command_are_passed_on(audits: Audits, tmp_path: Path) -> 
 
 def test_statements_without_required_settings_are_counted(audits: Audits, tmp_path: Path) -> None:
     watched = SubjectInfo(name="my-app", role=Role.PRODUCER)
-    audits.result = result(subject("", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE), subject=watched))
-    line = "  1 of these depend on the client's configuration; pass it with --setting"
+    audits.result = result(
+        subject(
+            "", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE, missing=["delivery.timeout.ms"]), subject=watched
+        )
+    )
+    line = "  1 inconclusive: 1 need --setting delivery.timeout.ms"
     assert line in run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
 
 

@@ -96,16 +96,17 @@ def test_kip_144_4_is_inconclusive_with_constant_backoff() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "state"),
+    ("first", "failing", "state"),
     [
-        pytest.param([50, 45, 55], PASS, id="is the base"),
-        pytest.param([800, 900, 1000], DEVIATES, id="is that of the failing broker"),
-        pytest.param([50], INCONCLUSIVE, id="was observed once"),
+        pytest.param([50, 45, 55, 50], RIGHT, PASS, id="is the base"),
+        pytest.param([800, 900, 1000, 900], RIGHT, DEVIATES, id="is that of the failing broker"),
+        pytest.param([50, 50], RIGHT, INCONCLUSIVE, id="was observed once after the other's had grown"),
+        pytest.param([50, 45, 55, 50], [50] * 40, INCONCLUSIVE, id="is the base, as that of the failing broker"),
     ],
 )
-def test_kip_144_6_wait_before_a_healthy_broker(first: list[float], state: State) -> None:
+def test_kip_144_6_wait_before_a_healthy_broker(first: list[float], failing: list[float], state: State) -> None:
     journal, at_ms = Journal(), 0.0
-    for wait in (*RIGHT, 0):
+    for wait in (*failing, 0):
         journal.connection(at_ms, at_ms + 1, broker=1)
         at_ms += 1 + wait
     at_ms = 0.0
@@ -133,8 +134,14 @@ def test_kip_144_6_requires_two_brokers() -> None:
         pytest.param(
             [160, 240, 180, 210, 170, 230],
             without("reconnect.backoff.max.ms", reconnect_backoff_ms=200),
+            PASS,
+            id="jittered, as in the KIP's text",
+        ),
+        pytest.param(
+            [100, 300, 120, 290, 110, 280],
+            without("reconnect.backoff.max.ms", reconnect_backoff_ms=200),
             DEVIATES,
-            id="jittered",
+            id="jittered by half",
         ),
         pytest.param([50] * 6, CONNECTING, NOT_OBSERVABLE, id="with a maximum set as well"),
     ],

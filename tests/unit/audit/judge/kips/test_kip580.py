@@ -103,6 +103,7 @@ def test_kip_580_3_waits_with_a_maximum_below_the_base(waits: list[float], base_
         pytest.param([200] * 6, 200, PASS, id="the same"),
         pytest.param([200, 400, 800, 800], 200, DEVIATES, id="growing"),
         pytest.param([170] * 6, 200, DEVIATES, id="shorter"),
+        pytest.param([170, 200, 200, 200, 200], 200, PASS, id="shorter at first, as in the KIP's formula"),
         pytest.param([200] * 6, 400, NOT_OBSERVABLE, id="with a maximum above the base"),
     ],
 )
@@ -130,20 +131,21 @@ def test_kip_580_5_batch_failing_beside_another(partition: int, waits: list[floa
 
 
 @pytest.mark.parametrize(
-    ("waits", "to", "state"),
+    ("waits", "to", "version", "state"),
     [
-        pytest.param([1, 2, 3], 2, PASS, id="is sent at once"),
-        pytest.param([100, 95, 110], 2, DEVIATES, id="waits nevertheless"),
-        pytest.param([1, 100, 1], 2, INCONCLUSIVE, id="does both"),
-        pytest.param([1, 2, 3], 1, INCONCLUSIVE, id="has no new leader"),
+        pytest.param([1, 2, 3], 2, 10, PASS, id="is sent at once"),
+        pytest.param([100, 95, 110], 2, 10, DEVIATES, id="waits nevertheless"),
+        pytest.param([100, 95, 110], 2, 9, NOT_OBSERVABLE, id="waits, in a version that does not name the leader"),
+        pytest.param([1, 100, 1], 2, 10, INCONCLUSIVE, id="does both"),
+        pytest.param([1, 2, 3], 1, 10, INCONCLUSIVE, id="has no new leader"),
     ],
 )
-def test_kip_580_7_batch_sent_to_a_former_leader(waits: list[float], to: int, state: State) -> None:
+def test_kip_580_7_batch_sent_to_a_former_leader(waits: list[float], to: int, version: int, state: State) -> None:
     journal = Journal()
     for sequence, wait in enumerate(waits):
         at_ms = 3000.0 * sequence
-        journal.batch(at_ms, at_ms + 1, sequence=sequence, errors=[6], broker=1)
-        journal.batch(at_ms + 1 + wait, at_ms + 2 + wait, sequence=sequence, broker=to, connection=to)
+        journal.batch(at_ms, at_ms + 1, sequence=sequence, errors=[6], broker=1, version=version)
+        journal.batch(at_ms + 1 + wait, at_ms + 2 + wait, sequence=sequence, broker=to, connection=to, version=version)
     assert judge("KIP-580/7", [observed("produce-new-leader", journal.events)]).state is state
 
 
@@ -197,7 +199,8 @@ STATIC: list[float] = [100, 101, 105, 99, 100]
     ("waits", "error", "state"),
     [
         pytest.param(STATIC, 14, PASS, id="constant"),
-        pytest.param(RIGHT, 14, DEVIATES, id="doubling"),
+        pytest.param(RIGHT, 14, PASS, id="doubling, as in the KIP's text"),
+        pytest.param([100, 200, 300, 400, 500, 600], 14, DEVIATES, id="linear"),
         pytest.param([0] * 6, 14, DEVIATES, id="none"),
         pytest.param([0] * 6, 79, PASS, id="none, after MEMBER_ID_REQUIRED"),
         pytest.param([0] * 6, 27, PASS, id="none, during a rebalance"),

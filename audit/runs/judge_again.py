@@ -1,0 +1,62 @@
+"""Judges a report again from its observations, with settings that were not known when it was measured."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.consistency import consistent
+from sluice.audit.judge.measured import measured_backoffs
+from sluice.audit.judge.model.observation import Observation, SubjectInfo
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
+from sluice.audit.probes import Setting
+
+from .observation_files import observation_file, read_observations
+
+
+def judge_again(result: AuditResult, report: Path, settings: Mapping[str, Setting]) -> AuditResult:
+    """Return the result with new verdicts.
+
+    Args:
+        result: The result in the report's folder.
+        report: The folder.
+        settings: Settings of the report's commands by Kafka's names; those of ready subjects are known.
+
+    Raises:
+        SluiceError: The observations are missing.
+    """
+    subjects = [
+        _judged(subject, read_observations(observation_file(report, number)), settings)
+        for number, subject in enumerate(result.subjects)
+    ]
+    return msgspec.structs.replace(result, subjects=subjects)
+
+
+def _judged(
+    before: SubjectResult, observations: Sequence[Observation], settings: Mapping[str, Setting]
+) -> SubjectResult:
+    runs = sorted(
+        (msgspec.structs.replace(run, subject=_with(run.subject, settings)) for run in observations),
+        key=lambda run: (run.probe, run.repetition),
+    )
+    probes = {run.probe for run in runs}
+    return msgspec.structs.replace(
+        before,
+        subject=_with(before.subject, settings),
+        verdicts=consistent(
+            [
+                judge(statement.id, [run for run in runs if run.probe in statement.probes])
+                for statement in STATEMENTS.values()
+                if not probes.isdisjoint(statement.probes)
+            ]
+        ),
+        backoffs=measured_backoffs(runs),
+    )
+
+
+def _with(subject: SubjectInfo, settings: Mapping[str, Setting]) -> SubjectInfo:
+    if not subject.is_command:
+        return subject
+    return msgspec.structs.replace(subject, settings={**subject.settings, **settings})
