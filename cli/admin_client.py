@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
+from ssl import SSLCertVerificationError, SSLError
 from typing import TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
@@ -98,6 +99,10 @@ def _error_of_response(admin: str, error: HTTPError) -> SluiceError:
 def _describe(error: Exception) -> str:
     if isinstance(error, URLError):
         reason = error.reason
+        if isinstance(reason, SSLCertVerificationError):
+            return f"no connection: {reason.verify_message}"
+        if isinstance(reason, SSLError):
+            return "no connection: TLS failed. Use http:// for a port without TLS."
         if isinstance(reason, ConnectionRefusedError):
             return f"no connection: {reason.strerror}. Start a broker with sluice serve, or set --admin."
         return f"no connection: {(reason.strerror if isinstance(reason, OSError) else None) or reason}"

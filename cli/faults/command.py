@@ -8,6 +8,7 @@ from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import rules
 from sluice.cli.options import admin_options, format_option
+from sluice.errors import ConfigError
 
 from .text import FaultList, FaultShown, printed
 
@@ -32,7 +33,11 @@ def add(rule: tuple[str, ...], file: str | None, admin: str, token: str | None, 
     if bool(rule) == (file is not None):
         raise click.UsageError("expected either a rule as NAME=VALUE or --file")
     wanted = _from_words(rule) if file is None else _from_file(file)
-    added = AdminClient(admin, token).post(_PATH, wanted, FaultList)
+    client = AdminClient(admin, token)
+    try:
+        added = client.post(_PATH, wanted, FaultList)
+    except ConfigError as error:
+        raise error if file is None else ConfigError(f"{file}: {error}") from None
     click.echo(printed(added, output_format))
 
 

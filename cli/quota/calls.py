@@ -40,6 +40,8 @@ def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapp
 async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
     """Return the result of one attempt, without retries."""
     try:
+        if "://" in bootstrap:
+            raise ConfigError
         admin = AdminClient({"bootstrap.servers": bootstrap, **_CONFIG})
     except ConfigError:
         raise ConfigError(f"--bootstrap: {expected('HOST:PORT', bootstrap)}") from None

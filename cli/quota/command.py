@@ -14,7 +14,7 @@ from sluice.cli.completion_values import QUOTA_KEYS, keys_of_quotas, settings_of
 from sluice.cli.options import admin_options, bootstrap_option, format_option
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
-from sluice.text.error_text import expected, nearest, unknown
+from sluice.text.error_text import expected, nearest, shown, unknown
 
 if TYPE_CHECKING:
     from sluice.protocol.apis.describe_client_quotas import ComponentData
@@ -132,7 +132,8 @@ def explain(client_id: str, user: str, admin: str, token: str | None, output_for
     answer = ask(admin, token, client_id, user)
     if not is_known(answer):
         raise SluiceError(
-            f"client {client_id} of user {user}: no connections and no recorded usage; check the client id and --user"
+            f"client {shown(client_id)} of user {shown(user)}: no connections and no recorded usage. "
+            "Check the client id and --user."
         )
     click.echo(as_json(answer) if output_format == "json" else in_words(answer))
 
@@ -207,7 +208,7 @@ def _alter(bootstrap: str, entity: Entity, changes: dict[str, float | None], out
 
 
 def _words(entity: Entity) -> str:
-    return ", ".join(f"{type_} {'<default>' if name is None else name}" for type_, name in entity.items())
+    return ", ".join(f"{type_} {'<default>' if name is None else shown(name)}" for type_, name in entity.items())
 
 
 def _number(value: float) -> str:

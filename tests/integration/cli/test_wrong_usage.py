@@ -1,0 +1,175 @@
+"""Wrong usages of all commands beside a running broker: one line that states the place and the problem, in time."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from socket import create_server
+from time import monotonic
+
+import pytest
+from click.testing import CliRunner
+
+from sluice.cli.main import cli
+from tests.support.broker_process import overrides, running_broker
+
+FILES = {
+    "broken.toml": "name = \n",
+    "rule.toml": '[[faults]]\naction = "clos"\n',
+    "scenario.toml": 'name = "x"\nduration = "1s"\n[[steps]]\nat = "0s"\nstop = 9\n',
+    "empty.json": "{}",
+    "text.txt": "hello\n",
+}
+KAFKA = "expected the admin HTTP port, got a port of the Kafka protocol"
+BYTES = "expected bytes per second of at least 1, such as 2M, 512Ki or 1e6, got"
+
+# {B}: --bootstrap of the broker; {A}: its --admin. Command line -> exit code and a part of the message.
+USAGES = {
+    "quota lst": (2, "lst: unknown command; expected one of delete, explain, list, set. Did you mean list?"),
+    "quota list --bootstrap {admin}": (2, "--bootstrap: expected HOST:PORT, got http://"),
+    "quota list --bootstrap {web}": (1, "expected a port of the Kafka protocol, got an HTTP port. Set --bootstrap to"),
+    "quota list --bootstrap {silent}": (1, "{silent}: ApiVersions: no response within 5000 ms"),
+    "quota list --bootstrap {closed}": (1, "{closed}: could not connect: Connection refused"),
+    "quota list --bootstrap localhost": (2, "--bootstrap: expected HOST:PORT, got localhost"),
+    "quota list {B} --user a --user-default": (2, "--user and --user-default exclude each other"),
+    "quota list {B} --user a --ip 1.2.3.4": (1, "INVALID_REQUEST: Invalid entity filter component combination."),
+    "quota list {B} extra": (2, "extra: unexpected argument"),
+    "quota set {B} --client a": (2, "KEY=VALUE...: missing"),
+    "quota set {B} producer_byte_rate=5": (2, "no entity; expected --user, --client, --ip"),
+    "quota set {B} --user a producer_byte_rate": (2, "quota: expected KEY=VALUE with a key of "),
+    "quota set {B} --user a x=1 x=2": (2, "x: given twice"),
+    "quota set {B} --user a x=5": (1, "user a: INVALID_REQUEST: Invalid configuration key x"),
+    "quota set {B} --client a produce=1M": (2, "produce: unknown quota; expected one of producer_byte_rate, "),
+    "quota set {B} --client a producer_byte_rate=-5": (2, f"producer_byte_rate: {BYTES} -5"),
+    "quota set {B} --client a producer_byte_rate=2X": (2, f"producer_byte_rate: {BYTES} 2X"),
+    "quota set {B} --client a request_percentage=lots": (2, "request_percentage: expected a number, got lots"),
+    "quota set {B} --client-default request_percentage=0": (1, "client-id <default>: INVALID_REQUEST: Quota request"),
+    "quota set {B} --client a request_percentage=nan": (1, "request_percentage must be a finite number"),
+    "quota set {B} --client '' producer_byte_rate=5": (1, "client-id '': INVALID_REQUEST: Empty client-id"),
+    "quota set {B} --ip nowhere connection_creation_rate=5": (1, "ip nowhere: INVALID_REQUEST: nowhere is not a valid"),
+    "quota set {B} --ip 1.2.3.4 producer_byte_rate=5": (1, "Invalid configuration key producer_byte_rate"),
+    "quota set {B} --user a --ip 1.2.3.4 x=5": (1, "Invalid quota entity combination"),
+    "quota delete {B} --user a producer_byte_rate": (1, "user a: producer_byte_rate is not set"),
+    "quota delete {B} --client a fetch": (2, "fetch: unknown quota; expected one of "),
+    "quota delete {B} --client a": (2, "KEY...: missing"),
+    "explain absent {A}": (1, "client absent of user ANONYMOUS: no connections and no recorded usage. Check"),
+    "explain '' {A}": (1, "client '' of user ANONYMOUS: no connections"),
+    "explain $'a\nb' {A}": (1, r"client '$a\nb' of user ANONYMOUS: no connections"),
+    "explain {A}": (2, "CLIENT: missing"),
+    "explain a {A} --format xml": (2, "--format: expected one of text, json, got xml"),
+    "explain a --admin {kafka}": (2, "--admin: expected http://HOST:PORT or https://HOST:PORT, got {kafka}"),
+    "explain a --admin http://{kafka}": (1, KAFKA),
+    "explain a --admin http://{silent}": (1, "http://{silent}: no response within 5 s"),
+    "explain a --admin http://{closed}": (1, "Connection refused. Start a broker with sluice serve, or set --admin."),
+    "explain a --admin https://{web}": (1, "no connection: TLS failed. Use http:// for a port without TLS."),
+    "explain a --admin {admin}/api": (1, "there is no such path; /api/openapi.json lists all paths"),
+    "faults add {A}": (2, "expected either a rule as NAME=VALUE or --file"),
+    "faults add action=clos {A}": (2, "action: expected one of error, "),
+    "faults add api=Produce {A}": (2, "action: missing; expected action=KIND with one of "),
+    "faults add action=error {A}": (2, "fault.action.code: missing"),
+    "faults add action=error code=NOPE {A}": (2, "fault.action.code: unknown error code 'NOPE'"),
+    "faults add action=close api=Prodce {A}": (2, "fault.api: unknown API 'Prodce'. Did you mean Produce?"),
+    "faults add action=close colour=red {A}": (2, "colour: unknown field for action=close; expected one of "),
+    "faults add action=delay ms=soon {A}": (2, "fault.action.ms: expected 250ms, 5s, 2m, or a number of milliseconds"),
+    "faults add action=close times=1 during=5s {A}": (2, "fault.during: expected at most one of times, during, on"),
+    "faults add action=close broker=7 {A}": (2, "fault.broker: unknown broker; expected one of 1, got 7"),
+    "faults add --file none.toml {A}": (2, "none.toml: cannot read: No such file or directory"),
+    "faults add --file broken.toml {A}": (2, "broken.toml: Invalid value (at line 1, column 8)"),
+    "faults add --file rule.toml {A}": (2, "rule.toml: faults[0].action: expected one of error, "),
+    "faults remove {A}": (2, "expected either ids of rules or --all"),
+    "faults remove none {A}": (1, "404: unknown fault rule 'none'; none exists"),
+    "top --once --sort size {A}": (2, "--sort: expected one of activity, quota, throttled, name, got size"),
+    "top --once --admin http://{kafka}": (1, KAFKA),
+    "journal tail --last -1 {A}": (2, "--last: expected an integer of at least 0, got -1"),
+    "journal tail --last 1 --after 1 {A}": (2, "--last and --after exclude each other"),
+    "journal tail --api Prodce {A}": (2, "Prodce"),
+    "journal export events.csv {A}": (2, "events.csv: expected a name that ends in .ndjson or .parquet"),
+    "journal export none/events.ndjson {A}": (1, "none/events.ndjson: No such file or directory"),
+    "journal export . {A}": (2, "FILE: '.' is a directory"),
+    "run": (2, "FILE|NAME: missing"),
+    "run rolling-restat": (2, "rolling-restat: unknown scenario; expected a file that ends in .toml, "),
+    "run broken.toml": (2, "broken.toml: Invalid value (at line 1, column 8)"),
+    "run empty.json": (2, "empty.json: name: missing"),
+    "run scenario.toml": (2, "scenario.toml: steps[0].stop: at 0 ms: unknown broker; expected one of 1, got 9"),
+    "run rolling-restart --against {admin}": (1, "409: brokers: the scenario expects 1, 2, 3, got 1"),
+    "run rolling-restart --against {admin} --port 0": (2, "--port and --against exclude each other"),
+    "run rolling-restart --keep": (2, "--keep needs --against"),
+    "run slow-broker --port {port} --admin-port 0": (1, "cannot listen on {kafka}: Address already in use"),
+    "scenario show none": (2, "none: unknown scenario; expected "),
+    "audit run --subject none": (2, "subject none: unknown subject; expected one of aiokafka, "),
+    "audit run --probe none": (2, "--probe none: unknown probe, KIP or statement"),
+    "audit run --budget soon": (2, "--budget: expected a time such as 90s, 6m or 1h, got soon"),
+    "audit run --out text.txt": (2, "--out: 'text.txt' is a file"),
+    "audit compare none none": (1, "none: cannot read the report: No such file or directory"),
+    "audit compare text.txt text.txt": (1, "text.txt: expected the report.json of an audit: "),
+    "config list --override num.partition=1": (2, "--override: num.partition: no such property. Did you mean num.part"),
+    "config list --override num.partitions=x": (2, "--override: num.partitions: expected an integer from 1 to "),
+    "config list --config none.properties": (2, "none.properties"),
+    "healthcheck --admin http://{silent}": (1, "http://{silent}: no response within 2 s"),
+    "healthcheck --admin ''": (2, "--admin: expected http://HOST:PORT or https://HOST:PORT, got ''"),
+    "pipeline plan text.txt": (2, "--output: missing"),
+    "pipeline plan none.ndjson --output out": (1, "none.ndjson: no such file or folder"),
+    "pipeline plan text.txt --output out --quota fast": (2, "--quota: expected bytes per second, such as 500k"),
+    "pipeline throttle --window soon": (2, "--window: expected a time such as 500ms, 10s, 2m or 1h, got soon"),
+    "pipeline backoff none.ndjson": (2, "INPUT needs --output DIR for the verdicts"),
+    "protocol show Fetch 99": (2, "VERSION: FetchRequest: expected 0 to 18, got 99"),
+    "serv": (2, "serv: unknown command; expected one of serve, "),
+}
+# Values of SLUICE_ADMIN, as for --admin.
+VARIABLES = {
+    "http://{kafka}": (1, KAFKA),
+    "http://{closed}": (1, "http://{closed}: no connection: Connection refused. Start a broker with sluice serve"),
+    "{kafka}": (2, "--admin: expected http://HOST:PORT or https://HOST:PORT, got {kafka}"),
+}
+# The commands wait for 5 s; the rest is for a busy machine.
+LIMIT_S = 20
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    log: Path = tmp_path_factory.mktemp("wrong_usage") / "log"
+    with (
+        running_broker(log, *overrides("num.partitions=1", "sluice.journal.events=64")) as broker,
+        create_server(("127.0.0.1", 0)) as silent,
+        create_server(("127.0.0.1", 0)) as unused,
+    ):
+        closed = f"127.0.0.1:{unused.getsockname()[1]}"
+        unused.close()
+        yield {
+            "admin": broker.admin,
+            "web": broker.admin.removeprefix("http://"),
+            "kafka": broker.bootstrap,
+            "port": broker.bootstrap.rpartition(":")[2],
+            "silent": f"127.0.0.1:{silent.getsockname()[1]}",
+            "closed": closed,
+            "A": f"--admin {broker.admin}",
+            "B": f"--bootstrap {broker.bootstrap}",
+        }
+
+
+def check(words: list[str], exit_code: int, message: str, environment: dict[str, str] | None = None) -> None:
+    started = monotonic()
+    result = CliRunner().invoke(cli, words, env=environment)
+    assert (result.exit_code, result.stdout) == (exit_code, ""), result.output
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1, "the error is one line"
+    assert message in result.stderr
+    assert monotonic() - started < LIMIT_S
+
+
+@pytest.mark.parametrize("usage", USAGES)
+def test_error_is_one_line(usage: str, places: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    exit_code, message = USAGES[usage]
+    for name, value in places.items():
+        message = message.replace(f"{{{name}}}", value)
+    check(shlex.split(usage.format_map(places)), exit_code, message)
+
+
+@pytest.mark.parametrize("command", ["explain shop", "faults list", "healthcheck", "journal tail", "top --once"])
+@pytest.mark.parametrize("address", VARIABLES)
+def test_address_in_the_environment_is_checked(command: str, address: str, places: dict[str, str]) -> None:
+    exit_code, message = VARIABLES[address]
+    environment = {"SLUICE_ADMIN": address.format_map(places)}
+    check(command.split(), exit_code, message.format_map(places), environment)
