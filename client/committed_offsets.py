@@ -53,7 +53,6 @@ def commit_topics(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[O
 def offset_fetch(
     group_id: str, partitions: Iterable[TopicPartition] | None, *, require_stable: bool, oldest: int
 ) -> Request:
-    """Return an OffsetFetch request for one group; `partitions=None` requests all."""
     indexes = None if partitions is None else by_topic(partitions)
 
     def topics(topic: Callable[..., T]) -> list[T] | None:
@@ -72,7 +71,6 @@ def offset_fetch(
 
 
 def fetched_offsets(response: OffsetFetchResponse) -> Mapping[TopicPartition, FetchedOffset]:
-    """Return the partitions of an OffsetFetch response of any version."""
     grouped = by_partition(topic for group in response.groups for topic in group.topics)
     return {**by_partition(response.topics), **grouped}
 

@@ -9,7 +9,6 @@ Show = Callable[[DataFrame], None]
 
 
 def parquet(writer: DataStreamWriter, output: str, name: str) -> DataStreamWriter:
-    """Write Parquet files to `output/name`, with the checkpoint in `output/checkpoints/name`."""
     checkpoint = f"{output}/checkpoints/{name}"
     return writer.format("parquet").option("path", f"{output}/{name}").option("checkpointLocation", checkpoint)
 

@@ -48,7 +48,6 @@ class RequestEntities(NamedTuple):
 
 
 def name_of(topic_id: bytes, topics_by_id: Topics) -> str:
-    """Return a topic's name, or its id in hexadecimal if it is unknown."""
     topic = topics_by_id.get(topic_id)
     return topic_id.hex() if topic is None else topic.name
 

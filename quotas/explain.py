@@ -35,8 +35,6 @@ class Candidate(Struct):
 
 
 class SampleSeen(Struct):
-    """One sample of the window."""
-
     start_ms: int
     last_event_ms: int
     events: int

@@ -75,8 +75,6 @@ class QuotaManagers:
 
 
 class ControllerQuotas:
-    """The quotas that the controller enforces."""
-
     __slots__ = ("_config", "_rules", "mutation")
 
     def __init__(self, config: Config, rules: QuotaRules, stores: QuotaStores) -> None:

@@ -244,7 +244,6 @@ class Rate(SampledStat):
         return self._value, total - (self._total - self._value), until_ms
 
     def add_to_open_sample(self, value: float, count: int, last_event_ms: int) -> None:
-        """Set the open sample's value, after `count` more events within its `open_room`."""
         self._value = value
         self._event_count += count
         self._last_event_ms = last_event_ms
@@ -403,7 +402,6 @@ class Sensor:
         return 0
 
     def room(self) -> Room:
-        """Return the room for `record_in_room`."""
         return Room(self._open_limit - self._open_value, self.last_record_ms, self._open_until_ms)
 
     def record_in_room(self, value: float, count: int, now_ms: int) -> None:

@@ -62,8 +62,6 @@ class QuotaStore(Generic[_Entity]):
 
 
 class QuotaStores:
-    """All quotas of a cluster."""
-
     __slots__ = ("of_addresses", "of_clients")
 
     def __init__(self, config: Config) -> None:

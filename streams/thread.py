@@ -31,8 +31,6 @@ log = logging.getLogger("sluice.streams")
 
 
 class ThreadState(Enum):
-    """The state of a stream thread (StreamThread.State)."""
-
     CREATED = "created"
     STARTING = "starting"
     PARTITIONS_REVOKED = "partitions revoked"

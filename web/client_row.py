@@ -93,7 +93,6 @@ class ClientRow:
     def read(
         self, brokers: Mapping[int, Broker], mutation: ClientQuotaManager | None, number: int, now_ms: float
     ) -> None:
-        """Read the usage that all brokers have recorded."""
         nearest: dict[str, MeterSeen] = {}
         charged = 0.0
         is_held = False

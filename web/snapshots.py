@@ -47,7 +47,6 @@ class Snapshot:
 
     @cached_property
     def cluster(self) -> bytes:
-        """Return a ClusterSeen as JSON."""
         server = self._server
         endpoints = [one.endpoints[0] for one in server.servers.values() if one.endpoints]
         bootstrap = ",".join(

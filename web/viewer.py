@@ -15,8 +15,6 @@ from .view import View
 
 
 class Viewer:
-    """One viewer, with a fixed view."""
-
     def __init__(self, view: View, journal: Journal | None) -> None:
         self.view = view
         self._journal = journal if view.journal else None

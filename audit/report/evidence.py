@@ -64,7 +64,6 @@ class Evidence(NamedTuple):
 
 
 def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, text: str) -> Evidence:
-    """Return the evidence of a verdict; `text` is the statement's."""
     deviates = verdict.state is State.DEVIATES
     return Evidence(
         identity,

@@ -197,7 +197,6 @@ async def run(
 
 
 def is_successful_work(request: Request, role: Role) -> bool:
-    """Return whether a request shows that a client of this role works."""
     is_work = request.api in _WORK[role] if role in _WORK else request.api not in _BEFORE_WORK
     return is_work and request.answered_ns is not None and not request.error_codes
 

@@ -59,7 +59,6 @@ class Client(NamedTuple):
     fixed: Mapping[Role, Mapping[str, Setting]] = {}
 
     def own(self, role: Role, given: Mapping[str, Setting]) -> dict[str, Setting]:
-        """Rename settings to the client's own names."""
         known = {own: given[row.name] for row in self._of(role) if row.name in given for own in row.own}
         return {**self.fixed.get(role, {}), **known}
 

@@ -18,8 +18,6 @@ _END_S = 1.0
 
 
 class SubjectProcess:
-    """A running process."""
-
     def __init__(self, process: asyncio.subprocess.Process, on_line: Callable[[bytes], None]) -> None:
         self._process = process
         self._on_line = on_line

@@ -135,7 +135,6 @@ class Cluster:
         return self.controller if "controller" in vars(self) else None
 
     def next_node_id(self) -> int:
-        """Return the node id of the next broker to join, counted from node.id."""
         return self.config.integer("node.id") + len(self.brokers)
 
     def join(self, broker: "BrokerNode") -> None:

@@ -113,7 +113,6 @@ class TopicRules:
         return None
 
     def placements(self, new: NewTopic) -> list[tuple[int, ...]]:
-        """Return the replicas of each partition of a valid new topic."""
         if new.assignments:
             return [tuple(new.assignments[index]) for index in range(len(new.assignments))]
         return self.place(self.partition_count(new), self._replication_factor(new))

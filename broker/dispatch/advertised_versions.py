@@ -54,7 +54,6 @@ VersionRange = tuple[int, int]
 
 
 def advertised_by(release: str) -> dict[int, VersionRange]:
-    """Return the versions that `release` advertises, of APIs that are served here."""
     if release == ALL:
         return {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
     return {key: versions for key, versions in _parse_versions(release).items() if key in HANDLERS}

@@ -16,8 +16,6 @@ from .target import FaultedBroker, FaultTarget
 
 
 class ActiveRule(Protocol):
-    """A rule in force."""
-
     @property
     def id(self) -> str: ...
     @property

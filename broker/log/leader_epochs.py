@@ -47,7 +47,6 @@ class LeaderEpochs:
         return (self._epochs[higher - 1] if higher else epoch), self._start_offsets[higher]
 
     def at(self, offset: int) -> int:
-        """Return the epoch of the record at `offset`; -1 if unknown."""
         entry = bisect_right(self._start_offsets, offset) - 1
         return self._epochs[entry] if entry >= 0 else UNDEFINED_EPOCH
 

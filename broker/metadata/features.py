@@ -38,7 +38,6 @@ _OF_RELEASE = {
 
 
 def listed_features(release: str, served_apis: Collection[int]) -> dict[str, Feature]:
-    """Return the features of a broker like `release` that serves these API keys."""
     return {
         feature.name: feature
         for feature in _OF_RELEASE.get(release, ())

@@ -32,5 +32,4 @@ class FairSelector(DefaultSelector):
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Return a loop with a fair selector, for a broker that does not share its loop."""
     return asyncio.SelectorEventLoop(FairSelector())

@@ -28,7 +28,6 @@ class PartitionReader:
         return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def is_unchanged(self, item: RequestedPartition) -> bool:
-        """Return whether a session's partition is known to be unchanged."""
         partition, requested = item.partition, item.request
         if partition is None or partition.deleted:
             return False

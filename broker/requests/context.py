@@ -25,7 +25,6 @@ FIXED_HEADER = ">Ii"
 
 
 def header_of(id_bytes: int) -> Struct:
-    """Return the decoder of headers whose client id has `id_bytes` bytes."""
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
@@ -220,7 +219,6 @@ class RequestContext:
         return PARKED
 
     def park_until_completed(self) -> Outcome:
-        """Park the request until a later call of `Dispatcher.complete`."""
         self.connection.park(_nothing)
         return PARKED
 

@@ -273,7 +273,6 @@ class Broker:
         return ConfigurationControl(self.node_id, self.config, self.cluster)
 
     def delete_topic(self, topic: Topic) -> ErrorCode:
-        """Delete a topic and complete its requests on all brokers."""
         failed = self.cluster.delete(topic)
         if failed:
             return failed

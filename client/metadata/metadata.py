@@ -169,7 +169,6 @@ class Metadata:
         self._fatal_exception = exception
 
     def raise_fatal_error(self) -> None:
-        """Raise the fatal error, once."""
         exception, self._fatal_exception = self._fatal_exception, None
         if exception is not None:
             raise exception

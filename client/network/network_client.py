@@ -152,7 +152,6 @@ class NetworkClient:
         return self.can_send(node_id, now_ms) and not self._updater.is_due(now_ms)
 
     def connection_failed(self, node_id: int) -> bool:
-        """Return whether the last connection to a node, or attempt, has failed."""
         return self.states.is_disconnected(node_id)
 
     def authentication_error(self, node_id: int) -> Exception | None:

@@ -100,11 +100,9 @@ class RecordAccumulator:
         return queue[-1] if queue else None
 
     def new_batch_bytes(self, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-        """Return the bytes of memory for a batch that starts with this record."""
         return max(self.settings.batch_size, size_upper_bound(key, value, headers))
 
     def add_batch(self, partition: TopicPartition, size: int, now_ms: float) -> ProducerBatch:
-        """Add a batch with `size` bytes of the pool."""
         queue = self._queue(partition)
         if queue:
             self._close(queue[-1])

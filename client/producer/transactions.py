@@ -287,7 +287,6 @@ class Transactions(TransactionManager):
         return None if request.coordinator is None else self._coordinators.get(request.coordinator)
 
     def lookup_coordinator(self, request: TransactionRequest) -> None:
-        """Queue a lookup of the request's coordinator."""
         kind, key = request.coordinator, request.key
         assert kind is not None
         self._coordinators.pop(kind, None)

@@ -63,7 +63,6 @@ def rows_of(host: str, span: Iterable[HostEvent], settings: Mapping[str, float])
 def rows_of_journal(
     host: str, events: Iterable[HostEvent], settings: Mapping[str, float], limits: Limits
 ) -> Iterator[VerdictRow]:
-    """Yield the rows of all spans of a host; `events` are all its events."""
     state = Host()
     for event in sorted(events, key=by_time):
         yield from rows_of(host, state.take(event, limits), settings)

@@ -31,7 +31,6 @@ def counts(rows: DataFrame) -> DataFrame:
 
 
 def show_counts(out: Console, counted: DataFrame) -> None:
-    """Print the counts as a table."""
     shown = Table("statement", "verdict", box=None)
     for heading in ("clients", "rows"):
         shown.add_column(heading, justify="right")

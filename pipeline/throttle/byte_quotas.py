@@ -16,7 +16,6 @@ _SEPARATOR = "\0"
 
 
 def byte_quota(quotas: ByteQuotas, api: Column, user: Column, client_id: Column) -> Column:
-    """Return the client's quota for the API in bytes per second; null without a quota."""
     bound = f.lit(None).cast("double")
     for name, by_entity in quotas.items():
         if by_entity:

@@ -9,7 +9,6 @@ _MOST_ROWS = 30
 
 
 def show_windows(out: Console, rows: DataFrame) -> None:
-    """Print the newest windows as a table."""
     newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
     if not newest:
         return

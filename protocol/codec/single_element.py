@@ -61,8 +61,6 @@ class _Fixed(NamedTuple):
 
 
 class _NullOrEmpty(NamedTuple):
-    """The count of an array that is null or empty."""
-
     path: str
     code: str
 

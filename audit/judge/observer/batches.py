@@ -51,15 +51,12 @@ class Sent(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The attempts of one batch."""
-
     key: str
     tries: list[Sent]
     doubt: str = ""
 
 
 def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Return each batch with all its attempts, ordered by first attempt."""
     events = list(events)
     outcomes = Outcomes(events)
     return [

@@ -70,7 +70,5 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """A change of one config."""
-
     operation: int
     value: str | None

@@ -66,7 +66,6 @@ def snapshots_in(directory: Path) -> list[SnapshotId]:
 def write_snapshot(
     directory: Path, snapshot: SnapshotId, image: MetadataImage, voters: Voters, last_append_ms: int
 ) -> None:
-    """Write a snapshot of `image`, last changed at `last_append_ms`."""
     batches: list[bytes] = []
     offset = 0
 

@@ -80,7 +80,6 @@ def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster
 
 
 def by_topic_id(topics: Iterable[TopicPartition], cluster: Cluster) -> dict[bytes, list[int]]:
-    """Return partitions by topic id, without unknown topics."""
     known = [(cluster.topics.get(one.topic), one.partitions) for one in topics]
     return {topic.topic_id: partitions for topic, partitions in known if topic is not None}
 

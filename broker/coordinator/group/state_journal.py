@@ -11,8 +11,6 @@ _NEW, _DELETED = "Empty", "Dead"
 
 
 class GroupStateJournal:
-    """The state changes of one coordinator's groups."""
-
     __slots__ = ("_journal", "_node_id", "_states")
 
     def __init__(self, journal: Journal | None, node_id: int) -> None:

@@ -28,8 +28,6 @@ class TransactionLogKey(Message):
 
 
 class PartitionsSchema(Message):
-    """Partitions of one topic."""
-
     topic: string = ""
     partition_ids: list[int32] = []  # noqa: RUF012  (msgspec copies the default)
 

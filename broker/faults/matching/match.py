@@ -67,7 +67,6 @@ class Match:
 
     @property
     def names_client(self) -> bool:
-        """Whether it has conditions on clients."""
         return any(number != _LISTENER for number, _ in self._client)
 
     def hits_route(self, node_id: int, api_key: int, version: int) -> bool:

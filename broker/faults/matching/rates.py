@@ -16,7 +16,6 @@ def parse_bytes_per_s(rate: Rate, path: str) -> float: ...
 @overload
 def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None: ...
 def parse_bytes_per_s(rate: Rate | None, path: str) -> float | None:
-    """Parse a rate above 0, or raise RuleProblem at `path`."""
     if rate is None:
         return None
     try:

@@ -30,7 +30,6 @@ _MEMORY = "memory"
 
 
 def log_dir(logs: LogManager) -> str:
-    """Return `log.dirs`, or `memory` without it."""
     return _MEMORY if logs.directory is None else logs.directory.path
 
 

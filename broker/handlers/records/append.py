@@ -56,7 +56,6 @@ def append(
     errors: PartitionErrors,
     denied: Collection[str],
 ) -> Message | Outcome:
-    """Append, except to partitions in `errors` and topics in `denied`."""
     metadata, acks = broker.metadata, request.acks
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     pending: list[PendingPartition[PartitionProduceResponse]] = []

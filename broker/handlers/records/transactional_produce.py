@@ -135,7 +135,6 @@ def _header(item: PartitionProduceData) -> BatchHeader | None:
 def _transactional_writes(
     ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, denied: Collection[str]
 ) -> dict[Partition, BatchHeader]:
-    """Return valid and authorized transactional writes."""
     writes = {}
     for topic in ctx.sliced(request.topic_data):
         for item in ctx.sliced(topic.partition_data):

@@ -80,8 +80,6 @@ class CleanableLog(Protocol[S]):
 
 
 class LogCleaning(Generic[S]):
-    """A cleaning in progress."""
-
     def __init__(
         self,
         log: CleanableLog[S],

@@ -121,7 +121,6 @@ class Authorizer:
 
 
 def _is_denied(pattern: tuple[str, PatternType], denied: Collection[tuple[str, PatternType]]) -> bool:
-    """Return whether one DENY pattern, the same or a prefix, covers all of a pattern."""
     name = pattern[0]
     return pattern in denied or any((name[:end], PatternType.PREFIXED) in denied for end in range(1, len(name) + 1))
 

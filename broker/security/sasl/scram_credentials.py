@@ -37,7 +37,6 @@ class ScramCredential(NamedTuple):
 
 
 def credential(mechanism: ScramMechanism, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-    """Build a credential from a salted password (RFC 5802, section 3)."""
     name = mechanism.hash_name
     stored_key = hash_of(name, hmac(salted_password, b"Client Key", name)).digest()
     return ScramCredential(salt, stored_key, hmac(salted_password, b"Server Key", name), iterations)

@@ -49,8 +49,6 @@ CONSUMER_RECORD_TYPES = {
 
 
 class ConsumerGroupBuilder:
-    """A builder of consumer groups from records in any order."""
-
     __slots__ = ("_current", "_groups", "_metadata")
 
     def __init__(self) -> None:
