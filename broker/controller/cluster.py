@@ -100,6 +100,7 @@ class Cluster:
         # Whether new partitions need no controller until a broker or replica fails.
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
         self.scheduler.schedule(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+        self.scheduler.schedule(config.integer("producer.id.expiration.check.interval.ms"), self._expire_producers)
         self._clean_logs_later()
 
     def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
@@ -266,21 +267,21 @@ class Cluster:
     def auto_create(self, name: str) -> Topic | TopicError:
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-        return self.create(NewTopic(name))
+        return self._create_internal(name) if name in COORDINATOR_TOPICS else self.create(NewTopic(name))
 
     def internal_topic(self, name: str) -> Topic:
         """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""
-        topic = self.topics.get(name)
-        if topic is None:
-            prefix = _INTERNAL_PREFIXES[name]
-            partitions = self.config.integer(f"{prefix}.num.partitions")
-            configs = self._internal_configs(name)
-            created = self.create(NewTopic(name, partitions, self._internal_replicas(prefix), configs=configs))
-            if isinstance(created, TopicError):
-                assert created.code == ErrorCode.KAFKA_STORAGE_ERROR, created
-                raise NotDurableError(name)
-            topic = created
+        topic = self.topics.get(name) or self._create_internal(name)
+        if isinstance(topic, TopicError):
+            assert topic.code == ErrorCode.KAFKA_STORAGE_ERROR, topic
+            raise NotDurableError(name)
         return topic
+
+    def _create_internal(self, name: str) -> Topic | TopicError:
+        prefix = _INTERNAL_PREFIXES[name]
+        partitions = self.config.integer(f"{prefix}.num.partitions")
+        replicas = self._internal_replicas(prefix)
+        return self.create(NewTopic(name, partitions, replicas, configs=self._internal_configs(name)))
 
     def _internal_configs(self, name: str) -> dict[str, str]:
         prefix = _INTERNAL_PREFIXES[name]
@@ -420,9 +421,10 @@ class Cluster:
         return LogManager(memory_bytes, directory)
 
     def _enforce_retention(self) -> None:
-        now_ms = self.clock.wall_ms()
-        self.logs.enforce_retention(now_ms)
-        self.logs.expire_producers(now_ms)
+        self.logs.enforce_retention(self.clock.wall_ms())
+
+    def _expire_producers(self) -> None:
+        self.logs.expire_producers(self.clock.wall_ms())
 
     def _clean_logs_later(self) -> None:
         self.scheduler.schedule_once(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)

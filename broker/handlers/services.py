@@ -1,6 +1,6 @@
 """The interfaces of the broker for handlers, one for each folder. Imported by type checkers only."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
@@ -11,7 +11,6 @@ from sluice.broker.coordinator.services import CoordinatorHost
 from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
-from sluice.broker.metadata.new_topic import TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -58,7 +57,7 @@ class TopicServices(Services, Protocol):
     def deletes_topics(self) -> bool: ...
     @property
     def throttler(self) -> Throttler: ...
-    def auto_create_topic(self, name: str) -> Topic | TopicError: ...
+    def auto_create_topic(self, name: str) -> ErrorCode: ...
     def delete_topic(self, topic: Topic) -> ErrorCode: ...
 
 
@@ -77,6 +76,8 @@ class ConfigServices(Services, Protocol):
 
 
 class GroupServices(Services, CoordinatorHost, Protocol):
+    @property
+    def rebalance_protocols(self) -> Collection[str]: ...
     @property
     def groups(self) -> GroupCoordinator: ...
 

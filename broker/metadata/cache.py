@@ -56,10 +56,15 @@ class MetadataCache:
         return self._fenced if self.image is None else self.image.fenced
 
     @property
+    def brokers(self) -> Sequence[Node]:
+        """All registered brokers, fenced ones included."""
+        return list(self._brokers.values())
+
+    @property
     def live_brokers(self) -> Sequence[Node]:
         fenced = self.fenced
         if not fenced:
-            return list(self._brokers.values())
+            return self.brokers
         return [broker for node_id, broker in self._brokers.items() if node_id not in fenced]
 
     @property

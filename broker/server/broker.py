@@ -53,6 +53,11 @@ if TYPE_CHECKING:
 
 # Kafka's Metrics removes expired sensors as often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
+# By release with ZooKeeper: which brokers, of this id and with this controller, create topics there.
+_WRITES_TO_ZOOKEEPER: Mapping[str, Callable[[int, int], bool]] = {
+    **dict.fromkeys(("kafka-0.9", "kafka-0.10.2", "kafka-1.1"), lambda _node_id, _controller_id: True),
+    "kafka-2.8": int.__eq__,
+}
 # The interval at which a quota callback is notified of changed topics and leaders.
 _METADATA_CHECK_MS = 1_000
 
@@ -107,6 +112,7 @@ class Broker:
         self.features = listed_features(release, self.served)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
+        self.rebalance_protocols = config.names("group.coordinator.rebalance.protocols")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
         self._producer_ids = iter(range(0))
         self.scheduler.schedule(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
@@ -133,10 +139,20 @@ class Broker:
     def controller_id(self) -> int:
         return self.metadata.controller_id if self.cluster.controller_id != NO_LEADER else NO_LEADER
 
-    def auto_create_topic(self, name: str) -> Topic | TopicError:
+    def auto_create_topic(self, name: str) -> ErrorCode:
+        """Create a topic; return the error for the client, which then requests metadata again.
+
+        Brokers send the creation to the controller and return UNKNOWN_TOPIC_OR_PARTITION without waiting. A broker that
+        writes to ZooKeeper, before 2.8 any and in 2.8 the controller, returns LEADER_NOT_AVAILABLE or the failure.
+        """
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if self.is_isolated:
-            return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-        return self.cluster.auto_create(name)
+            return unknown
+        created = self.cluster.auto_create(name)
+        is_writer = _WRITES_TO_ZOOKEEPER.get(self.config.text("sluice.kafka.release"))
+        if is_writer is None or not is_writer(self.node_id, self.controller_id):
+            return unknown
+        return created.code if isinstance(created, TopicError) else ErrorCode.LEADER_NOT_AVAILABLE
 
     def internal_topic(self, name: str) -> Topic:
         return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))

@@ -122,17 +122,18 @@ def names(*accepted: str) -> Kind:
     return Kind("LIST", "a list of " + ", ".join(accepted), parse)
 
 
-def some_names(*accepted: str) -> Kind:
+def some_names(*accepted: str, required: str = "") -> Kind:
     any_names = names(*accepted)
 
     def parse(text: str) -> tuple[str, ...]:
         given = any_names.parse(text)
-        if not given:
-            raise ValueError
         assert isinstance(given, tuple)
+        if not given or (required and required not in given):
+            raise ValueError
         return given
 
-    return Kind("LIST", "one or more of " + ", ".join(accepted), parse)
+    words = f", with {required}" if required else ""
+    return Kind("LIST", "one or more of " + ", ".join(accepted) + words, parse)
 
 
 def listing(accepts: str = "a list, separated by commas") -> Kind:

@@ -150,6 +150,7 @@ async def producing(
 ) -> AsyncIterator[Stage]:
     """Start a broker and a producer of this configuration. `random` replaces the seeded generator."""
     async with Broker(config=broker_config or {}, seed=seed) as broker:
+        await broker.cluster.create_topic(TOPIC)
         given = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **(config or {})}
         async with Producer(given, random=random or Random(seed), profile=profile) as producer:
             await producer.partitions_for(TOPIC)

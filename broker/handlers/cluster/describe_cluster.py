@@ -1,10 +1,11 @@
-"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700).
+"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700), and fenced ones on request (v2, KIP-1073).
 
 v1 can request controllers (KIP-919), which brokers reject.
 """
 
 from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.cache import Node
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.describe_cluster import (
@@ -33,19 +34,21 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "Cluste
         return _error_response(
             ctx, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
         )
-    cluster = broker.cluster
-    endpoints = {node.node_id: ctx.session.endpoint_of(node) for node in broker.metadata.live_brokers}
+    metadata = broker.metadata
+    nodes = metadata.brokers if request.include_fenced_brokers else metadata.live_brokers
     response = DescribeClusterResponse(
-        cluster_id=cluster.cluster_id,
+        cluster_id=broker.cluster.cluster_id,
         controller_id=broker.controller_id,
-        brokers=[
-            DescribeClusterBroker(broker_id=node_id, host=endpoint.host, port=endpoint.port)
-            for node_id, endpoint in endpoints.items()
-        ],
+        brokers=[_broker(ctx, node, is_fenced=node.node_id in metadata.fenced) for node in nodes],
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = broker.auth.authorized_cluster_operations(ctx)
     return response
+
+
+def _broker(ctx: RequestContext, node: Node, *, is_fenced: bool) -> DescribeClusterBroker:
+    endpoint = ctx.session.endpoint_of(node)
+    return DescribeClusterBroker(broker_id=node.node_id, host=endpoint.host, port=endpoint.port, is_fenced=is_fenced)
 
 
 def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:

@@ -35,6 +35,10 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 def handle(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
 ) -> ConsumerGroupDescribeResponse:
+    if "consumer" not in broker.rebalance_protocols:
+        ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
+        failed = [DescribedGroup(group_id=name, error_code=ctx.error_code) for name in ctx.sliced(request.group_ids)]
+        return ConsumerGroupDescribeResponse(groups=failed)
     described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
     if request.include_authorized_operations:
         for group in ctx.sliced(described):

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.broker.coordinator.group.offsets import CommittedOffset, TopicPartition
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -62,6 +63,8 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServi
             OffsetFetchResponse(groups=responses) if ctx.version >= _BATCHED_SINCE else _of_one_group(ctx, responses[0])
         )
 
+    if GROUP_METADATA_TOPIC not in broker.metadata.topics:
+        return respond({})
     return respond_when_replicated(
         ctx, broker, [found.group_id for found in ctx.sliced(groups) if not found.error_code], respond
     )
@@ -114,7 +117,9 @@ def _fetch(
         return _group_error(ctx, requested, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = broker.groups
     group = groups.groups.get(requested.group_id)
-    if group is None:
+    if group is None and GROUP_METADATA_TOPIC not in broker.metadata.topics:
+        error = ErrorCode.NOT_COORDINATOR  # only FindCoordinator creates the topic
+    elif group is None:
         error = groups.shards.error(requested.group_id)
     else:
         error = group.offset_fetch_error(requested.member_id, requested.member_epoch)
@@ -126,14 +131,15 @@ def _fetch(
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(found)]
     )
-    topics = []
+    topics, failed = list[OffsetFetchResponseTopics](), list[OffsetFetchResponseTopics]()  # in this order
     for topic in ctx.sliced(found):
         if topic.name in hidden and requested.topics is None:
             continue
+        has_no_name = ctx.version >= _TOPIC_IDS_SINCE and not topic.name
         partitions = []
         for index in ctx.sliced(topic.partition_indexes):
             partition = topic.name, index
-            if ctx.version >= _TOPIC_IDS_SINCE and not topic.name:
+            if has_no_name:
                 partitions.append(_partition_error(ctx, index, ErrorCode.UNKNOWN_TOPIC_ID))
             elif topic.name in hidden:
                 partitions.append(_partition_error(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -141,8 +147,9 @@ def _fetch(
                 partitions.append(_partition_error(ctx, index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
                 partitions.append(_partition_response(ctx, topic, index, offsets.get(partition)))
-        topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
+        response = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        (failed if has_no_name or topic.name in hidden else topics).append(response)
+    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics + failed)
 
 
 def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:

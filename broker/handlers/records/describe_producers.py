@@ -1,4 +1,4 @@
-"""DescribeProducers, key 61, version 0: the active producers of partitions (KIP-664)."""
+"""DescribeProducers, key 61, version 0: the active producers of partitions (KIP-664); any replica answers."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ def _describe(
         known = topic in broker.metadata.topics
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return _error_result(ctx, index, code, None if known else code.message)
-    if not broker.replicas.leads(partition):
+    if broker.node_id not in partition.replicas:
         code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return _error_result(ctx, index, code, None)
     return PartitionResponse(

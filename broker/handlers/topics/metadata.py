@@ -2,8 +2,7 @@
 
 An empty list requests all topics in v0, null since v1. v4 lets clients disable auto-creation (KIP-204), v8 returns
 authorized operations (KIP-430), v10 returns topic ids and v12 accepts them (KIP-516). Follows
-KafkaApis.handleTopicMetadataRequest. Different on purpose: the response includes an auto-created topic at once; Kafka
-first returns UNKNOWN_TOPIC_OR_PARTITION, and the client retries.
+KafkaApis.handleTopicMetadataRequest: the response that creates a topic has an error, and the client retries.
 """
 
 from typing import TYPE_CHECKING
@@ -122,10 +121,7 @@ def _topic_response(
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     if broker.throttler.refuses_auto_creation(ctx, broker.cluster.config.integer("num.partitions")):
         return _failed(ctx, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)  # the client retries, as with Kafka
-    created = broker.auto_create_topic(name)
-    if isinstance(created, Topic):
-        return _describe(ctx, broker, created)
-    return _failed(ctx, created.code, name)
+    return _failed(ctx, broker.auto_create_topic(name), name)
 
 
 def _may_create(ctx: RequestContext, broker: "TopicServices", name: str) -> bool:
@@ -165,4 +161,5 @@ def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> Met
 
 def _failed(ctx: RequestContext, code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> MetadataResponseTopic:
     ctx.error_code = ctx.error_code or code
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id)
+    is_internal = name in COORDINATOR_TOPICS and code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=is_internal)

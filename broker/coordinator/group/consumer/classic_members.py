@@ -50,16 +50,17 @@ class ClassicMembers:
         group = self._group(request.group_id)
         is_new = request.member_id == UNKNOWN_MEMBER_ID
         member_id = self._rebalance.new_member_id() if is_new else request.member_id
-        subscription = read_subscription(request.protocols[0].metadata) if request.protocols else None
-        error = self._join_error(request, group, member_id, subscription)
+        error = self._join_error(request, group, member_id)
         if error:
-            return join_error(ctx.version, request.member_id, error)
-        assert subscription is not None
+            return join_error(ctx.version, UNKNOWN_MEMBER_ID, error)
         if is_new and request.group_instance_id is None and ctx.version >= _KNOWN_MEMBER_ID_SINCE:
             return join_error(ctx.version, member_id, ErrorCode.MEMBER_ID_REQUIRED)
         slot = _find_slot(group, member_id, request.group_instance_id, is_new=is_new)
         if isinstance(slot, ErrorCode):
-            return join_error(ctx.version, request.member_id, slot)
+            return join_error(ctx.version, UNKNOWN_MEMBER_ID, slot)
+        subscription = read_subscription(request.protocols[0].metadata)
+        if subscription is None:
+            return join_error(ctx.version, UNKNOWN_MEMBER_ID, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         updated = _updated(ctx, request, slot.member, subscription)
         owned = list(by_topic_id(subscription.owned_partitions, self._cluster).items())
         records: list[KeyValue] = []
@@ -76,7 +77,7 @@ class ClassicMembers:
             if not error:
                 self._joined(group, updated, request)
         if error:
-            return join_error(ctx.version, request.member_id, error)
+            return join_error(ctx.version, UNKNOWN_MEMBER_ID, error)
         return JoinGroupResponse(
             member_id=member_id,
             generation_id=updated.member_epoch,
@@ -84,9 +85,7 @@ class ClassicMembers:
             protocol_name=request.protocols[0].name,
         )
 
-    def _join_error(
-        self, request: JoinGroupRequest, group: ConsumerGroup, member_id: str, subscription: Subscription | None
-    ) -> ErrorCode:
+    def _join_error(self, request: JoinGroupRequest, group: ConsumerGroup, member_id: str) -> ErrorCode:
         if self._migration.is_disabled:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if not self._rebalance.has_room_for(group, member_id, request.group_instance_id):
@@ -96,7 +95,7 @@ class ClassicMembers:
             all(other is not None and one.name in dict(other.protocols) for other in others)
             for one in request.protocols
         )
-        if request.protocol_type != PROTOCOL_TYPE or not fits or subscription is None:
+        if request.protocol_type != PROTOCOL_TYPE or not fits:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         return ErrorCode.NONE
 

@@ -22,7 +22,7 @@ from .group import ConsumerGroup, TimerKind
 from .member import ConsumerMember, MemberState
 from .migration import Migration
 from .record_keys import member_tombstones, partition_metadata_tombstone, regular_expression_tombstone
-from .records import current_assignment, group_epoch, member_metadata, target_assignment
+from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
 from .regexes import RegexSubscriptions
 from .target_assignment import update_target
 
@@ -158,6 +158,9 @@ class ConsumerRebalance:
             group.remove(member.member_id)
         records += self._regexes.remove_unused(group)
         self._bump_epoch(group, records, required=True)
+        if not group.members:  # as a new group, so that the next assignment is due at once
+            group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
+            records.append(target_epoch(group))
         return self._runtime.write_or_restore(group.group_id, records)
 
     # -- timers --------------------------------------------------------------------------------------------------------

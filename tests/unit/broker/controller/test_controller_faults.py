@@ -4,6 +4,7 @@ from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.journal_events import LeaderChange
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, produce
@@ -55,6 +56,16 @@ def test_restarted_broker_stays_fenced_until_the_controller_is_back() -> None:
     restore = cluster.cluster.controller.make_unavailable()
     start(cluster, 1)
     assert (cluster.cluster.fenced, state(cluster)) == ({1}, (2, (2, 3)))
+    described = {
+        included: [
+            (broker.broker_id, broker.is_fenced)
+            for broker in cluster.client(node_id=2)
+            .call(DescribeClusterRequest(include_fenced_brokers=included), 2)
+            .brokers
+        ]
+        for included in (False, True)
+    }
+    assert described == {False: [(2, False), (3, False)], True: [(1, True), (2, False), (3, False)]}
     restore()
     assert (cluster.cluster.fenced, state(cluster)) == (set(), (2, (1, 2, 3)))
 
@@ -90,6 +101,7 @@ def test_metadata_without_a_controller_creates_no_topics() -> None:
     metadata = cluster.client().call(request, 9)
     assert (metadata.controller_id, metadata.topics[0].error_code) == (NO_LEADER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     restore()
+    cluster.client().call(request, 9)
     metadata = cluster.client().call(request, 9)
     assert (metadata.controller_id, metadata.topics[0].error_code) == (1, ErrorCode.NONE)
 

@@ -193,6 +193,7 @@ def test_loading_coordinator_returns_coordinator_load_in_progress(
     broker = VirtualBroker("sluice.coordinator.load.delay.ms=1000", *ONE_PARTITION)
     broker.topic()
     client = broker.client()
+    broker.broker.cluster.internal_topic(GROUP_METADATA_TOPIC)
     broker.broker.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
     assert broker.broker.transactions.shards.is_loading
     expected = ERRORS_WHILE_LOADING.get(api, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
-from tests.support.records import fetch, produce, produce_of
+from tests.support.records import batch, fetch, produce, produce_of
 from tests.support.virtual_broker import VirtualBroker
 
 # The interval of the idle check.
@@ -108,6 +108,16 @@ def test_scheduler_enforces_retention() -> None:
     assert broker.partition().log.log_start_offset == 0
     broker.advance(1)
     assert broker.partition().log.log_start_offset == 1
+
+
+def test_scheduler_removes_expired_producers() -> None:
+    broker = VirtualBroker("producer.id.expiration.ms=1000", "producer.id.expiration.check.interval.ms=3000")
+    broker.topic()
+    broker.client().call(produce(9, batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)), 9)
+    broker.advance(2_999)
+    assert [producer_id for producer_id, _ in broker.partition().log.producers] == [7]
+    broker.advance(1)
+    assert list(broker.partition().log.producers) == []
 
 
 def test_scheduler_removes_quota_state_of_clients_after_an_idle_hour() -> None:

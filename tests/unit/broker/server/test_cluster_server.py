@@ -157,14 +157,11 @@ def requests_for_leader(partition: int, epoch: int) -> list[tuple[Message, int]]
         (ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[to_list])]), 5),
         (OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[epoch_end])]), 3),
         (DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[to_delete])]), 1),
-        (DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[partition])]), 0),
     ]
 
 
 @pytest.mark.parametrize(
-    "number",
-    range(6),
-    ids=["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords", "DescribeProducers"],
+    "number", range(5), ids=["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords"]
 )
 @pytest.mark.parametrize("replicas", [1, 3], ids=["a broker without a replica", "a follower"])
 def test_request_to_another_broker_than_the_leader_returns_not_leader_or_follower(number: int, replicas: int) -> None:
@@ -173,6 +170,20 @@ def test_request_to_another_broker_than_the_leader_returns_not_leader_or_followe
     request, version = requests_for_leader(partition.index, -1)[number]
     assert error_codes(cluster.client(node_id=2).call(request, version)) == []
     assert error_codes(cluster.client(node_id=3).call(request, version)) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code"),
+    [
+        pytest.param(1, ErrorCode.NOT_LEADER_OR_FOLLOWER, id="a broker without a replica"),
+        pytest.param(3, 0, id="a follower"),
+    ],
+)
+def test_every_replica_describes_producers(replicas: int, code: int) -> None:
+    cluster = three_brokers()
+    partition = led_by(cluster, 2, replicas=replicas)
+    request = DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[partition.index])])
+    assert error_codes(cluster.client(node_id=3).call(request, 0)) == [code][: code > 0]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3], ids=["Fetch", "ListOffsets", "OffsetForLeaderEpoch"])

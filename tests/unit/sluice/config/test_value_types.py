@@ -178,6 +178,7 @@ REFUSED = object()
         pytest.param(names("delete", "compact"), "delete,none", REFUSED, id="an unknown name among known ones"),
         pytest.param(some_names("uniform", "range"), "range,uniform", ("range", "uniform"), id="some names"),
         pytest.param(some_names("uniform", "range"), "", REFUSED, id="an empty list where a name is required"),
+        pytest.param(some_names("a", "b", required="a"), "b", REFUSED, id="a list without a required name"),
         pytest.param(some_names("uniform", "range"), "sticky", REFUSED, id="an unknown name in a non-empty list"),
         pytest.param(listing(), " a , b ", ("a", "b"), id="a list with blanks"),
         pytest.param(replicas(), "*", ("*",), id="all replicas"),

@@ -55,6 +55,7 @@ async def test_connections_are_checked_against_kip_144() -> None:
 
 async def test_too_few_observations_are_inconclusive() -> None:
     async with Broker() as broker:
+        await broker.cluster.create_topic("orders")
         await broker.client("shop").send("orders", b"one pizza")
         with pytest.raises(AssertionError, match="observed: no retries\nits requests: "):
             broker.assert_backoff("shop")

@@ -9,6 +9,7 @@ from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchReq
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_request, fetch_request, fetched
 from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.wire import error_codes
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -86,6 +87,22 @@ def test_unknown_topic_id_is_rejected_from_version_10(topic_id: bytes, expected:
     _, client, _ = committed()
     response = client.call(fetch_request(version=10, topic_id=topic_id), 10)
     assert list(fetched(response).values()) == [expected]
+
+
+def test_failed_topics_follow_the_others() -> None:
+    _, client, topic_id = committed()
+    ids = [bytes(15) + b"\1", topic_id, bytes(15) + b"\2"]
+    topics = [OffsetFetchRequestTopics(topic_id=one, partition_indexes=[0]) for one in ids]
+    groups = [OffsetFetchRequestGroup(group_id="group", topics=topics)]
+    (group,) = client.call(OffsetFetchRequest(groups=groups), 10).groups
+    assert [topic.topic_id for topic in group.topics] == [ids[1], ids[0], ids[2]]
+
+
+@pytest.mark.parametrize("version", range(11))
+def test_fetch_before_the_offsets_topic_exists_returns_not_coordinator(broker: VirtualBroker, version: int) -> None:
+    found = broker.client().call(fetch_request(version=version, topic_id=bytes(15) + b"\1"), version)
+    assert set(error_codes(found)) == {ErrorCode.NOT_COORDINATOR}
+    assert broker.broker.cluster.topics == {}
 
 
 def test_deleting_a_topic_deletes_its_offsets() -> None:

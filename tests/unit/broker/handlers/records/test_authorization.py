@@ -181,7 +181,7 @@ def test_metadata_describes_and_creates_only_authorized_topics() -> None:
         ("secret", DENIED, False),
         ("none", DENIED, False),
         ("new", DENIED, False),
-        ("mine", 0, True),
+        ("mine", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),  # created
         (None, DENIED, True),
         (None, ErrorCode.UNKNOWN_TOPIC_ID, True),
     ]

@@ -11,6 +11,7 @@ from tests.support.virtual_broker import VirtualBroker
 VERSIONS = range(14)
 UNKNOWN_ID = bytes(15) + b"\7"
 NOT_REQUESTED = -0x8000_0000
+UNKNOWN, NO_LEADER = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def topics(
@@ -63,12 +64,45 @@ def test_empty_list_requests_no_topics_from_version_1(topic: Topic, broker: Virt
     assert topics(broker, version) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "partitions", "policy"),
+    [("new", 3, "delete"), ("__consumer_offsets", 50, "compact"), ("__transaction_state", 5, "compact")],
+)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_unknown_topic_is_created_if_client_and_broker_allow_it(version: int) -> None:
-    broker = VirtualBroker("num.partitions=3")
-    (found,) = topics(broker, version, "new", create=True)
-    assert (found.error_code, found.name, len(found.partitions)) == (0, "new", 3)
-    assert "new" in broker.broker.cluster.topics
+def test_unknown_topic_is_created_for_the_next_request_if_client_and_broker_allow_it(
+    version: int, name: str, partitions: int, policy: str
+) -> None:
+    broker = VirtualBroker("num.partitions=3", "transaction.state.log.num.partitions=5")
+    first, second = (topics(broker, version, name, create=True)[0] for _ in range(2))
+    is_internal = policy == "compact" and version > 0
+    assert (first.error_code, first.partitions, first.is_internal) == (UNKNOWN, [], is_internal)
+    assert (second.error_code, len(second.partitions), second.is_internal) == (0, partitions, is_internal)
+    assert broker.broker.cluster.topics[name].config.names("cleanup.policy") == (policy,)
+
+
+@pytest.mark.parametrize(
+    ("release", "node_id", "codes"),
+    [
+        pytest.param("0.9", 2, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION), id="0.9"),
+        pytest.param("1.1", 2, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION), id="1.1"),
+        pytest.param("2.8", 1, (NO_LEADER, ErrorCode.INVALID_TOPIC_EXCEPTION), id="controller of 2.8"),
+        pytest.param("2.8", 2, (UNKNOWN, UNKNOWN), id="other broker of 2.8"),
+        pytest.param("3.9", 1, (UNKNOWN, UNKNOWN), id="3.9"),
+        pytest.param("4.4", 1, (UNKNOWN, UNKNOWN), id="4.4"),
+    ],
+)
+def test_error_of_the_creating_response_is_that_of_the_release(
+    release: str, node_id: int, codes: tuple[ErrorCode, ErrorCode]
+) -> None:
+    broker = VirtualBroker("sluice.brokers=2", f"sluice.kafka.release=kafka-{release}")
+    broker.topic("a.b")
+    client = broker.client(node_id=node_id)
+    found = []
+    for name in ("new", "a_b"):  # the second collides in metric names
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+        found.append(client.call(request, 0).topics[0].error_code)
+    assert tuple(found) == codes
+    assert set(broker.broker.cluster.topics) == {"a.b", "new"}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +124,7 @@ def test_unknown_topic_is_an_error_if_creation_is_forbidden(
 
 def test_client_that_cannot_forbid_creation_creates_the_topic() -> None:
     broker = VirtualBroker()  # versions up to 3 have no field for it
+    topics(broker, 3, "new", create=False)
     assert topics(broker, 3, "new", create=False)[0].error_code == 0
 
 
@@ -98,11 +133,6 @@ def test_client_that_cannot_forbid_creation_creates_the_topic() -> None:
 def test_invalid_name_is_rejected_and_creates_nothing(broker: VirtualBroker, name: str, create: bool) -> None:
     assert [topic.error_code for topic in topics(broker, 9, name, create=create)] == [ErrorCode.INVALID_TOPIC_EXCEPTION]
     assert broker.broker.cluster.topics == {}
-
-
-def test_name_that_collides_in_metric_names_is_not_created(broker: VirtualBroker) -> None:
-    broker.topic("a.b")
-    assert topics(broker, 9, "a_b", create=True)[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("version", [12, 13])

@@ -66,6 +66,12 @@ def test_first_join_without_member_id_returns_member_id_required(mixed: Mixed) -
     assert client.call(Member(mixed.broker).join_request(), 3).error_code == 0
 
 
+@pytest.mark.parametrize(("version", "code"), [(3, INCONSISTENT), (4, ErrorCode.MEMBER_ID_REQUIRED)])
+def test_member_id_is_required_before_the_subscription_is_validated(mixed: Mixed, version: int, code: int) -> None:
+    request = Member(mixed.broker).join_request(protocol("range", b"\0"))
+    assert mixed.broker.client().call(request, version).error_code == code
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
@@ -83,9 +89,12 @@ def test_first_join_without_member_id_returns_member_id_required(mixed: Mixed) -
         pytest.param({"group_instance_id": "unknown"}, UNKNOWN, id="unknown instance id"),
     ],
 )
-def test_join_with_invalid_fields_is_rejected(mixed: Mixed, fields: dict[str, Any], code: int) -> None:
+def test_join_with_invalid_fields_is_rejected_without_a_member_id(
+    mixed: Mixed, fields: dict[str, Any], code: int
+) -> None:
     request = Member(mixed.broker).join_request(**({"member_id": "another"} | fields))
-    assert mixed.broker.client().call(request, 9).error_code == code
+    response = mixed.broker.client().call(request, 9)
+    assert (response.error_code, response.member_id) == (code, "")
     assert set(consumer_group(mixed.broker).members) == {"new", mixed.old.member_id}
 
 

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
+from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import (
     AT_ONCE,
@@ -16,6 +18,7 @@ from tests.support.consumer_groups import (
 )
 from tests.support.groups import stable_group
 from tests.support.virtual_broker import VirtualBroker
+from tests.support.wire import error_codes
 
 SESSION_MS = 45_000
 
@@ -82,6 +85,15 @@ def test_invalid_request_is_rejected(version: int, fields: dict[str, Any], messa
     member = ConsumerMember(make_broker(), "m")
     response = member.send(version, **(JOINS | fields))
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+def test_disabled_protocol_is_not_supported() -> None:
+    broker = VirtualBroker("group.coordinator.rebalance.protocols=classic")
+    responses = [
+        broker.client().call(ConsumerGroupHeartbeatRequest(**JOINS), 1),
+        broker.client().call(ConsumerGroupDescribeRequest(group_ids=["group"]), 1),
+    ]
+    assert [error_codes(response) for response in responses] == [[ErrorCode.UNSUPPORTED_VERSION]] * 2
 
 
 def test_unknown_assignor_is_rejected() -> None:

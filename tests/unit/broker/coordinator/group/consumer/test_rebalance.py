@@ -82,6 +82,18 @@ def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
     assert (one.partitions, two.partitions) == ({"t": {0, 1}}, {"t": {2, 3}})
 
 
+def test_empty_group_assigns_again_at_once() -> None:
+    broker = VirtualBroker()
+    broker.topic("t", 4)
+    for name in ("one", "two"):
+        member = ConsumerMember(broker, name)
+        member.join()
+        assert member.partitions == {"t": {0, 1, 2, 3}}
+        member.leave()
+        group = consumer_group(broker)
+        assert (group.assignment_epoch, group.assignment_timestamp_ms) == (group.group_epoch, 0)
+
+
 # -- group epoch -------------------------------------------------------------------------------------------------------
 
 

@@ -126,6 +126,6 @@ def test_each_change_writes_its_records() -> None:
     two.leave()
     assert written.types() == ["x current", "x target", "x member", "x expression", "group"]
     again.leave()
-    assert written.types() == ["x current", "x target", "x member", "group"]
+    assert written.types() == ["x current", "x target", "x member", "group", "target epoch"]
     broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2)
     assert written.types() == ["x target epoch", "x partition metadata", "x group"]
