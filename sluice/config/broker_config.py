@@ -6,7 +6,7 @@ Kafka supports is accepted with a warning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import dropwhile
+from itertools import chain, dropwhile
 from typing import TYPE_CHECKING
 
 from sluice.errors import ConfigError
@@ -60,6 +60,7 @@ _UNITS_MS = {
 }
 _SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units}
 _ALIASES = {"broker.id": "node.id", "cluster.id": "sluice.cluster.id", "log.dir": "log.dirs"}
+_NODE_IDS = ("node.id", "broker.id")
 _SEGMENT_BYTES_ON_DISK = 2**30  # Kafka's default
 _LARGEST_PORT = 65535
 _LISTENER_PREFIX = "listener.name."
@@ -69,7 +70,7 @@ _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 class Config(Values):
     """The effective configuration of a broker. `warnings` has one line per source with names that have no effect."""
 
-    __slots__ = ("_dynamic", "_origins", "_static", "warnings")
+    __slots__ = ("_dynamic", "_kept", "_origins", "_static", "warnings")
 
     def __init__(self) -> None:
         super().__init__(
@@ -77,6 +78,7 @@ class Config(Values):
         )
         self._static = self._values
         self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
+        self._kept: dict[str, str] = {}  # properties without effect
         self._origins: dict[str, str] = {}
         self.warnings: list[str] = []
 
@@ -114,6 +116,7 @@ class Config(Values):
         other = Config.__new__(Config)
         other._static = other._values = self._static | {"node.id": node_id}
         other._dynamic = {}
+        other._kept = self._kept
         other._origins = self._origins
         other.warnings = self.warnings
         return other
@@ -122,17 +125,20 @@ class Config(Values):
         """Apply valid dynamic configs (KIP-226): per-broker before cluster-wide, both before static ones."""
         self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
         altered = {**cluster_wide, **per_broker}
-        rows = {name: row_of(name) for name in altered}
-        self._values = self._static | {name: row.kind.parse(altered[name]) for name, row in rows.items() if row}
+        self._values = self._static | {
+            name: row.kind.parse(altered[name]) for name in altered if (row := row_of(name)) and _is_alterable(name)
+        }
 
-    def synonyms(self, name: str) -> list[Synonym]:
+    def synonyms(self, name: str, *bases: Property) -> list[Synonym]:
         """Return the sources that define a property, in order of precedence.
 
         As in Kafka, the list starts at the property itself: for a retention set in hours, `log.retention.ms` has none.
+        `bases` are properties without effect whose values the property also has.
         """
-        names = _SAME_TIME.get(name, (name,))
-        static = {key: text_of(self._static[key]) for key in names if key in self._origins}
-        defaults = {key: PROPERTIES[key].default for key in names if key in PROPERTIES}
+        names = (*_SAME_TIME.get(name, (name,)), *(row.name for row in bases if row.name != name))
+        static = {key: self._static_text(key) for key in names}
+        defaults = {row.name: row.default for row in bases}
+        defaults |= {key: PROPERTIES[key].default for key in names if key in PROPERTIES}
         layers: list[tuple[str, Mapping[str, str | None]]] = [
             *self._dynamic.items(),
             (STATIC_BROKER_CONFIG, static),
@@ -146,6 +152,17 @@ class Config(Values):
         ]
         return list(dropwhile(lambda synonym: synonym.name != name, found))
 
+    def _static_text(self, name: str) -> str | None:
+        if name in _NODE_IDS:  # a broker of Kafka's must have it in its properties
+            return str(self.integer("node.id"))
+        if name not in self._origins:
+            return None
+        return self._kept[name] if name in self._kept else text_of(self._static[name])
+
+    def set_names(self) -> Iterable[str]:
+        """Return all names with a static or dynamic value, also without effect or unknown."""
+        return dict.fromkeys(chain(_NODE_IDS, self._origins, *self._dynamic.values()))
+
     def is_set(self, name: str) -> bool:
         return name in self._origins or any(name in altered for altered in self._dynamic.values())
 
@@ -153,10 +170,14 @@ class Config(Values):
         return self._origins.get(name, "default")
 
     def entries(self) -> list[Setting]:
-        return [
-            Setting(row, text_of(self._values[row.name]), self.synonyms(row.name), self.origin(row.name))
-            for row in PROPERTIES.values()
-        ]
+        """Return the properties with an effect; described_config.py adds the others."""
+        return [self._setting(row) for row in PROPERTIES.values()]
+
+    def _setting(self, row: Property) -> Setting:
+        synonyms = self.synonyms(row.name)
+        is_dynamic = bool(synonyms) and synonyms[0].source in self._dynamic
+        value = synonyms[0].value if is_dynamic else text_of(self._values[row.name])
+        return Setting(row, value, synonyms, self.origin(row.name))
 
     def milliseconds(self, name: str) -> int:
         """Return a time with several units, named by its property in ms; -1: no limit."""
@@ -212,13 +233,18 @@ class Config(Values):
         for origin, key, value in pairs:
             name = _ALIASES.get(key, key)
             row = row_of(name)
+            has_effect = row is not None
             if row is None:
                 if not _is_known(name):
                     raise ConfigError(f"{origin}: {_unknown(name)}")
+                row = _row_without_effect(name)
                 unused.append(name)
-                continue
             try:
-                self._values[name] = row.kind.parse(value)
+                parsed = row.kind.parse(value)
+                if has_effect:
+                    self._values[name] = parsed
+                else:
+                    self._kept[name] = text_of(parsed) or ""
             except ValueError as error:
                 secret = row.kind.type == "PASSWORD"
                 shown, where = ("[hidden]", "") if secret else (value, _where(error))
@@ -268,7 +294,8 @@ class Config(Values):
 
     def _warn_of_unknown(self, own: Iterable[str]) -> None:
         prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
-        strays = [name for name in self._origins if name.startswith(_LISTENER_PREFIX) and not name.startswith(prefixes)]
+        listeners = (name for name in self._origins if name.startswith(_LISTENER_PREFIX) and name not in self._kept)
+        strays = [name for name in listeners if not name.startswith(prefixes)]
         if strays:
             self.warnings.append(f"properties of unknown listeners (names are in lower case): {', '.join(strays)}")
 
@@ -422,8 +449,9 @@ def _is_known(name: str) -> bool:
     if name in PROPERTIES or name in _ALIASES:
         return True
     from .ignored_properties import NAMES, PREFIXES
+    from .kafka_properties import KAFKA_PROPERTIES
 
-    return name in NAMES or name.startswith(PREFIXES)
+    return name in KAFKA_PROPERTIES or name in NAMES or name.startswith(PREFIXES)
 
 
 def row_of(name: str) -> Property | None:
@@ -433,6 +461,20 @@ def row_of(name: str) -> Property | None:
     from .listener_config import row_of_listener
 
     return row_of_listener(name)
+
+
+def _row_without_effect(name: str) -> Property:
+    from .kafka_properties import row_of_any
+
+    return row_of_any(name)
+
+
+def _is_alterable(name: str) -> bool:
+    """Return whether a dynamic value takes effect here: not those of listeners, except their limits."""
+    from .kafka_properties import CLUSTER_WIDE, KAFKA_PROPERTIES, base_name
+
+    known = KAFKA_PROPERTIES.get(base_name(name))
+    return known is not None and known.mode == CLUSTER_WIDE
 
 
 def _unknown(name: str) -> str:

@@ -8,6 +8,7 @@ from .kafka_releases import RELEASES
 from .value_types import (
     INT_MAX,
     LONG_MAX,
+    SHORT_MAX,
     Kind,
     bearer_token,
     boolean,
@@ -29,7 +30,7 @@ from .value_types import (
     users,
 )
 
-_NO_EFFECT = "Kept and shown without effect."
+NO_EFFECT = "Kept and shown without effect."
 
 
 class Property:
@@ -46,7 +47,7 @@ class Property:
 
     @property
     def has_no_effect(self) -> bool:
-        return self.doc == _NO_EFFECT
+        return self.doc == NO_EFFECT
 
 
 _COMPRESSION = choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
@@ -185,11 +186,11 @@ _ROWS: tuple[Property, ...] = (
              "Minimum number of in-sync replicas for acks=all."),
     Property("unclean.leader.election.enable", boolean(), "false", "Kafka",
              "Whether an out-of-sync replica may become leader if no in-sync replica is alive."),
-    Property("replica.lag.time.max.ms", _COUNT, "30000", "Kafka",
+    Property("replica.lag.time.max.ms", integer(1, LONG_MAX), "30000", "Kafka",
              "Time without a fetch after which a follower leaves the ISR."),
     Property("auto.leader.rebalance.enable", boolean(), "true", "Kafka",
              "Whether leadership returns to preferred leaders automatically."),
-    Property("leader.imbalance.check.interval.seconds", _COUNT, "300", "Kafka",
+    Property("leader.imbalance.check.interval.seconds", integer(1, LONG_MAX), "300", "Kafka",
              "Interval of the preferred leader check."),
     # Kafka's default broker.session.timeout.ms, so that applications see production timing by default.
     Property("sluice.election.delay.ms", integer(0), "9000", "sluice",
@@ -340,13 +341,13 @@ _ROWS: tuple[Property, ...] = (
              "Maximum time that a response waits for the replication of its group's records."),
     Property("offsets.topic.num.partitions", _COUNT, "50", "Kafka",
              "Partitions of __consumer_offsets, which the first use of a group creates."),
-    Property("offsets.topic.replication.factor", _COUNT, "3", "Kafka",
+    Property("offsets.topic.replication.factor", integer(1, SHORT_MAX), "3", "Kafka",
              "Replication factor of __consumer_offsets, at most the number of brokers."),
     Property("offsets.topic.segment.bytes", size(2**20, INT_MAX), "104857600", "Kafka",
              "Maximum segment size of __consumer_offsets."),
     Property("transaction.state.log.num.partitions", _COUNT, "50", "KIP-98",
              "Partitions of __transaction_state, which the first transactional producer creates."),
-    Property("transaction.state.log.replication.factor", _COUNT, "3", "KIP-98",
+    Property("transaction.state.log.replication.factor", integer(1, SHORT_MAX), "3", "KIP-98",
              "Replication factor of __transaction_state, at most the number of brokers."),
     Property("transaction.state.log.segment.bytes", size(2**20, INT_MAX), "104857600", "KIP-98",
              "Maximum segment size of __transaction_state."),
@@ -501,7 +502,7 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
 # fmt: on
 
 TOPIC_PROPERTIES = {
-    name: Property(name, kind, default, "Kafka", doc or _NO_EFFECT) for name, kind, default, _, doc in _TOPIC_ROWS
+    name: Property(name, kind, default, "Kafka", doc or NO_EFFECT) for name, kind, default, _, doc in _TOPIC_ROWS
 }
 TOPIC_DEFAULT_OF = {
     name: broker_property for name, _, _, broker_property, _ in _TOPIC_ROWS if broker_property is not None

@@ -13,6 +13,8 @@ DYNAMIC_DEFAULT_BROKER_CONFIG = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 STATIC_BROKER_CONFIG = "STATIC_BROKER_CONFIG"
 DEFAULT_CONFIG = "DEFAULT_CONFIG"
 
+UNKNOWN_TYPE = "UNKNOWN"  # of a property that Kafka does not define; its value could be a secret
+
 
 class Synonym(Struct, frozen=True):
     name: str
@@ -35,4 +37,4 @@ class Setting:
 
     @property
     def sensitive(self) -> bool:
-        return self.property.kind.type == "PASSWORD"
+        return self.property.kind.type in ("PASSWORD", UNKNOWN_TYPE)

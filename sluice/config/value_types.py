@@ -7,6 +7,7 @@ a quota accepts the sizes of KIP-13 (`2M`).
 import re
 from collections.abc import Callable
 
+SHORT_MAX = 2**15 - 1  # Java's short
 INT_MAX = 2**31 - 1  # Java's int
 LONG_MAX = 2**63 - 1  # Java's long; Kafka's "no limit"
 
@@ -392,6 +393,8 @@ def _range(at_least: int, at_most: int, also: int | None) -> str:
 
 
 def _integer_type(at_most: int) -> str:
+    if at_most == SHORT_MAX:
+        return "SHORT"
     return "LONG" if at_most > INT_MAX else "INT"
 
 

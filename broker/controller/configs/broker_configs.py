@@ -1,24 +1,40 @@
 """Dynamic broker configs (KIP-226): per broker, and cluster-wide defaults (the empty name).
 
-Follows Kafka's DynamicBrokerConfig. Different on purpose: Kafka can alter more and stores unknown names; here a name
-without effect is rejected. A partition has one log for all replicas, so topics use the first broker's own configs.
+Follows Kafka's DynamicBrokerConfig: unknown names and those without effect here are kept and described. Different on
+purpose: a partition has one log for all replicas, so topics use the first broker's own configs; a change of listeners
+and key stores has no effect.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.config.broker_config import Config, refused_value, row_of
-from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, Property
-from sluice.config.setting import DYNAMIC_DEFAULT_BROKER_CONFIG, Setting, Synonym
-from sluice.config.value_types import text_of
+from sluice.config.broker_config import Config, refused_value
+from sluice.config.described_config import canonical, described
+from sluice.config.kafka_properties import KAFKA_PROPERTIES, PER_BROKER, base_name, row_of_any
+from sluice.config.property_table import PROPERTIES, Property
+from sluice.config.setting import (
+    DEFAULT_CONFIG,
+    DYNAMIC_DEFAULT_BROKER_CONFIG,
+    STATIC_BROKER_CONFIG,
+    UNKNOWN_TYPE,
+    Setting,
+    Synonym,
+)
 from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
 
-# Connection limits; Kafka accepts 0 for the first two only in its properties file.
-_LIMITS_OVER_0 = frozenset({"max.connections", "max.connection.creation.rate"})
-_LIMITS = _LIMITS_OVER_0 | {"max.connections.per.ip", "max.connections.per.ip.overrides"}
-ALTERABLE = frozenset({*TOPIC_DEFAULT_OF.values(), *_LIMITS, "producer.id.expiration.ms"})
+# Connection limits; Kafka accepts 0 for these only in its properties file.
+_LIMITS_OVER_0 = ("max.connections", "max.connection.creation.rate")
+# Thread pools that one alteration may at most double or halve (DynamicThreadPool, DynamicRemoteLogConfig).
+_THREADS = (
+    *("num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir"),
+    *("background.threads", "remote.log.reader.threads", "remote.log.manager.copier.thread.pool.size"),
+    *("remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size"),
+)
+# Per-broker properties that only a listener may have (DYNAMIC_SECURITY_CONFIGS), and a listener's that all brokers may.
+_KEY_STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
+_STATIC = (STATIC_BROKER_CONFIG, DEFAULT_CONFIG)
 _ALL_BROKERS = ""
 
 
@@ -42,16 +58,33 @@ class BrokerConfigs:
         return wrong_node(name, self._node_id, "Node id", "Unexpected broker id, expected {}, but received {}")
 
     def list_to_change(self, name: str, key: str) -> str | None:
-        row = PROPERTIES.get(key)
-        return row.default or "" if row is not None and row.kind.type == "LIST" else None
+        row = row_of_any(key)
+        return row.default or "" if row.kind.type == "LIST" else None
 
     def not_a_list(self, operation: str, key: str) -> str:
-        if key not in PROPERTIES:
+        if row_of_any(key).kind.type == UNKNOWN_TYPE:
             return f"Unknown config name: {key}"
         return f"Config value {operation.lower()} is not allowed for config key: {key}"
 
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
-        return validate_configs(own)
+        return validate_configs(own, cluster_wide=name == _ALL_BROKERS) or self._validate_threads(name, own)
+
+    def _validate_threads(self, name: str, own: Mapping[str, str]) -> ApiError | None:
+        per_broker = own if name else self.own(str(self._node_id))
+        cluster_wide = self.own(_ALL_BROKERS) if name else own
+        for key in _THREADS:
+            row = KAFKA_PROPERTIES[key].row
+            values = [synonym.value for synonym in self._config.synonyms(key, row)]
+            static = [one.value for one in self._config.synonyms(key, row) if one.source in _STATIC]
+            before, after = int(values[0]), int(per_broker.get(key, cluster_wide.get(key, static[0])))
+            if not before // 2 <= after <= before * 2:
+                words = "at least half" if after < before else "not be greater than double"
+                verb = "be " if after < before else ""
+                message = f"Dynamic thread count update validation failed for {key}={after}, "
+                return ApiError(
+                    ErrorCode.INVALID_REQUEST, f"{message}value should {verb}{words} the current value {before}"
+                )
+        return None
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
         cluster = self._cluster
@@ -68,21 +101,43 @@ class BrokerConfigs:
             return [_default(key, value) for key, value in self.own(name).items()]
         unexpected = "Unexpected broker id, expected {} or empty string, but received {}"
         wrong = wrong_node(name, self._node_id, "Broker id", unexpected)
-        return self._config.entries() if wrong is None else wrong
+        return described(self._config) if wrong is None else wrong
 
 
-def validate_configs(own: Mapping[str, str]) -> ApiError | None:
-    fixed = [key for key in own if key not in ALTERABLE and not _is_limit_of_listener(key)]
-    if fixed:
-        message = (
-            f"Cannot update these configs dynamically: [{', '.join(fixed)}]; "
-            f"this broker can: {', '.join(sorted(ALTERABLE))}"
-        )
-        return ApiError(ErrorCode.INVALID_REQUEST, message)
-    problems = (refused_value(_row(key), value) or _limit_problem(key, value) for key, value in own.items())
+def validate_configs(own: Mapping[str, str], *, cluster_wide: bool) -> ApiError | None:
+    of_one_broker = [key for key in own if cluster_wide and _is_per_broker(key)]
+    problems = (
+        _refused("Cannot update these configs dynamically", [key for key in own if _is_fixed(key)]),
+        _refused(
+            "These security configs can be dynamically updated only per-listener using the listener prefix",
+            [key for key in own if key.startswith(_KEY_STORES)],
+        ),
+        *(refused_value(_typed(key), value) or _limit_problem(key, value) for key, value in own.items()),
+        _refused("Cannot update these configs at default cluster level, broker id must be specified", of_one_broker),
+    )
     problem = next(filter(None, problems), None)
     # Kafka uses this error too, although INVALID_CONFIG would fit better (KAFKA-13609).
     return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def is_alterable(name: str) -> bool:
+    known = KAFKA_PROPERTIES.get(name)
+    return known is not None and known.mode != "read-only"
+
+
+def _refused(reason: str, names: Sequence[str]) -> str | None:
+    return f"{reason}: [{', '.join(names)}]" if names else None
+
+
+def _is_fixed(name: str) -> bool:
+    return (name in KAFKA_PROPERTIES or name in PROPERTIES) and not is_alterable(name)
+
+
+def _is_per_broker(name: str) -> bool:
+    known = KAFKA_PROPERTIES.get(base_name(name))
+    if base_name(name) != name:
+        return known is None or known.row.name not in (*_LIMITS_OVER_0, "num.network.threads")
+    return known is not None and known.mode == PER_BROKER
 
 
 def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError | None:
@@ -94,23 +149,17 @@ def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError
     return ApiError(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
 
 
-def _row(key: str) -> Property:
-    row = row_of(key)
-    assert row is not None, f"{key} cannot be altered"
+def _typed(key: str) -> Property:
+    """Return the row whose type a value must have."""
+    row = row_of_any(key)
     return Property(key, row.kind, row.default, row.spec, row.doc)
 
 
-def _is_limit_of_listener(key: str) -> bool:
-    row = row_of(key)
-    return row is not None and row.name != key and row.name in _LIMITS_OVER_0
-
-
 def _limit_problem(key: str, value: str) -> str | None:
-    row = _row(key)
-    limits = key.endswith(tuple(_LIMITS_OVER_0))
-    return f"Invalid {key} {value}" if limits and row.kind.parse(value) == 0 else None
+    limits = base_name(key) in _LIMITS_OVER_0
+    return f"Invalid {key} {value}" if limits and row_of_any(key).kind.parse(value) == 0 else None
 
 
 def _default(key: str, value: str) -> Setting:
-    row = _row(key)
-    return Setting(row, text_of(row.kind.parse(value)), [Synonym(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG)], "")
+    row = row_of_any(key)
+    return Setting(row, canonical(row, value), [Synonym(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG)], "")

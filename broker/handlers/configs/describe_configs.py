@@ -5,12 +5,12 @@ v1 adds sources and synonyms (KIP-226), v3 types and documentation (KIP-569). Fo
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.configs.broker_configs import ALTERABLE
+from sluice.broker.controller.configs.broker_configs import is_alterable
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.config.setting import DEFAULT_CONFIG, Setting
+from sluice.config.setting import DEFAULT_CONFIG, UNKNOWN_TYPE, Setting
 from sluice.protocol.apis.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -31,6 +31,7 @@ API = served("DescribeConfigs", "0-4")
 # ConfigSource and ConfigType of Kafka's DescribeConfigsResponse.
 _DYNAMIC_BROKER_LOGGER_CONFIG = 6
 CONFIG_TYPES = {
+    UNKNOWN_TYPE: 0,
     "BOOLEAN": 1,
     "STRING": 2,
     "INT": 3,
@@ -86,7 +87,7 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
     result = DescribeConfigsResourceResult(
         name=row.name,
         value=None if hidden else setting.value,
-        read_only=kind == BROKER and row.name not in ALTERABLE,
+        read_only=kind == BROKER and not is_alterable(row.name),
         is_default=setting.source == DEFAULT_CONFIG,
         config_source=CONFIG_SOURCES[setting.source],
         is_sensitive=hidden,

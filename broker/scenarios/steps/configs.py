@@ -11,6 +11,8 @@ from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.model import AlterConfig, config_texts
 from sluice.config.broker_config import refused_topic_configs
+from sluice.config.kafka_properties import row_of_any
+from sluice.config.setting import UNKNOWN_TYPE
 from sluice.journal_events import NOBODY
 
 from .action import ExpectedState, ScenarioContext, StepProblem
@@ -37,8 +39,9 @@ class ConfigAlteration:
             expected.partition(wanted.topic, 0)
             problem = refused_topic_configs(expected.config, self._set)
         else:
-            error = validate_configs(self._set)
-            problem = None if error is None else error.message
+            error = validate_configs(self._set, cluster_wide=wanted.broker is UNSET)
+            unknown = [key for key in self._set if row_of_any(key).kind.type == UNKNOWN_TYPE]  # Kafka accepts them
+            problem = f"Unknown config name: {unknown[0]}" if unknown else None if error is None else error.message
         if problem is not None:
             raise StepProblem(problem, "set")
         if (

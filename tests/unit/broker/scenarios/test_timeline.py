@@ -207,7 +207,11 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ),
     (
         scenario({**AT, "alter_config": {"set": {"node.id": 1}}}),
-        "steps[0].alter_config.set: at 1 s: Cannot update these configs dynamically: [node.id]; this broker can: ",
+        "steps[0].alter_config.set: at 1 s: Cannot update these configs dynamically: [node.id]",
+    ),
+    (
+        scenario({**AT, "alter_config": {"set": {"message.max.byte": 1}}}),
+        "steps[0].alter_config.set: at 1 s: Unknown config name: message.max.byte",
     ),
     # the cluster
     (scenario(config={"quota.window.num": 0}), "config: quota.window.num: expected an integer from 1 to"),

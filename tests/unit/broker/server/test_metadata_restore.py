@@ -152,12 +152,12 @@ SETTINGS_WITHOUT_EFFECT = {
         "topic t retention.ms",
     ),
     "a config of all brokers that cannot be altered": (
-        ConfigRecord(resource_type=4, resource_name="", name="log.cleaner.threads", value="2"),
-        "broker <default> log.cleaner.threads",
+        ConfigRecord(resource_type=4, resource_name="", name="num.partitions", value="2"),
+        "broker <default> num.partitions",
     ),
     "a config of this broker that cannot be altered": (
-        ConfigRecord(resource_type=4, resource_name="1", name="log.cleaner.threads", value="2"),
-        "broker 1 log.cleaner.threads",
+        ConfigRecord(resource_type=4, resource_name="1", name="num.partitions", value="2"),
+        "broker 1 num.partitions",
     ),
     "a config of an unsupported group type": (
         ConfigRecord(resource_type=32, resource_name="g", name="share.isolation.level", value="read_committed"),

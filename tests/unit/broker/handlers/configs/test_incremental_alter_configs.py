@@ -123,12 +123,37 @@ REJECTED: dict[str, tuple[AlterConfigsResource, ErrorCode, str]] = {
     "broker: config that cannot be altered": (
         resource(BROKER, "1", ("num.partitions", SET, "3")),
         INVALID_REQUEST,
-        "Cannot update these configs dynamically: [num.partitions]; this broker can: compression.gzip.level, ",
+        "Cannot update these configs dynamically: [num.partitions]",
     ),
-    "broker: unknown config": (
-        resource(BROKER, "", ("no.such", SET, "3")),
+    "broker: configs that cannot be altered": (
+        resource(BROKER, "", ("process.roles", SET, "x"), ("sluice.brokers", SET, "3"), ("no.such", SET, "3")),
         INVALID_REQUEST,
-        "Cannot update these configs dynamically: [no.such]; this broker can: ",
+        "Cannot update these configs dynamically: [process.roles, sluice.brokers]",
+    ),
+    "broker: key store of no listener": (
+        resource(BROKER, "1", ("ssl.keystore.location", SET, "x")),
+        INVALID_REQUEST,
+        "These security configs can be dynamically updated only per-listener using the listener prefix: [ssl.keystore.",
+    ),
+    "broker: config of one broker for all": (
+        resource(BROKER, "", ("sasl.kerberos.service.name", SET, "k"), ("listener.name.a.ssl.keystore.type", SET, "x")),
+        INVALID_REQUEST,
+        "Cannot update these configs at default cluster level, broker id must be specified: [sasl.kerberos.service.nam",
+    ),
+    "broker: invalid value of a config without effect": (
+        resource(BROKER, "1", ("num.io.threads", SET, "x")),
+        INVALID_REQUEST,
+        "Invalid value x for configuration num.io.threads: expected an integer from 1 to",
+    ),
+    "broker: more than twice as many threads": (
+        resource(BROKER, "1", ("num.io.threads", SET, "17")),
+        INVALID_REQUEST,
+        "Dynamic thread count update validation failed for num.io.threads=17, value should not be greater than double",
+    ),
+    "broker: less than half as many threads": (
+        resource(BROKER, "", ("background.threads", SET, "4")),
+        INVALID_REQUEST,
+        "Dynamic thread count update validation failed for background.threads=4, value should be at least half the",
     ),
     "broker: invalid value": (
         resource(BROKER, "1", ("log.retention.ms", SET, "x")),
@@ -381,6 +406,26 @@ class TestBrokers:
         broker = broker_with_topic()
         alter(broker, BROKER, "1", ("producer.id.expiration.ms", SET, "5"))
         assert broker.partition().log.config.producer_id_expiration_ms == 5
+
+    def test_configs_without_effect_and_unknown_ones_are_kept_and_described(self, broker: VirtualBroker) -> None:
+        values = {
+            "num.io.threads": "9",
+            "background.threads": "11",
+            "log.cleaner.threads": "2",
+            "leader.replication.throttled.rate": "1000",
+            "group.consumer.assignment.interval.ms": "5",
+        }
+        of_one_broker = {"sasl.kerberos.service.name": "k", "listener.name.plaintext.ssl.keystore.location": "/x"}
+        hidden = {"my.unknown": "5", "zookeeper.connect": "z"}  # values of unknown type could be secrets
+        for name, those in (("", values), ("1", values | of_one_broker)):
+            changes = [(key, SET, value) for key, value in (those | hidden).items()]
+            alter(broker, BROKER, name, *changes)
+            described = configs_of(broker, BROKER, name, *those, *hidden)
+            source = 2 if name else 3
+            assert described == {key: (those.get(key), source) for key in those | hidden}
+            alter(broker, BROKER, name, *((key, DELETE, None) for key in those | hidden))
+        assert configs_of(broker, BROKER, "") == {}
+        assert configs_of(broker, BROKER, "1", *values)["num.io.threads"] == ("8", 5)
 
 
 class TestGroups:

@@ -1,0 +1,93 @@
+"""All broker properties of Kafka 4.4 that can be described, and which of them can be altered (KIP-226).
+
+kafka_properties.txt has a line for each, from ConfigDef and DynamicBrokerConfig of that release: name, update mode, and
+without effect here also type, default (`-`: none), `internal`, and accepted values. Loaded when broker configs are
+altered or described, or when a property has no effect.
+"""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from .property_table import NO_EFFECT, PROPERTIES, TOPIC_DEFAULT_OF, Property
+from .setting import UNKNOWN_TYPE
+from .value_types import (
+    INT_MAX,
+    LONG_MAX,
+    SHORT_MAX,
+    Kind,
+    boolean,
+    choice,
+    double,
+    integer,
+    listing,
+    names,
+    password,
+    text,
+)
+
+PER_BROKER, CLUSTER_WIDE = "per-broker", "cluster-wide"  # update modes, besides read-only
+_NO_DEFAULT = "-"
+_UNKNOWN = Kind(UNKNOWN_TYPE, "text", str)
+_LARGEST_DOUBLE = 1.7976931348623157e308
+
+
+class KafkaProperty(NamedTuple):
+    row: Property
+    mode: str
+    is_internal: bool  # described only if set
+
+
+def _load() -> dict[str, KafkaProperty]:
+    found = {}
+    for line in Path(__file__).with_name("kafka_properties.txt").read_text(encoding="utf-8").splitlines():
+        name, mode, kind, default, internal, accepts = (line.split("\t") + [""] * 4)[:6]
+        row = PROPERTIES.get(name)
+        if row is None:
+            row = Property(name, _kind(kind, accepts), None if default == _NO_DEFAULT else default, "Kafka", NO_EFFECT)
+        found[name] = KafkaProperty(row, mode, bool(internal))
+    for name in TOPIC_DEFAULT_OF.values():  # also those of earlier releases
+        found.setdefault(name, KafkaProperty(PROPERTIES[name], CLUSTER_WIDE, is_internal=False))
+    return found
+
+
+def _kind(name: str, accepts: str) -> Kind:
+    options = accepts.split("|") if "|" in accepts else []
+    match name:
+        case "BOOLEAN":
+            return boolean()
+        case "LIST":
+            return names(*options) if options else listing()
+        case "STRING":
+            return choice(*options) if options else text()
+        case "CLASS":
+            return Kind(name, "a class name", str.strip)
+        case "PASSWORD":
+            return password()
+    bounds, _, also = accepts.partition(" or ")
+    least, _, most = bounds.partition("..")
+    if name == "DOUBLE":
+        return double(float(least or -_LARGEST_DOUBLE), float(most or _LARGEST_DOUBLE))
+    largest = {"SHORT": SHORT_MAX, "INT": INT_MAX, "LONG": LONG_MAX}[name]
+    number = integer(int(least or -largest - 1), int(most or largest), int(also) if also else None)
+    return Kind(name, number.accepts, number.parse)
+
+
+KAFKA_PROPERTIES = _load()
+_LISTENER_CONFIG = re.compile(r"listener\.name\.[^.]*\.(.*)")
+
+
+def base_name(name: str) -> str:
+    """Return the property that `listener.name.<listener>.<property>` sets; other names as they are."""
+    match = _LISTENER_CONFIG.fullmatch(name)
+    return name if match is None else match[1]
+
+
+def row_of_any(name: str) -> Property:
+    """Return the row of a known, listener's or unknown property."""
+    if name in PROPERTIES:
+        return PROPERTIES[name]
+    known = KAFKA_PROPERTIES.get(base_name(name))
+    if known is not None and known.row.name == name:
+        return known.row
+    return Property(name, _UNKNOWN if known is None else known.row.kind, None, "Kafka", NO_EFFECT)
