@@ -66,13 +66,15 @@ def test_empty_list_requests_no_topics_from_version_1(topic: Topic, broker: Virt
 
 @pytest.mark.parametrize(
     ("name", "partitions", "policy"),
-    [("new", 3, "delete"), ("__consumer_offsets", 50, "compact"), ("__transaction_state", 5, "compact")],
+    [("new", 3, "delete"), ("__consumer_offsets", 7, "compact"), ("__transaction_state", 5, "compact")],
 )
 @pytest.mark.parametrize("version", VERSIONS)
 def test_unknown_topic_is_created_for_the_next_request_if_client_and_broker_allow_it(
     version: int, name: str, partitions: int, policy: str
 ) -> None:
-    broker = VirtualBroker("num.partitions=3", "transaction.state.log.num.partitions=5")
+    broker = VirtualBroker(
+        "num.partitions=3", "offsets.topic.num.partitions=7", "transaction.state.log.num.partitions=5"
+    )
     first, second = (topics(broker, version, name, create=True)[0] for _ in range(2))
     is_internal = policy == "compact" and version > 0
     assert (first.error_code, first.partitions, first.is_internal) == (UNKNOWN, [], is_internal)
