@@ -11,10 +11,10 @@ from .value_types import text_of
 
 
 def described(config: Config) -> list[Setting]:
-    found = config.entries()
-    names = [name for name, known in KAFKA_PROPERTIES.items() if not known.is_internal]
-    for name in dict.fromkeys((*names, *config.set_names())):
-        if name not in PROPERTIES:
+    hidden = {name for name, known in KAFKA_PROPERTIES.items() if known.is_internal}.difference(config.set_names())
+    found = [setting for setting in config.entries() if setting.property.name not in hidden]
+    for name in dict.fromkeys((*KAFKA_PROPERTIES, *config.set_names())):
+        if name not in PROPERTIES and name not in hidden:
             row, base = row_of_any(name), KAFKA_PROPERTIES.get(base_name(name))
             synonyms = config.synonyms(name, *(() if base is None else (base.row,)))
             value = synonyms[0].value if synonyms else row.default
