@@ -110,7 +110,8 @@ def _properties(properties: Sequence[Property], *, with_broker_property: bool = 
 
 def _description(one: Property) -> str:
     is_plain = one.kind.accepts in ("text", "true or false")
-    return one.doc if is_plain else f"{one.doc} Accepts {one.kind.accepts}."
+    text = one.doc if is_plain else f"{one.doc} Accepts {one.kind.accepts}."
+    return text.replace("<", "\\<")  # not a tag
 
 
 def _property_unit(one: Property) -> str:

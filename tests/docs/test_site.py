@@ -71,3 +71,8 @@ def test_reference_is_complete() -> None:
     assert [name for name in METRICS if f"`{name}`" not in pages["metrics"]] == []
     assert [name for name in COMMANDS if f"\n## sluice {name}" not in pages["commands"]] == []
     assert [kind for kind in KINDS if f"\n## `{kind}`" not in pages["faults"]] == []
+
+
+def test_names_in_angle_brackets_are_not_tags() -> None:
+    for name, text in reference():
+        assert re.findall(r"(?<![\\<])<[a-z]\w*>", re.sub(r"`[^`]*`", "", _FENCED.sub("", text))) == [], name
