@@ -170,6 +170,15 @@ PAGES = {
         (("sluice audit compare before/ after/ --fail-on-worse", "Show the effect of a change to a client."),),
         {1: "A report could not be read, or something is worse with --fail-on-worse."},
     ),
+    "audit judge": Page(
+        (
+            (
+                "sluice audit judge audit-report --setting retry.backoff.ms=100",
+                "Judge with a setting, measuring nothing.",
+            ),
+        ),
+        {1: "The report or its observations could not be read."},
+    ),
     "audit schema": Page((("sluice audit schema > audit.schema.json", "Save the schema of report.json."),)),
     "completion": Page(
         (

@@ -9,7 +9,7 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.timeline import timeline
 
-# The topic of ready subjects; a command may use any.
+# The topic of ready subjects, and {topic} of commands.
 TOPIC = "audit"
 GROUP = "audit"
 # Longer than any probe, because the end of a poll interrupts waits and counts of retries.

@@ -23,6 +23,8 @@ from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep
 
+from .hints import did_nothing, not_connected
+
 # A Java client takes seconds to start on a busy machine.
 _WORKS_WITHIN_MS = 20_000.0
 _STARTS_WITHIN_MS = 5000.0
@@ -108,7 +110,8 @@ class ProbeRun:
         while not any(isinstance(event, Request) and is_successful_work(event, role) for event in self.events()):
             problem = self._problem()
             if not problem and self._clock.monotonic_ms() > until_ms:
-                problem = _never_worked(self.events(), role)
+                assert self._running is not None
+                problem = _never_worked(self._running, self.events(), role)
             if problem:
                 return problem
             await sleep_ms(self._clock, _LOOK_EVERY_MS)
@@ -205,11 +208,12 @@ def _has_connected(events: Sequence[AnyEvent]) -> bool:
     return any(isinstance(event, ConnectionOpened) for event in events)
 
 
-def _never_worked(events: Sequence[AnyEvent], role: Role) -> str:
+def _never_worked(running: Running, events: Sequence[AnyEvent], role: Role) -> str:
+    within = f"within {_WORKS_WITHIN_MS / 1000:.0f} s"
     if not _has_connected(events):
-        return f"the client did not connect within {_WORKS_WITHIN_MS / 1000:.0f} s"
+        return f"the client {not_connected(running, within)}"
     what = " or ".join(_WORK.get(role, ("any call",)))
-    return f"the client connected, but no {what} succeeded within {_WORKS_WITHIN_MS / 1000:.0f} s"
+    return did_nothing(running, f"the client connected, but no {what} succeeded {within}")
 
 
 async def _prepare(broker: Broker, probe: Probe) -> None:

@@ -10,6 +10,8 @@ from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.journal_events import AnyEvent, ConnectionOpened, Request
 
+from .hints import not_connected
+
 _WITHIN_MS = 20_000.0
 _LOOK_EVERY_MS = 50.0
 _BY_API = {
@@ -45,7 +47,7 @@ async def detect_role(subject: Subject, clock: Clock) -> Role:
             await asyncio.shield(running.end())
     within = f"within {_WITHIN_MS / 1000:.0f} s"
     if not any(isinstance(event, ConnectionOpened) for event in events):
-        raise SubjectError(f"{subject.name}: did not connect to the brokers at {{bootstrap}} {within}")
+        raise SubjectError(f"{subject.name}: {not_connected(running, within)}")
     raise SubjectError(f"{subject.name}: sent no {', '.join(_BY_API)} {within}. Specify its role")
 
 

@@ -17,7 +17,7 @@ from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
 from sluice.audit.subjects.clients.sluice import CLIENT as SLUICE
 from sluice.errors import ConfigError
 
-from .command import BOOTSTRAP, CommandSubject
+from .command import ADDRESSES, BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
 from .java import JavaSubject
 from .subject import Job, Running, Subject, SubjectError
@@ -51,7 +51,7 @@ def subject_of(word: str, role: Role | None = None, settings: Mapping[str, Setti
     """Return a ready subject by name, or a command.
 
     Args:
-        word: A name in SUBJECTS, or a command that contains {bootstrap}.
+        word: A name in SUBJECTS, or a command that contains {bootstrap}, or {bootstrap_port}.
         role: The role of a command; None detects it.
         settings: The known settings of a command, by Kafka's names.
 
@@ -60,7 +60,7 @@ def subject_of(word: str, role: Role | None = None, settings: Mapping[str, Setti
     """
     if word in SUBJECTS:
         return SUBJECTS[word]
-    if BOOTSTRAP not in word:
+    if not any(address in word for address in ADDRESSES):
         names = ", ".join(SUBJECTS)
         raise ConfigError(
             f"subject {word}: unknown subject; expected one of {names}, or a command that contains {BOOTSTRAP}, "

@@ -1,23 +1,27 @@
 """Any command as a subject: started with the brokers' address, observed from outside, and ended.
 
-    my-app --bootstrap {bootstrap}
+    my-app --bootstrap {bootstrap} --topic {topic}
 
+{bootstrap} is HOST:PORT of each broker, separated by commas; {bootstrap_host} and {bootstrap_port} are of the first.
 Its role is specified or detected from its requests. Without its settings, statements that depend on them are not
 judged.
 """
 
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import PurePath
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
-from sluice.audit.probes import Setting
+from sluice.audit.probes import TOPIC, Setting
 from sluice.errors import ConfigError
 
 from .process import SubjectProcess
 from .subject import Job, OnCallback, Running
 
 BOOTSTRAP = "{bootstrap}"
+_HOST, _PORT, _TOPIC = "{bootstrap_host}", "{bootstrap_port}", "{topic}"
+ADDRESSES = (BOOTSTRAP, _PORT)  # a command contains one of these
 # The name is that of the script, not of its interpreter.
 _SCRIPTS = (".py", ".js", ".mjs", ".rb", ".sh", ".jar")
 
@@ -48,8 +52,13 @@ class CommandSubject:
         return SubjectInfo(name=self.name, role=role, settings=dict(self._settings), is_command=True)
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
-        words = [word.replace(BOOTSTRAP, job.bootstrap) for word in self._words]
-        return await SubjectProcess.start(words, lambda line: None)
+        return await SubjectProcess.start(self.words(job.bootstrap), lambda line: None)
+
+    def words(self, bootstrap: str) -> list[str]:
+        """Return the command with the placeholders replaced."""
+        host, _, port = bootstrap.partition(",")[0].rpartition(":")
+        values = {BOOTSTRAP: bootstrap, _HOST: host, _PORT: port, _TOPIC: TOPIC}
+        return [re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word) for word in self._words]
 
     async def close(self) -> None:
         """Nothing is kept between runs."""

@@ -108,6 +108,9 @@ class RunningTask:
         error = None if self._task.cancelled() else self._task.exception()
         return "ended" if error is None else f"{type(error).__name__}: {error}"
 
+    def last_output(self) -> str:
+        return ""
+
     async def end(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])

@@ -71,8 +71,12 @@ class SubjectProcess:
         if code is None or (not self._reading.done() and self._may_still_read()):
             return None
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
+        output = self.last_output()
+        return f"{how}: {output}" if output else how
+
+    def last_output(self) -> str:
         lines = [line for line in self._last_output.decode(errors="replace").splitlines() if line.strip()]
-        return f"{how}: {lines[-1].strip()}" if lines else how
+        return lines[-1].strip() if lines else ""
 
     def _may_still_read(self) -> bool:
         """Wait at most a second for the reason, because another process may keep the pipes open."""

@@ -42,6 +42,9 @@ class Running(Protocol):
     def ended(self) -> str | None:
         """Return why it ended, in one line; None while it runs."""
 
+    def last_output(self) -> str:
+        """Return the last line of its standard error; "" if it wrote none."""
+
     async def end(self) -> None:
         """End it with everything that it started."""
 

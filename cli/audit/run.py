@@ -48,8 +48,9 @@ class _Time(click.ParamType[float, str]):
 @click.command(cls=Command)
 @click.option(
     "--subject", "subjects", multiple=True, metavar="NAME|COMMAND", shell_complete=audit_subjects,
-    help="Client of `sluice audit list`, or a command to run as a black box, with {bootstrap} for the broker's "
-    "address; repeatable.  [default: all installed clients]",
+    help="Client of `sluice audit list`, or a command to run as a black box, with {bootstrap} for HOST:PORT of the "
+    "brokers, separated by commas, or {bootstrap_host} and {bootstrap_port}, and {topic} for the topic; repeatable.  "
+    "[default: all installed clients]",
 )  # fmt: skip
 @click.option(
     "--probe", "probes", multiple=True, metavar="NAME|KIP", shell_complete=audit_probes,

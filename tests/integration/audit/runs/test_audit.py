@@ -71,11 +71,23 @@ def test_command(command: str, why: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_command_that_never_connects(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice.audit.runs.role_detection._WITHIN_MS", 300)
-    command = f"{sys.executable} -S -c 'import time; time.sleep(60)' {{bootstrap}}"
-    with pytest.raises(SluiceError, match=r"did not connect to the brokers at \{bootstrap\} within 0 s"):
+@pytest.mark.parametrize(
+    ("output", "why"),
+    [
+        ("", r"; it wrote nothing to its standard error. Check that it uses {bootstrap} (HOST:PORT, separated by"),
+        ("connect ECONNREFUSED ::1:9092", "ends with: connect ECONNREFUSED ::1:9092. It connects elsewhere; pass it"),
+        ("SASL handshake failed", "The brokers of the audit use PLAINTEXT"),
+    ],
+    ids=["silently", "because it connects elsewhere", "because it authenticates"],
+)
+def test_command_that_never_connects(output: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.audit.runs.role_detection._WITHIN_MS", 2000)
+    code = f'import sys, time; print("{output}", file=sys.stderr, flush=True); time.sleep(60)'
+    command = f"{sys.executable} -S -c '{code}' {{bootstrap}}"
+    with pytest.raises(SluiceError) as raised:
         audited(subject_of(command), [PROBES["reconnect-lost"]])
+    assert "did not connect to the brokers at {bootstrap} within 2 s" in str(raised.value)
+    assert why in str(raised.value)
 
 
 def test_client_that_always_fails_to_start_is_not_retried_forever() -> None:

@@ -22,6 +22,21 @@ def test_command_is_named_by_its_program() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("app {bootstrap} {topic}", ["app", "h:1,h:2", "audit"]),
+        ("app --host={bootstrap_host} {bootstrap_port}", ["app", "--host=h", "1"]),
+        ("sh -c 'app {bootstrap} | tee {unknown}'", ["sh", "-c", "app h:1,h:2 | tee {unknown}"]),
+    ],
+    ids=["a list of brokers, and a topic", "one broker", "in a script, beside others"],
+)
+def test_placeholders_of_a_command_are_replaced(command: str, words: list[str]) -> None:
+    subject = subject_of(command)
+    assert isinstance(subject, CommandSubject)
+    assert subject.words("h:1,h:2") == words
+
+
+@pytest.mark.parametrize(
     ("word", "message"),
     [
         pytest.param("librdkafka", "unknown subject", id="an unknown name"),

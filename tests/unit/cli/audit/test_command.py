@@ -1,6 +1,7 @@
 """`sluice audit`: selection, output, report files and exit codes."""
 
 import asyncio
+import gzip
 import io
 import json
 import os
@@ -18,9 +19,11 @@ from sluice.audit.judge.model.verdict import AuditResult, Sort, State, Verdict
 from sluice.audit.probes import PROBES, Probe
 from sluice.audit.report.files import read_report, write_report
 from sluice.audit.runs import Budget, Progress
+from sluice.audit.runs.observation_files import observation_file, write_observations
 from sluice.audit.subjects import SUBJECTS, Subject
 from sluice.cli.audit.progress_screen import open_screen
 from sluice.cli.main import cli
+from tests.support.audit_events import failed_batch, observed
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
 
 ROOT = Path(__file__).parents[4]
@@ -252,6 +255,45 @@ def test_two_reports_are_compared(tmp_path: Path) -> None:
         "old: gone",
         "1 worse, 1 better, 1 new, 1 gone, 0 as before",
     ]
+
+
+def _measured(folder: Path) -> str:
+    """Write the report of a command with unknown settings, whose batches fail."""
+    run = observed("produce-timed-out", failed_batch([100, 200, 400, 800, 1000]).events, settings={}, is_command=True)
+    write_observations(observation_file(folder, 0), [run])
+    write_report(result(subject("", "", verdict("KIP-580/1"), subject=run.subject)), folder, TEXTS)
+    return str(folder)
+
+
+def test_report_is_judged_again_with_more_settings(tmp_path: Path) -> None:
+    report, out = _measured(tmp_path / "report"), tmp_path / "out"
+    states = [
+        {verdict.statement: verdict.state for verdict in read_report(folder).subjects[0].verdicts}
+        for folder, settings in (
+            (tmp_path / "report", {}),
+            (out, {"retry.backoff.ms": 100, "retry.backoff.max.ms": 1000}),
+        )
+        for words in [[word for name, value in settings.items() for word in ("--setting", f"{name}={value}")]]
+        if invoke("judge", report, "--out", str(folder), *words).exit_code == 0
+    ]
+    assert [each["KIP-580/1"] for each in states] == [State.INCONCLUSIVE, State.PASS]
+    (backoff,) = read_report(tmp_path / "report").subjects[0].backoffs
+    assert (backoff.kind, backoff.fit.model) == ("produce", "exponential")
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [(None, "cannot read the observations"), (b"", "expected the observations of an audit of this version")],
+    ids=["missing", "of another version"],
+)
+def test_report_without_observations_is_not_judged_again(broken: bytes | None, problem: str, tmp_path: Path) -> None:
+    report, file = _measured(tmp_path), observation_file(tmp_path, 0)
+    file.unlink()
+    if broken is not None:
+        file.write_bytes(gzip.compress(broken))
+    ended = invoke("judge", report)
+    assert ended.exit_code == 1
+    assert f"{file}: {problem}" in ended.stderr
 
 
 def test_comparison_has_json_output_and_can_fail(tmp_path: Path) -> None:
