@@ -13,6 +13,7 @@ SPARK_ARGS ?=
 AUDIT_ARGS ?=
 FUZZ_SECONDS ?= 60
 FRAMES ?= 10000000
+SOAK_ARGS ?= --soak-hours 24 --soak-minutes 30
 PLAN_ARGS ?=
 MUTANTS ?= 200
 SEED ?= 0
@@ -36,7 +37,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-stalls bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-quota bench-stalls bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -120,6 +121,10 @@ fuzz: setup ## fuzz frames, records, the admin port and files, guided by coverag
 # Takes 40 minutes of one processor. Change the frames by SEED=1, and their number by FRAMES=100000.
 fuzz-frames: setup ## send 10,000,000 random frames to brokers of several releases, with and without security
 	$(BIN)/python -m tests.fuzz campaign $(FRAMES) $(SEED)
+
+# The day of virtual time takes 20 minutes. Shorter: SOAK_ARGS='--soak-hours 2 --soak-minutes 5'.
+soak: setup ## run mixed clients and faults for a day in virtual time and half an hour in real time
+	$(BIN)/pytest -s -n 2 --timeout 7200 $(SOAK_ARGS) tests/soak
 
 # A thousand runs of ten minutes; a failure shows the command that repeats its seed.
 test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions

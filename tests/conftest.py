@@ -41,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"
     )
+    parser.addoption("--soak-hours", type=float, help="hours of virtual time of tests/soak")
+    parser.addoption("--soak-minutes", type=float, help="minutes of real time of tests/soak")
     parser.addoption("--week-seed", type=int, help="run only this seed of tests/property/test_week_of_failures.py")
     parser.addoption("--week-seeds", type=int, help="number of seeds of it to run")
     parser.addoption("--audit-seeds", type=int, help="number of seeds of tests/property/test_audit_verdicts.py to run")

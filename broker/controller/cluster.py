@@ -81,7 +81,7 @@ class Cluster:
         self.actions = ActionQueue()
         self.turns = TurnQueue(clock)
         self.worker = Worker()
-        self.long_requests = LongRequests(self.turns, self.actions)
+        self.long_requests = LongRequests(self.turns, self.actions, config.integer("num.io.threads"))
         self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)

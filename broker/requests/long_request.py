@@ -5,10 +5,14 @@ over `ctx.sliced(elements)`, which suspends the request when its slice of TURN_M
 `TurnQueue`. The connection is not read until the response is sent, as Kafka mutes a channel. If the client disconnects,
 the request is still processed to its end, as in Kafka.
 
+At most `num.io.threads` requests that need more than one slice are in progress; further ones wait in order after their
+first slice. Otherwise hundreds would have their objects, 100 times the size of a request, in memory at once.
+
 Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
 several partitions either. A request that needs one slice costs two switches of the stack: 1 us.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -47,6 +51,7 @@ class LongRequest:
         "_work",
         "_worker",
         "ctx",
+        "in_progress",
         "suspended",
         "timer",
     )
@@ -57,6 +62,7 @@ class LongRequest:
         self.ctx = ctx
         self.timer = timer
         self.suspended = False  # whether it ever was
+        self.in_progress = False  # counted by `requests`
         self._requests = requests
         self._work = work
         self._worker: greenlet | None = None
@@ -129,8 +135,12 @@ class LongRequest:
 class LongRequests:
     """The long requests of all brokers of the process, which share one event loop."""
 
-    def __init__(self, turns: TurnQueue, actions: ActionQueue) -> None:
+    def __init__(self, turns: TurnQueue, actions: ActionQueue, most: int) -> None:
+        """Have at most `most` requests in progress (`num.io.threads`)."""
         self.slice_ms = TURN_MS
+        self.in_progress = 0
+        self._most = most
+        self._waiting: deque[LongRequest] = deque()  # after their first slices
         self._turns = turns
         self._actions = actions
         self._end_ms = 0.0  # of the current slice
@@ -164,7 +174,13 @@ class LongRequests:
 
     def _run_slice(self, request: LongRequest) -> None:
         self._end_ms = self._turns.clock.monotonic_ms() + self.slice_ms
-        if request.run_slice():
+        try:
+            finished = request.run_slice()
+        except Exception:
+            self._leave(request)
+            raise
+        if finished:
+            self._leave(request)
             _finish(request)
             return
         ctx = request.ctx
@@ -172,12 +188,30 @@ class LongRequests:
         ctx.connection.hold_frame()
         if request.timer is not None:
             request.timer.pause(ctx)
+        if request.in_progress:
+            self._turns.add(lambda: self._resume(request))
+        elif self.in_progress < self._most:
+            self._admit(request)
+        else:
+            self._waiting.append(request)
+
+    def _admit(self, request: LongRequest) -> None:
+        self.in_progress += 1
+        request.in_progress = True
         self._turns.add(lambda: self._resume(request))
+
+    def _leave(self, request: LongRequest) -> None:
+        if request.in_progress:
+            request.in_progress = False
+            self.in_progress -= 1
+            if self._waiting:
+                self._admit(self._waiting.popleft())
 
     def _resume(self, request: LongRequest) -> None:
         connection = request.ctx.connection
         if connection.closed and not connection.ended_by_client:
             request.kill()
+            self._leave(request)
             connection.release_frame()
             return
         if request.timer is not None:
@@ -187,8 +221,10 @@ class LongRequests:
             self._run_slice(request)
         except RemoteProtocolError as error:
             connection.close(str(error))
+            connection.release_frame()
         except Exception:
             connection.fail()
+            connection.release_frame()
         self._actions.complete()
 
 

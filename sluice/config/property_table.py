@@ -117,6 +117,8 @@ _ROWS: tuple[Property, ...] = (
              "Maximum new connections per second; more wait. Also configurable per listener."),
     Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
              "Maximum request size in bytes; a larger request closes its connection."),
+    Property("num.io.threads", integer(1, INT_MAX), "8", "Kafka",
+             "Requests of more than 2 ms in progress at once, in all brokers; further ones wait."),
     Property("queued.max.request.bytes", size(1, also=-1), "536870912", "KIP-72",
              "Bytes of requests in flight above which no connection is read; -1, Kafka's default: no limit."),
     Property("sluice.queued.max.response.bytes", size(1, also=-1), "134217728", "sluice",

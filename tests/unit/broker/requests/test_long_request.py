@@ -285,6 +285,35 @@ def test_requests_after_a_long_one_are_answered_in_order(groups: list[str]) -> N
     assert len(client.call(DescribeGroupsRequest(groups=groups), 6).groups) == len(groups)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 9])
+def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six clients send at once, of which one disconnects, one sends a malformed end and one is closed by the broker."""
+    broker = sliced_broker(f"num.io.threads={threads}")
+    requests = broker.cluster.long_requests
+    in_progress: list[int] = []
+    add = broker.cluster.turns.add
+
+    def observed(work: Callable[[], None]) -> None:
+        in_progress.append(requests.in_progress)
+        add(work)
+
+    monkeypatch.setattr(broker.cluster.turns, "add", observed)
+    clients = [broker.client() for _ in range(6)]
+    for number, client in enumerate(clients):
+        frame = client.frame(DescribeGroupsRequest(groups=LARGE), 6)
+        client._sent += frame if number != 2 else frame[:-3] + b"\xff\xff\xff"
+        broker.loop.call_soon(client.deliver)
+    broker.loop.call_soon(lambda: clients[1].transport.fail(ConnectionResetError()))
+    broker.loop.call_soon(lambda: clients[3].connection.close("test"))
+    broker.settle()
+    assert max(in_progress) == min(threads, 4)
+    assert requests.in_progress == 0
+    assert [client for client in clients if client.responses] == [clients[0], clients[4], clients[5]]
+    assert not clients[0].connection.request_memory.reserved_bytes
+    assert gc.get_threshold()[2] < 2**31 - 1
+    assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+
+
 def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
     client = sliced_broker().client()
     frame = client.frame(DescribeGroupsRequest(groups=LARGE), 6)
