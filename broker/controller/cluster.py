@@ -13,6 +13,7 @@ from sluice.broker.controller.topic_validation import TopicRules
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
@@ -401,6 +402,11 @@ class Cluster:
         while (topic_id := random_uuid(self._random.randbytes)) in self.topics_by_id:
             pass
         return topic_id
+
+    @property
+    def retained_by(self) -> list[Callable[[RetainedMemory], None]]:
+        """The limits on the memory of deleted segments that responses reference."""
+        return self.logs.budget.retained_by
 
     def _open_logs(self, config: Config, clock: Clock, random: Random) -> LogManager:
         memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")

@@ -9,11 +9,12 @@ The heap has one entry per log, with the last append to its oldest segment when 
 increase that time, so an entry is corrected when it reaches the top.
 """
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Protocol
 
-from .segment_memory import SegmentMemory, allocate, reclaim
+from .segment_memory import RetainedMemory, SegmentMemory, allocate, reclaim
 
 SEGMENTS_IN_BUDGET = 16  # of the largest size, so that one eviction removes a small part of the data
 
@@ -34,6 +35,8 @@ class MemoryBudget:
         "_watched",
         "largest_segment_bytes",
         "limit_bytes",
+        "retained",
+        "retained_by",
         "used_bytes",
     )
 
@@ -41,6 +44,9 @@ class MemoryBudget:
         self.limit_bytes = limit_bytes
         self.largest_segment_bytes = limit_bytes // SEGMENTS_IN_BUDGET
         self.used_bytes = 0
+        self.retained = RetainedMemory()
+        # Called before an allocation if memory is retained, to close clients that do not read.
+        self.retained_by: list[Callable[[RetainedMemory], None]] = []
         self._logs: list[tuple[int, int, EvictableLog]] = []  # heap of (last append, order of entry, log)
         self._watched: set[EvictableLog] = set()
         self._order = count()  # breaks ties between equal append times
@@ -52,6 +58,9 @@ class MemoryBudget:
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()
+        if self.retained.size_in_bytes:
+            for limit in self.retained_by:
+                limit(self.retained)
         memory, self._spare, self._wanted_bytes = self._spare, None, -1
         if memory is None:
             memory = allocate(capacity)
@@ -66,6 +75,9 @@ class MemoryBudget:
         self.used_bytes -= charged_bytes
         if len(memory.view) == self._wanted_bytes and self._spare is None:
             self._spare = reclaim(memory)
+            if self._spare is not None:
+                return
+        self.retained.add(memory)
 
     def watch(self, log: EvictableLog, last_append_ms: int) -> None:
         if log not in self._watched:

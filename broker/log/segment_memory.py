@@ -11,6 +11,7 @@ find them first, otherwise 2,600 to 3,600; a reused mapping 8,500.
 
 import mmap
 import sys
+import weakref
 from contextlib import suppress
 
 MAPPED_FROM_BYTES = 128 * 1024
@@ -19,6 +20,12 @@ PAGE_BYTES = 4096
 STRETCH_BYTES = 256 * 1024
 # MADV_POPULATE_WRITE (Linux 5.14) has no name in Python; older kernels reject it.
 _POPULATE_WRITE = 23
+
+
+class _Small(bytearray):
+    """Memory that a weak reference can observe."""
+
+    __slots__ = ("__weakref__",)
 
 
 class SegmentMemory:
@@ -44,18 +51,40 @@ class SegmentMemory:
         return up_to
 
 
+class RetainedMemory:
+    """Memory of deleted segments that responses still reference."""
+
+    __slots__ = ("_references", "size_in_bytes")
+
+    def __init__(self) -> None:
+        self.size_in_bytes = 0
+        self._references: dict[int, weakref.ref[object]] = {}  # by identity
+
+    def __contains__(self, identity: int) -> bool:
+        return identity in self._references
+
+    def add(self, memory: SegmentMemory) -> None:
+        """Count the memory of a deleted segment until its last reference is gone."""
+        key, size = id(memory.view.obj), len(memory.view)
+
+        def freed(_: object) -> None:
+            del self._references[key]
+            self.size_in_bytes -= size
+
+        if key not in self._references:
+            self._references[key] = weakref.ref(memory.view.obj, freed)
+            self.size_in_bytes += size
+
+
 def allocate(capacity: int) -> SegmentMemory:
     if capacity < MAPPED_FROM_BYTES:
-        return SegmentMemory(memoryview(bytearray(capacity)), capacity)
+        return SegmentMemory(memoryview(_Small(capacity)), capacity)
     mapping = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return SegmentMemory(memoryview(mapping), 0)
 
 
 def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
-    """Move the memory, not cleared, to another segment; return None if it is not mapped or has readers.
-
-    `memory` cannot be used afterwards.
-    """
+    """Move the memory, not cleared, to another segment; return None if it is not mapped or has readers."""
     mapping = memory.view.obj
     if not isinstance(mapping, mmap.mmap):
         return None
@@ -64,6 +93,7 @@ def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
         # Resizing to the same size raises BufferError if other views of the mapping exist.
         mapping.resize(len(mapping))
     except (BufferError, OSError, SystemError):  # SystemError: a system without mremap
+        memory.view = memoryview(mapping)
         return None
     return SegmentMemory(memoryview(mapping), memory.resident_bytes)
 

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Protocol
 
+from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import RequestContext, RequestHandler
 from sluice.broker.requests.trace import ReadTimes
@@ -62,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         "_turns",
         "_unsent",
         "_unsent_responses",
+        "_written",
         "advertised",
         "close_reason",
         "closed",
@@ -101,6 +103,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out_bytes = 0
         self._running = False
         self._unsent: deque[memoryview] = deque()
+        self._written = 0  # the identity of the memory of the last piece, which the transport may reference
         self._transport_full = False
         self._output_full = False  # the transport is full, or parts are unsent
         self._eof = False
@@ -377,7 +380,9 @@ class Connection(asyncio.BufferedProtocol):
         for _ in range(PIECES_AT_ONCE):
             if self._transport is None or self._transport_full or not unsent:
                 break
-            self._transport.write(take_piece(unsent))
+            piece = take_piece(unsent)
+            self._written = id(piece.obj) if isinstance(piece, memoryview) else 0
+            self._transport.write(piece)
         else:
             if unsent and not self._transport_full:
                 self._turns.add(self._send_more)
@@ -397,6 +402,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
             size = self._transport.get_write_buffer_size() + memory_of(self._unsent)
             self._unsent_responses.hold(self, size)
+
+    def references(self, retained: RetainedMemory) -> bool:
+        return self._written in retained or any(id(part.obj) in retained for part in self._unsent)
 
     def _drop_unsent(self) -> None:
         self._unsent.clear()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.turn_queue import TurnQueue
 from sluice.broker.security.services import SaslDispatcher, SaslHost
@@ -29,6 +30,9 @@ class HostCluster(Protocol):
     def quota_stores(self) -> QuotaStores: ...
     @property
     def turns(self) -> TurnQueue: ...
+    @property
+    def retained_by(self) -> list[Callable[[RetainedMemory], None]]:
+        """Functions that limit the memory of deleted segments which responses reference."""
 
 
 class NetworkHost(SaslHost, Protocol):

@@ -79,6 +79,7 @@ class SocketServer:
         self._pool = FramePool(budget if budget >= 0 else None)
         limit = config.integer(UNSENT_RESPONSE_BYTES)
         self._unsent_responses = UnsentResponses(limit if limit >= 0 else None)
+        broker.cluster.retained_by.append(self._unsent_responses.close_readers_of)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
 
@@ -124,6 +125,8 @@ class SocketServer:
         self._closed = True
         self.broker.close()
         self.broker.cluster.quota_stores.of_addresses.unfollow(self._limit_address)
+        if self._unsent_responses.close_readers_of in self.broker.cluster.retained_by:  # not closed before
+            self.broker.cluster.retained_by.remove(self._unsent_responses.close_readers_of)
         for listener in self.listeners.values():
             listener.close()
         for connection in list(self.connections):

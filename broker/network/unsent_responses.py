@@ -1,13 +1,15 @@
 """The bound on responses that the clients of one broker do not read (`sluice.queued.max.response.bytes`).
 
 A connection whose responses do not leave handles no further request. When all such connections exceed the bound, those
-that accepted no bytes for the longest time are closed. Record bytes are not counted: responses reference them in the
-log. Kafka has no such bound.
+that accepted no bytes for the longest time are closed. Record bytes are not counted while they are in the log, which
+responses reference. Those of deleted segments have the same bound. Kafka has no such bound.
 """
 
 from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
+
+from sluice.broker.log.segment_memory import RetainedMemory
 
 PROPERTY = "sluice.queued.max.response.bytes"
 # Responses up to this size are joined and written by one send.
@@ -19,6 +21,9 @@ PIECE_BYTES = 128 * 1024
 class Closable(Protocol):
     def close(self, reason: str) -> None:
         """Abort, and log `reason`."""
+
+    def references(self, retained: RetainedMemory) -> bool:
+        """Return whether unsent bytes are in such memory."""
 
 
 class UnsentResponses:
@@ -39,6 +44,15 @@ class UnsentResponses:
             slowest.close(
                 f"unsent responses exceed {PROPERTY}={self._limit_bytes}; this client did not read for longest"
             )
+
+    def close_readers_of(self, retained: RetainedMemory) -> None:
+        """Close connections that reference deleted segments, until these are within the bound."""
+        for connection in [*self._held]:
+            if self._limit_bytes is None or retained.size_in_bytes <= self._limit_bytes:
+                break
+            if connection.references(retained):
+                self.release(connection)
+                connection.close(f"unsent records of deleted segments exceed {PROPERTY}={self._limit_bytes}")
 
     def release(self, connection: Closable) -> None:
         self.held_bytes -= self._held.pop(connection, 0)

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.network.connection import PIECES_AT_ONCE
-from sluice.broker.network.unsent_responses import JOIN_BYTES, PIECE_BYTES, UnsentResponses, memory_of, take_piece
+from sluice.broker.network.unsent_responses import (
+    JOIN_BYTES,
+    PIECE_BYTES,
+    RetainedMemory,
+    UnsentResponses,
+    memory_of,
+    take_piece,
+)
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import batch, fetch, fetched_bytes, produce
 from tests.support.virtual_broker import HIGH_WATER_BYTES, Client, VirtualBroker
@@ -20,6 +28,9 @@ class FakeConnection:
     def __init__(self, name: str, closed: list[str]) -> None:
         self._name = name
         self._closed = closed
+
+    def references(self, retained: RetainedMemory) -> bool:
+        return False
 
     def close(self, reason: str) -> None:
         self._closed.append(self._name)
@@ -153,6 +164,30 @@ def test_records_in_the_log_do_not_count_against_the_bound() -> None:
     for client in clients:
         client.send(FETCH_ALL, 11)
     assert all(client.is_open for client in clients)
+
+
+@pytest.mark.parametrize("partial", [False, True], ids=["", "of which one piece is left"])
+def test_unread_records_of_deleted_segments_are_bounded(partial: bool, caplog: pytest.LogCaptureFixture) -> None:
+    broker = with_large_batches(f"sluice.queued.max.response.bytes={2 * MIB}", "sluice.log.memory.bytes=16M")
+    readers = [not_reading(broker) for _ in range(3)]
+    for number, client in enumerate(readers):
+        client.send(fetch(number * 2, partition_max_bytes=1 if partial else 2 * MIB), 11)
+    other = not_reading(broker)
+    other.send_together(*[(METADATA, 9)] * 3)
+    producer = broker.client("producer")
+    retained = broker.cluster.logs.budget.retained
+    for _ in range(40):  # more than the limit of all logs
+        producer.call(produce(9, batch(bytes(1_000_000))), 9)
+    assert retained.size_in_bytes <= 2 * MIB
+    assert not readers[0].is_open
+    assert other.is_open
+    assert producer.is_open
+    reasons = {getattr(record, "reason", "") for record in caplog.records}
+    assert reasons == {"unsent records of deleted segments exceed sluice.queued.max.response.bytes=2097152"}
+    for client in readers:
+        client.transport.fail(ConnectionResetError())
+    broker.settle()
+    assert retained.size_in_bytes == 0
 
 
 def test_stopped_broker_does_not_wait_for_clients_that_do_not_read() -> None:
