@@ -11,7 +11,6 @@ from sluice.broker.network.connection import PIECES_AT_ONCE
 from sluice.broker.network.unsent_responses import (
     JOIN_BYTES,
     PIECE_BYTES,
-    RetainedMemory,
     UnsentResponses,
     memory_of,
     take_piece,
