@@ -1,5 +1,6 @@
 """All message classes, and hypothesis strategies for their values by version."""
 
+from collections.abc import Iterable
 from functools import cache
 
 from hypothesis import strategies as st
@@ -14,7 +15,13 @@ CLASSES: list[type[Message]] = [
     ResponseHeader,
     *(cls for api in API_KEYS.values() for cls in (api.request, api.response)),
 ]
-MESSAGES = [(cls, version) for cls in CLASSES for version in range(versions_of(cls).min, versions_of(cls).max + 1)]
+
+
+def all_versions(cls: type[Message]) -> range:
+    return range(versions_of(cls).min, versions_of(cls).max + 1)
+
+
+MESSAGES = [(cls, version) for cls in CLASSES for version in all_versions(cls)]
 
 
 def layout(cls: type[Message], version: int) -> tuple[object, ...]:
@@ -25,14 +32,14 @@ def layout(cls: type[Message], version: int) -> tuple[object, ...]:
     )
 
 
-def _one_of_each_layout() -> list[tuple[type[Message], int]]:
-    first: dict[object, tuple[type[Message], int]] = {}
-    for cls, version in MESSAGES:
-        first.setdefault((cls, version in versions_of(cls).flexible, layout(cls, version)), (cls, version))
-    return list(first.values())
+def layouts_of(cls: type[Message]) -> Iterable[int]:
+    """Return the first version of each layout."""
+    first: dict[object, int] = {}
+    for version in all_versions(cls):
+        first.setdefault((version in versions_of(cls).flexible, layout(cls, version)), version)
+    return first.values()
 
 
-LAYOUTS = _one_of_each_layout()
 FRAME_TAIL = b"\xff" * 8  # the bytes after a message in a receive buffer, which decoders must ignore
 
 _PRIMITIVES: dict[str, st.SearchStrategy[object]] = {

@@ -13,21 +13,18 @@ from sluice.protocol.message import Message
 from tests.unit.protocol.messages import (
     CLASSES,
     FRAME_TAIL,
-    LAYOUTS,
-    MESSAGES,
+    all_versions,
     decoded,
     encoded,
     full,
+    layouts_of,
     messages,
-    named,
 )
 
 # Drawing a message is slow, and versions and classes share generated code: few examples of many classes find more
 # than many examples of few. `full` covers each version.
 some = settings(max_examples=6, suppress_health_check=list(HealthCheck))
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-each_version = pytest.mark.parametrize("message", MESSAGES, ids=named)
-each_layout = pytest.mark.parametrize("message", LAYOUTS, ids=named)
 
 
 def drawn(data: st.DataObject, cls: type[Message]) -> tuple[Message, int]:
@@ -74,27 +71,28 @@ def test_noise_is_a_message_or_a_peer_error(
     assert encoded(decoded(cls, version, again), version) == again
 
 
-@each_version
-def test_every_field_of_a_version_round_trips(message: tuple[type[Message], int]) -> None:
-    cls, version = message
-    original = full(cls, version)
-    content = encoded(original, version)
-    assert decoded(cls, version, content) == original
-    assert decode_prefix(cls, version)(memoryview(content + FRAME_TAIL), 0, len(content)) == (original, len(content))
+@each_class
+def test_every_field_of_a_version_round_trips(cls: type[Message]) -> None:
+    for version in all_versions(cls):
+        original = full(cls, version)
+        content = encoded(original, version)
+        assert decoded(cls, version, content) == original, f"v{version}"
+        prefix = decode_prefix(cls, version)(memoryview(content + FRAME_TAIL), 0, len(content))
+        assert prefix == (original, len(content)), f"v{version}"
 
 
-@each_layout
-def test_truncated_or_extended_message_is_an_error(message: tuple[type[Message], int]) -> None:
-    cls, version = message
-    content = encoded(full(cls, version), version)
-    decode, prefix = decoder(cls, version), decode_prefix(cls, version)
-    buffer = memoryview(content + FRAME_TAIL)
-    for end in range(len(content)):
-        for cut in (buffer, buffer[:end]):
-            for read in (decode, prefix):
-                assert refusal(read, cut, end).startswith(f"{cls.__name__} v{version}: ")
-    with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
-        decode(buffer, 0, len(content) + 1)
+@each_class
+def test_truncated_or_extended_message_is_an_error(cls: type[Message]) -> None:
+    for version in layouts_of(cls):
+        content = encoded(full(cls, version), version)
+        decode, prefix = decoder(cls, version), decode_prefix(cls, version)
+        buffer = memoryview(content + FRAME_TAIL)
+        for end in range(len(content)):
+            for cut in (buffer, buffer[:end]):
+                for read in (decode, prefix):
+                    assert refusal(read, cut, end).startswith(f"{cls.__name__} v{version}: ")
+        with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
+            decode(buffer, 0, len(content) + 1)
 
 
 @each_class
