@@ -16,7 +16,7 @@ from sluice.errors import RemoteProtocolError
 SCRATCH_BYTES = 256 * 1024
 # Bytes read from a connection that waits, before its reading is paused: enough to notice that it closed.
 PARKED_READ_BYTES = 4 * 1024
-# Of buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
+# All buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
 POOL_FREE_BYTES = 8 * 1024 * 1024
 SIZE_BYTES = 4
 # The start of a TLS handshake (version 3), read as a size.

@@ -59,8 +59,7 @@ class DelayedOperationPurgatory:
         """Complete the operation now if possible, else watch it under `keys` (one or more) until its deadline.
 
         Returns True if this call completed it. As in Kafka, the operation is tried before and after it is added to its
-        keys, so
-        that no event in between is missed.
+        keys, so that no event in between is missed.
         """
         assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
         if operation.try_complete():

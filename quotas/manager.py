@@ -129,8 +129,7 @@ class ClientQuotaManager:
         """Return the largest charge that does not throttle an idle client; `sys.float_info.max` without a limit.
 
         That is the limit times the N-1 whole windows of the rate's least divisor: 5 MB/s * 10 s = 50 MB by default. A
-        larger
-        fetch would be throttled forever.
+        larger fetch would be throttled forever.
         """
         limit = self.rules.limit(self.rules.bucket(user, client_id))
         if limit is None:

@@ -38,12 +38,10 @@ class SampledStat:
 
     A sample counts until `num_samples` windows after its *last* event. It may have opened up to one window before that
     event, so the ring has `num_samples` + 1 slots. With 11 samples of 1 s, a sample that opened at 0 and was last
-    updated
-    at 900 still counts at 11,500 ms, 11.5 s after it opened. (Up to Kafka 3.7: see `RateUpTo37`.)
+    updated at 900 still counts at 11,500 ms, 11.5 s after it opened. (Up to Kafka 3.7: see `RateUpTo37`.)
 
     Recording never drops stale samples; measuring first drops all of them. A dropped sample stays in the ring as an
-    empty
-    one that starts now, and may later be the oldest. So the times of measurements affect later results.
+    empty one that starts now, and may later be the oldest. So the times of measurements affect later results.
     """
 
     __slots__ = (
@@ -301,8 +299,7 @@ def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
     exceeded.
 
     Its only maximum is that of an int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so
-    the
-    client furthest above its quota is not throttled. Here, as in 4.4, it stays at the maximum.
+    the client furthest above its quota is not throttled. Here, as in 4.4, it stays at the maximum.
 
     Source: `QuotaUtils.throttleTime`, `ClientQuotaManager.recordAndGetThrottleTimeMs`.
     """

@@ -73,7 +73,7 @@ def _owners(
 
 
 def _even_out(plan: dict[str, set[TaskId]]) -> None:
-    """Move tasks from the largest to the smallest member, of the most frequent sub-topology."""
+    """Move tasks of the most frequent sub-topology from the largest to the smallest member."""
     while plan:
         taker = min(plan, key=lambda member: len(plan[member]))
         giver = max(plan, key=lambda member: len(plan[member]))

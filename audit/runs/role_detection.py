@@ -27,7 +27,7 @@ _BY_API = {
 
 
 async def detect_role(subject: Subject, clock: Clock) -> Role:
-    """Raise SubjectError for a command that does not start, ends, or sends no conclusive request."""
+    """Return the role; raise SubjectError for a command that does not start, ends, or sends no conclusive request."""
     async with Broker() as broker:
         await broker.cluster.create_topic(TOPIC)
         job = Job(bootstrap=broker.bootstrap, role=Role.PRODUCER, workload=Produce(), settings={}, seed=0)

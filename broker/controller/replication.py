@@ -49,8 +49,7 @@ class Replication:
         """Return the log end offset of a replica.
 
         For internal topics, it is the leader's: coordinators acknowledge their writes before these are replicated, and
-        none may
-        be lost.
+        none may be lost.
         """
         lag = partition.lagging_followers.get(node_id)
         if lag is not None and node_id != partition.leader:

@@ -39,7 +39,7 @@ class DesiredBrokerStates:
         self._target = target
         self._desired: dict[int, list[DesiredState]] = {}  # by node id
         self._left: dict[int, BrokerState] = {}  # the states that rules set last
-        self._starting: set[int] = set()  # brokers whose start is in progress after the last rule that stopped them
+        self._starting: set[int] = set()  # brokers that are starting since the last rule that stopped them ended
 
     def check(self, node_id: int, state: BrokerState) -> None:
         if not self._desired.get(node_id) and node_id not in self._starting:
@@ -49,8 +49,7 @@ class DesiredBrokerStates:
         """Bring a broker to a state until the returned function is called; raise ClusterError as `check` does.
 
         `failed` is called with the reason if the broker cannot be restarted; `controlled` is whether to stop by a
-        controlled
-        shutdown.
+        controlled shutdown.
         """
         self.check(node_id, state)
         desired = DesiredState(state, failed, controlled=controlled)

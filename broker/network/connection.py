@@ -210,7 +210,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_reading()
 
     def hold_frame(self) -> None:
-        """Keep the bytes of the current frame, if it is too large to be copied; then do not read."""
+        """Do not read until `release_frame`, if the current frame is too large to be copied."""
         if self._reader.end - self._reader.start > SCRATCH_BYTES:
             self._holds_frame = True
             self._pause_reading()

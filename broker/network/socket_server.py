@@ -87,8 +87,7 @@ class SocketServer:
         """Bind every listener and accept connections; port 0 picks a free port.
 
         `advertised` are the addresses for clients, for listeners where they differ from the bound ones. Raises
-        SluiceError if an
-        address cannot be bound; `stop` then releases those that were.
+        SluiceError if an address cannot be bound; `stop` then releases those that were.
         """
         advertised_by_name = {endpoint.name: endpoint for endpoint in advertised}
         self.channel_builders.clear()

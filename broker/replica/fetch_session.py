@@ -37,7 +37,7 @@ from sluice.protocol.errors import ErrorCode
 
 NO_SESSION = 0  # FetchMetadata.INVALID_SESSION_ID
 INITIAL_EPOCH = 0  # requests a new session
-FINAL_EPOCH = -1  # requests no session
+FINAL_EPOCH = -1  # requests no session, and closes the current one
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 _EVICTION_MS = 120_000
 _INT_MAX = 2**31 - 1
@@ -64,8 +64,7 @@ class RequestedPartition:
         """Look the partition up.
 
         An id is looked up until it is found. After that, as in Kafka, the topic's name counts, so that a session
-        detects when
-        another topic gets that name.
+        detects when another topic gets that name.
         """
         key = self.topic
         self.partition: Partition | None = None

@@ -127,7 +127,7 @@ class Broker:
         return self.cluster.scram_credentials
 
     def quota_time_ms(self) -> int:
-        """Return wall-clock milliseconds that never go far back."""
+        """Return wall-clock milliseconds that step back by less than a quota window."""
         return self.throttler.time.at(self.clock.wall_ms())
 
     def leader_of(self, partition: Partition) -> "Broker | None":
@@ -163,7 +163,7 @@ class Broker:
         self.metadata = metadata
 
     def rejoin(self) -> MetadataCache:
-        """End the isolation; return the metadata of that time."""
+        """End the isolation; return the metadata that the broker had meanwhile."""
         isolated, self.metadata = self.metadata, self._new_metadata()
         self.is_isolated = False
         return isolated

@@ -273,7 +273,7 @@ def _durations(routes: Sequence[Route]) -> Iterator[tuple[list[str], list[int], 
 
 
 def _capped(manager: ClientQuotaManager, now_ms: int, most: int) -> list[ClientUsage]:
-    # A client named `__other__` comes last and so joins the rest first: no series may occur twice.
+    # A client named `__other__` comes last, so that it is added to the rest: no series may occur twice.
     clients = sorted(manager.snapshot(now_ms), key=lambda client: client.client_id == OTHER)
     shown, rest = clients[:most], clients[most:]
     if rest:

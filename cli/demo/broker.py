@@ -1,4 +1,4 @@
-"""The demo's broker: a `sluice serve` process that is always stopped, and its /metrics."""
+"""The demo's broker: a `sluice serve` process, which is stopped also after errors, and its /metrics."""
 
 import asyncio
 import json

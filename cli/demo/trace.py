@@ -112,8 +112,8 @@ def replay(client: Client) -> Trace:
     """Return the trace of the same requests in virtual time, with exact throttling and no other delays.
 
     A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The
-    client's
-    own time between requests comes from the trace. If virtual time is faster, the requests repeat from the start.
+    client's own time between requests comes from the trace. If virtual time is faster, the requests repeat from the
+    start.
     """
     trace, kind, name = client.trace, client.kind, client.name
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))

@@ -49,7 +49,7 @@ class _Rate(click.ParamType[float, str]):
 )  # fmt: skip
 @click.option(
     "--profile", multiple=True, default=("by-version",), metavar="NAME", shell_complete=profiles,
-    help="Throttling behavior (a value of quota.profile); repeatable.  [default: by-version]",
+    help="Throttling behaviour (a value of quota.profile); repeatable.  [default: by-version]",
 )  # fmt: skip
 @click.option(
     "--loop", multiple=True, type=click.Choice(["closed", "open"]), default=("closed",),

@@ -40,7 +40,7 @@ from .arguments import LOG_FORMATS, ServeArguments
     "--as",
     "release",
     type=click.Choice(AS_RELEASES),
-    help="Kafka release whose API versions and throttling behavior to use.  [default: all versions]",
+    help="Kafka release whose API versions and throttling behaviour to use.  [default: all versions]",
 )
 @override_option()
 @click.option("--seed", type=Integer(0), help="Seed of all randomness.  [default: random]")

@@ -148,8 +148,7 @@ class Metadata:
         """Restart from the bootstrap addresses (KIP-899).
 
         Different on purpose: at the bootstrap addresses already, this is not an update. Kafka then wakes waiting
-        callers, whose
-        requests cause the next rebootstrap, in a loop.
+        callers, whose requests cause the next rebootstrap, in a loop.
         """
         self._need_full_update = True
         if not self.is_at_bootstrap:

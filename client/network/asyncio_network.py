@@ -169,8 +169,7 @@ class AsyncioConnector:
     """Connections of the event loop.
 
     Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` apply only if set; Kafka's defaults would
-    disable
-    the automatic tuning of kernels.
+    disable the automatic tuning of kernels.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, config: ClientConfig) -> None:

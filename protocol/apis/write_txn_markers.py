@@ -23,7 +23,7 @@ class WritableTxnMarker(Message):
     transaction_result: boolean = False  # True: committed, False: aborted
     topics: list[WritableTxnMarkerTopic] = []
     coordinator_epoch: int32 = 0  # markers with a lower epoch are rejected
-    transaction_version: Annotated[int8, V("2+")] = 0  # 2: KIP-890 part 2, below: before
+    transaction_version: Annotated[int8, V("2+")] = 0  # 2: with KIP-890 part 2; 0 and 1: without
 
 
 class WriteTxnMarkersRequest(Message):

@@ -180,7 +180,7 @@ class Config(Values):
         return Setting(row, value, synonyms, self.origin(row.name))
 
     def milliseconds(self, name: str) -> int:
-        """Return a time with several units, named by its property in ms; -1: no limit."""
+        """Return a time that properties in several units can set, by the name of the one in ms; -1: no limit."""
         units_ms = _UNITS_MS[name]
         finest = next(unit for unit in units_ms if self._values[unit] is not None)  # hours have a default
         return max(-1, self.integer(finest) * units_ms[finest])

@@ -409,7 +409,7 @@ _ROWS: tuple[Property, ...] = (
     Property("client.quota.callback.class", text(), None, "KIP-257",
              "Dotted path of a Python class that assigns clients to quotas and sets the limits."),
     Property("quota.profile", _PROFILE, "by-version", "sluice",
-             "Throttling behavior: by request version, as specified in KIP-13, or as in a Kafka release."),
+             "Throttling behaviour: by request version, as specified in KIP-13, or as in a Kafka release."),
     # Client telemetry.
     Property("sluice.telemetry", boolean(), "false", "sluice",
              "Whether clients' metrics are accepted (KIP-714); Kafka requires a plugin for that."),

@@ -20,7 +20,7 @@ _RE2J_ERRORS = {
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
-_LOOK_BEHIND = "(?<"  # RE2J reads a group name
+_LOOK_BEHIND = "(?<"  # to RE2J, the start of a group name
 
 
 class InvalidRegexError(Exception):

@@ -30,7 +30,7 @@ before, during and after the fault:
   `no outcome`: the client never reports the outcome of a record.
 - **does not recover**: the producer or consumer fails permanently, and the application must create a new one.
 
-The time is the longest without a record that is both acknowledged and read, in one run on one machine.
+The time is the longest interval in which no record was both acknowledged and read, in one run on one machine.
 
 No acknowledged record was lost, no record is in the log twice, and no consumer read a record twice, except where the
 last column states it.

@@ -122,7 +122,7 @@ class Match:
         wanted = {name for name in _ENTITIES if getattr(rule, name) is not None}
         if not self.named_apis:
             if rule.version is not None:
-                raise RuleProblem("version", f"requires `api`, which has the versions, got {rule.version}")
+                raise RuleProblem("version", f"expected together with `api`, whose version it is, got {rule.version}")
             return frozenset(key for key in HANDLERS if wanted <= _fields_named(key))
         for key in self.named_apis:
             for name in sorted(wanted - _fields_named(key)):

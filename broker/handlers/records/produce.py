@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)
 
-_NOT_DELAYED = (1, ALL)  # if the leader is the only replica
+_NOT_DELAYED = (1, ALL)  # values of acks that need no wait if the leader is the only replica
 _FLAGS_AT = ATTRIBUTES_AT + 1
 _NO_ERRORS: PartitionErrors = {}
 

@@ -51,7 +51,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
     elif len(request.topics) == 1 and broker.authorizer is None:  # the usual case
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
-        once = {  # a topic id precedes the name
+        once = {  # by id or, without one, by name
             requested.name if requested.topic_id == ZERO_UUID else requested.topic_id: (
                 _name(ctx, broker, requested),
                 requested,

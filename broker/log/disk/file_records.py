@@ -121,7 +121,7 @@ class FileRecords:
 
     def _copy_up_to(self, position: int) -> None:
         path = self.path(LOG)
-        copy = f"{path}.cleaned"  # a start removes it
+        copy = f"{path}.cleaned"  # the next start removes the rest of a failed copy
         handle = os.open(copy, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             done = 0

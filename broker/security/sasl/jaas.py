@@ -3,8 +3,7 @@
     org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret" user_bob="b";
 
 Follows Kafka's JaasConfig and Java's StreamTokenizer. Different on purpose: a number need not be quoted; errors give
-the
-position but never the text there, which may be a password.
+the position but never the text there, which may be a password.
 """
 
 import re

@@ -2,8 +2,7 @@
 
 Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: SCRAM and OAUTHBEARER need no login
 module. And `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners,
-each
-mechanism with its own login module.
+each mechanism with its own login module.
 """
 
 from base64 import b64encode

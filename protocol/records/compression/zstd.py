@@ -49,8 +49,7 @@ def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
     """Return the bytes that were decompressed into `section` before the error.
 
     The library does not return their number. So decompress again over other bytes: where both buffers are equal,
-    something
-    was written.
+    something was written.
     """
     other = bytearray(b"\xff" * len(section))
     with suppress(cramjam.DecompressionError):

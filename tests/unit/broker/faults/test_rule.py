@@ -74,7 +74,7 @@ def broker() -> VirtualBroker:
             CLOSE | {"api": "Produce", "version": "9-5"},
             ".version: expected a range that ends after its start, got '9-5'",
         ),
-        (CLOSE | {"version": 9}, ".version: requires `api`, which has the versions, got 9"),
+        (CLOSE | {"version": 9}, ".version: expected together with `api`, whose version it is, got 9"),
         (CLOSE | {"broker": 7}, ".broker: unknown broker; expected one of 1, got 7"),
         (CLOSE | {"broker": []}, ".broker: expected at least one number"),
         (CLOSE | {"partition": -1}, ".partition: expected 0 or more, got -1"),
