@@ -68,6 +68,9 @@ class TestRecords:
             await stage.producer.flush()
             await asyncio.sleep(0)
             assert stage.ends[b"v"].at_ms == pytest.approx(0, abs=1)
+            late = await stage.send(b"after the flush")
+            await asyncio.sleep(1)
+            assert not late.done()
 
     async def test_records_have_headers_and_timestamps(self) -> None:
         async with producing() as stage:

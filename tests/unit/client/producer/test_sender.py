@@ -333,6 +333,47 @@ def test_next_batch_after_a_rejected_batch(codes: list[ErrorCode], expected: lis
     assert next_one.result is not None
 
 
+@pytest.mark.parametrize(
+    ("retries", "codes", "third"),
+    [
+        pytest.param(0, [ErrorCode.INVALID_RECORD], (0, 2), id="without retries the epoch stays"),
+        pytest.param(1, [ErrorCode.INVALID_RECORD], (1, 1), id="with retries it is bumped"),
+        pytest.param(
+            1,
+            [ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS],
+            (0, 2),
+            id="a retriable error does not bump it",
+        ),
+    ],
+)
+def test_sequence_after_a_failed_and_a_written_batch(
+    retries: int, codes: list[ErrorCode], third: tuple[int, int]
+) -> None:
+    manager = TransactionManager(StaticBackoff(BACKOFF_MS))
+    manager.producer = ProducerIdAndEpoch(1, 0)
+    sending = Sending(transactions=manager, retries=retries)
+    sending.one.responses["Produce"] = lambda _: None
+    for value in (b"failed", b"written"):
+        sending.put(value)
+        sending.run(2)
+    for number in range(max(2, len(codes))):
+        request = sending.produced[number]
+        request.respond(produce_response(request, [*codes, ErrorCode.NONE][number]))
+        sending.run(2 * BACKOFF_MS)
+    sending.put(b"third")
+    sending.run(2 * BACKOFF_MS)
+    assert sequence_of(sending.produced[-1]) == third
+
+
+def test_producer_id_is_requested_once_until_the_response() -> None:
+    sending = Sending(transactions=TransactionManager(StaticBackoff(BACKOFF_MS)))
+    for broker in (sending.one, sending.two):
+        broker.responses["InitProducerId"] = lambda _: None
+    sending.put(b"a")
+    sending.run(50)
+    assert len(sending.one.requests("InitProducerId") + sending.two.requests("InitProducerId")) == 1
+
+
 def test_producer_id_is_requested_when_a_node_is_reachable_again() -> None:
     sending = Sending(transactions=TransactionManager(StaticBackoff(BACKOFF_MS)), reconnect_backoff_ms=1000)
     for broker in (sending.one, sending.two):

@@ -250,6 +250,28 @@ class TestATransaction:
             assert await committed(broker) == [b"a", b"b"]
 
 
+@pytest.mark.parametrize(
+    ("release", "fails_before_commit", "bumps"),
+    [
+        pytest.param("kafka-3.9", True, 1, id="client's bump"),
+        pytest.param("kafka-3.9", False, 0, id="none for an error during the commit"),
+        pytest.param("kafka-4.4", True, 0, id="broker's bump"),
+    ],
+)
+async def test_client_requests_an_epoch_bump_after_an_abort(
+    release: str, fails_before_commit: bool, bumps: int
+) -> None:
+    async with initialized(release) as (broker, producer):
+        broker.faults.add(Error("INVALID_RECORD"), api="Produce", times=1)
+        await transaction(producer, b"refused")
+        if fails_before_commit:
+            await producer.flush()
+        with pytest.raises(KafkaException):
+            await producer.commit_transaction()
+        await producer.abort_transaction()
+        assert len(broker.journal.requests(api="InitProducerId")) == 1 + bumps
+
+
 async def test_closing_after_an_abort_succeeds(caplog: pytest.LogCaptureFixture) -> None:
     async with Broker() as broker, producer_for(broker) as producer:
         await producer.init_transactions()
