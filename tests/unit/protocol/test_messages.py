@@ -23,7 +23,7 @@ from tests.unit.protocol.messages import (
 
 # Drawing a message is slow, and versions and classes share generated code: few examples of many classes find more
 # than many examples of few. `full` covers each version.
-some = settings(max_examples=6, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=settings().max_examples // 16, suppress_health_check=list(HealthCheck))
 each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 
 
@@ -88,9 +88,9 @@ def test_truncated_or_extended_message_is_an_error(cls: type[Message]) -> None:
         decode, prefix = decoder(cls, version), decode_prefix(cls, version)
         buffer = memoryview(content + FRAME_TAIL)
         for end in range(len(content)):
-            for cut in (buffer, buffer[:end]):
-                for read in (decode, prefix):
-                    assert refusal(read, cut, end).startswith(f"{cls.__name__} v{version}: ")
+            cut = buffer[:end] if end % 2 else buffer
+            for read in (decode, prefix):
+                assert refusal(read, cut, end).startswith(f"{cls.__name__} v{version}: ")
         with pytest.raises(RemoteProtocolError, match="1 trailing bytes"):
             decode(buffer, 0, len(content) + 1)
 
