@@ -30,7 +30,7 @@ class UnsentResponses:
     def __init__(self, limit_bytes: int | None) -> None:
         """Accept up to `limit_bytes`, or more of a single connection; None: no limit."""
         self._limit_bytes = limit_bytes
-        self._held: dict[Closable, int] = {}  # the last one accepted bytes last
+        self._held: dict[Closable, int] = {}  # ordered by when they last accepted bytes
         self.held_bytes = 0
 
     def hold(self, connection: Closable, size: int) -> None:

@@ -47,7 +47,7 @@ _COORDINATOR = frozenset(
     ]
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-# The distance from being due of a sequence that has not waited since its last success, as a factor; larger if the wait
+# How far a sequence that has not waited since its last success is from being due, as a factor. It is larger if the wait
 # would be unusual for a first one.
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0

@@ -20,7 +20,7 @@ _INT32_MAX = 2**31 - 1
 class Throttle(RequestAction, frozen=True, tag="throttle"):
     """Sets the throttle time of responses, replacing a quota's; the journal records it as well."""
 
-    SUMMARY: ClassVar[str] = "Sets a throttle time in responses, and mutes the connection for that time or not."
+    SUMMARY: ClassVar[str] = "Sets a throttle time in responses; can mute the connection for that time."
 
     throttle_time_ms: Annotated[Duration, Meta(description="throttle time in the response")]
     mute: Annotated[
