@@ -1,7 +1,7 @@
-"""AlterPartitionReassignments, key 45, versions 0-1 (KIP-455); v1 can forbid a change of replication factor (KIP-860).
+"""AlterPartitionReassignments, key 45, versions 0-1 (KIP-455).
 
-Follows ReplicationControlManager.alterPartitionReassignments. Different on purpose: a broker that is being added
-stays in `adding_replicas` when a new reassignment contains it, too.
+Follows ReplicationControlManager.alterPartitionReassignments. Different on purpose: a broker that is being added stays
+in `adding_replicas` when a new reassignment contains it, too.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """ApiVersions, key 18, versions 0-5: the APIs and versions that this broker serves, from the registry of handlers.
 
-v3 adds the client software (KIP-511), v5 the expected broker; another one returns REBOOTSTRAP_REQUIRED (KIP-1242).
-Unknown versions get a v0 response with UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up
-to v3, features with a minimum level of 0 are omitted, since Java clients up to 3.7 reject them (KAFKA-17492).
+Another broker than the expected one returns REBOOTSTRAP_REQUIRED (KIP-1242). Unknown versions get a v0 response with
+UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up to v3, features with a minimum level of
+0 are omitted, since Java clients up to 3.7 reject them (KAFKA-17492).
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700), and fenced ones on request (v2, KIP-1073).
+"""DescribeCluster, key 60, versions 0-2: the live brokers (KIP-700).
 
-v1 can request controllers (KIP-919), which brokers reject.
+Brokers reject requests for controllers (KIP-919).
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """DescribeLogDirs, key 35, versions 0-5: the sizes of partitions (KIP-113).
 
-v4 adds the total and usable bytes of the directory (KIP-827), v5 whether it is cordoned. Follows
-ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, without it, memory of `sluice.log.memory.bytes`.
-Different on purpose: full memory has no usable bytes but accepts records, by deleting the oldest ones.
+Follows ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, without it, memory of
+`sluice.log.memory.bytes`. Different on purpose: full memory has no usable bytes but accepts records, by deleting the
+oldest ones.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""ElectLeaders, key 43, versions 0-2: elects preferred leaders (KIP-183), since v1 also unclean ones (KIP-460).
-
-Follows ReplicationControlManager.electLeaders.
-"""
+"""ElectLeaders, key 43, versions 0-2. Follows ReplicationControlManager.electLeaders."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,4 @@
-"""DescribeConfigs, key 32, versions 0-4: configs of topics, brokers, groups and client metrics subscriptions.
-
-v1 adds sources and synonyms (KIP-226), v3 types and documentation (KIP-569). Follows Kafka's ConfigHelper.
-"""
+"""DescribeConfigs, key 32, versions 0-4. Follows Kafka's ConfigHelper."""
 
 from typing import TYPE_CHECKING
 

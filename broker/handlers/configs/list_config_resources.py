@@ -1,7 +1,4 @@
-"""ListConfigResources, key 74, versions 0-1: the resources that have configs.
-
-v0 (KIP-1000, ListClientMetricsResources) returns only client metrics subscriptions, v1 all types (KIP-1142).
-"""
+"""ListConfigResources, key 74, versions 0-1."""
 
 from typing import TYPE_CHECKING
 

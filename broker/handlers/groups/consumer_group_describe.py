@@ -1,7 +1,6 @@
-"""ConsumerGroupDescribe, key 69, versions 0-1: consumer groups with their epochs and members (KIP-848).
+"""ConsumerGroupDescribe, key 69, versions 0-1 (KIP-848).
 
-v1 adds the protocol of each member (KIP-1099). Follows Kafka's GroupMetadataManager.consumerGroupDescribe and
-ConsumerGroup.asDescribedGroup.
+Follows Kafka's GroupMetadataManager.consumerGroupDescribe and ConsumerGroup.asDescribedGroup.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,6 @@
-"""ConsumerGroupHeartbeat, key 68, versions 0-1: all communication of a consumer group member (KIP-848).
+"""ConsumerGroupHeartbeat, key 68, versions 0-1 (KIP-848).
 
-v1 adds client-generated member ids (KIP-1082) and regular expressions. Follows Kafka's
-GroupCoordinatorService.consumerGroupHeartbeat.
+Follows Kafka's GroupCoordinatorService.consumerGroupHeartbeat.
 """
 
 from typing import TYPE_CHECKING

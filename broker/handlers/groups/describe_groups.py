@@ -1,7 +1,6 @@
 """DescribeGroups, key 15, versions 0-6: classic groups and their members.
 
-v3 adds authorized operations (KIP-430), v4 static members (KIP-345). An unknown group, or one of another type, is
-described as dead; v6 adds GROUP_ID_NOT_FOUND (KIP-1043). Follows Kafka's GroupMetadataManager.describeGroups.
+A group of another type is described like a missing one. Follows Kafka's GroupMetadataManager.describeGroups.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,7 @@
-"""FindCoordinator, key 10, versions 0-6: the coordinator of a group or, since v1, a transactional id.
+"""FindCoordinator, key 10, versions 0-6.
 
-v4 accepts any number of keys (KIP-699). Since v6, brokers find the coordinator of a share partition (KIP-932). Follows
-KafkaApis.getCoordinator. Different on purpose: the first request creates the coordinator's topic at once; Kafka returns
-COORDINATOR_NOT_AVAILABLE until it exists.
+Follows KafkaApis.getCoordinator. Different on purpose: the first request creates the coordinator's topic at once; Kafka
+returns COORDINATOR_NOT_AVAILABLE until it exists.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""Heartbeat, key 12, versions 0-4: keeps a classic member's session alive and reports rebalances.
-
-v3 adds static members (KIP-345). Follows Kafka's GroupCoordinatorService.heartbeat.
-"""
+"""Heartbeat, key 12, versions 0-4. Follows Kafka's GroupCoordinatorService.heartbeat."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,4 @@
-"""JoinGroup, key 11, versions 0-9: adds a member to the next generation of a classic group.
-
-v1 adds the rebalance timeout, v4 MEMBER_ID_REQUIRED (KIP-394), v5 static members (KIP-345), v7 the protocol type, v9
-`skip_assignment` for leaders (KIP-814). Follows Kafka's GroupCoordinatorService.joinGroup.
-"""
+"""JoinGroup, key 11, versions 0-9. Follows Kafka's GroupCoordinatorService.joinGroup."""
 
 from typing import TYPE_CHECKING
 

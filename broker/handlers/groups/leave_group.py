@@ -1,7 +1,6 @@
-"""LeaveGroup, key 13, versions 0-5: removes members of a classic group.
+"""LeaveGroup, key 13, versions 0-5. Follows Kafka's GroupCoordinatorService.leaveGroup.
 
-v3 accepts any number of members, and static ones by instance id (KIP-345); v5 adds a reason (KIP-800), which is
-ignored. Follows Kafka's GroupCoordinatorService.leaveGroup.
+The reason (KIP-800) is ignored.
 """
 
 from collections.abc import Sequence

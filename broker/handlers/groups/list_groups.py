@@ -1,7 +1,4 @@
-"""ListGroups, key 16, versions 0-5: the groups of this coordinator.
-
-v4 filters by state (KIP-518), v5 by type (KIP-848). Follows Kafka's GroupMetadataManager.listGroups.
-"""
+"""ListGroups, key 16, versions 0-5. Follows Kafka's GroupMetadataManager.listGroups."""
 
 from typing import TYPE_CHECKING
 

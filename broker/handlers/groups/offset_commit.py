@@ -1,8 +1,7 @@
 """OffsetCommit, key 8, versions 0-10: commits offsets of a group.
 
-v1 adds the member, v2 to v4 a retention time, v6 the leader epoch (KIP-320), v7 static members (KIP-345), v9 member
-epochs (KIP-848), v10 topic ids (KIP-516). Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits
-to the same place as other versions; Kafka up to 3.9 stores them in ZooKeeper.
+Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits to the same place as other versions; Kafka
+up to 3.9 stores them in ZooKeeper.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,6 @@
-"""OffsetFetch, key 9, versions 0-10: the committed offsets of groups; since v2, null requests all partitions.
+"""OffsetFetch, key 9, versions 0-10: the committed offsets of groups.
 
-v2 adds a group error, v5 leader epochs (KIP-320), v7 `require_stable`, which rejects offsets with a pending transaction
-(KIP-447). v8 accepts any number of groups (KIP-709), v9 the member (KIP-848), v10 topic ids (KIP-516). v0 returns
-UNKNOWN_TOPIC_OR_PARTITION without a committed offset. Follows KafkaApis.handleOffsetFetchRequest and
+v0 returns UNKNOWN_TOPIC_OR_PARTITION without a committed offset. Follows KafkaApis.handleOffsetFetchRequest and
 OffsetMetadataManager.fetchOffsets.
 """
 

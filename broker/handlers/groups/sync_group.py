@@ -1,7 +1,6 @@
-"""SyncGroup, key 14, versions 0-5: returns a member's assignment; the leader sends the assignments of all.
+"""SyncGroup, key 14, versions 0-5.
 
-v3 adds static members (KIP-345), v5 the protocol that the member expects (KIP-559). Follows
-KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
+Follows KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
 from typing import TYPE_CHECKING

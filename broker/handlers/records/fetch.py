@@ -1,10 +1,5 @@
 """Fetch, key 1, versions 0-18: record batches of partitions, by reference, immediately or after a long poll.
 
-- v1 adds the throttle time (KIP-13).
-- Up to v1 clients read magic 0, up to v3 magic 1, since v4 record batches and transactions (KIP-98).
-- v7 adds sessions (KIP-227, see replica/fetch_session.py), v9 leader epochs (KIP-320), v12 diverging epochs (KIP-595).
-- v13 identifies topics by id (KIP-516), v16 returns the leader (KIP-951).
-
 Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose: up to
 v2 Kafka also truncates the first batch at the limit; here it is always whole.
 

@@ -1,10 +1,5 @@
 """Produce, key 0, versions 0-13: appends batches to partitions.
 
-- v1 adds the throttle time (KIP-13).
-- v0 and v1 have message sets of magic 0, v2 of magic 1, later versions record batches (KIP-98).
-- v7 supports zstd (KIP-110), v8 returns invalid records (KIP-467), v10 new leaders (KIP-951).
-- v13 identifies topics by id (KIP-516).
-
 Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
 """
 

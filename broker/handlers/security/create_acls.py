@@ -1,7 +1,6 @@
 """CreateAcls, key 30, versions 0-3 (KIP-140): creates access control entries; existing ones are no error.
 
-v1 adds pattern types (KIP-290), v3 users as resources (KIP-373). Follows AclApis.handleCreateAcls and
-AclControlManager.createAcls, with the same order and messages of checks.
+Follows AclApis.handleCreateAcls and AclControlManager.createAcls, with the same order and messages of checks.
 """
 
 from typing import TYPE_CHECKING

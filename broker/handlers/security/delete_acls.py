@@ -1,7 +1,6 @@
-"""DeleteAcls, key 31, versions 0-3 (KIP-140): deletes access control entries that match filters.
+"""DeleteAcls, key 31, versions 0-3 (KIP-140). In v0, patterns are LITERAL.
 
-v1 adds pattern types (KIP-290), in v0 LITERAL; v3 adds users as resources (KIP-373). Follows AclApis.handleDeleteAcls
-and AclControlManager.deleteAcls.
+Follows AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,6 @@
-"""DescribeAcls, key 29, versions 0-3 (KIP-140): the access control entries that match a filter, by resource.
+"""DescribeAcls, key 29, versions 0-3 (KIP-140). In v0, patterns are LITERAL.
 
-v1 adds pattern types (KIP-290), in v0 LITERAL; v3 adds users as resources (KIP-373). Follows
-AclApis.handleDescribeAcls. Resources and entries are sorted; Kafka's order is undefined.
+Follows AclApis.handleDescribeAcls. Resources and entries are sorted; Kafka's order is undefined.
 """
 
 from itertools import groupby

@@ -1,7 +1,6 @@
 """SaslAuthenticate, key 36, versions 0-2: a token of the exchange started by SaslHandshake (KIP-152).
 
-v1 adds the session lifetime (KIP-368). Outside an exchange it returns ILLEGAL_SASL_STATE, as KafkaApis does. Follows
-SaslServerAuthenticator.
+Outside an exchange it returns ILLEGAL_SASL_STATE, as KafkaApis does. Follows SaslServerAuthenticator.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """SaslHandshake, key 17, versions 0-1: selects the SASL mechanism (KIP-43).
 
-After v0 tokens have no request header, after v1 they are in SaslAuthenticate (KIP-152). Returns ILLEGAL_SASL_STATE on
-listeners without SASL and after authentication, as KafkaApis does. Follows SaslServerAuthenticator.
+Returns ILLEGAL_SASL_STATE on listeners without SASL and after authentication, as KafkaApis does. Follows
+SaslServerAuthenticator.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """CreatePartitions, key 37, versions 0-3: adds partitions to topics (KIP-195).
 
-v3 may be rejected by a quota (KIP-599). Follows ControllerApis.createPartitions and ReplicationControlManager.
-Different on purpose: assignments to unknown brokers are not charged to a quota.
+Follows ControllerApis.createPartitions and ReplicationControlManager. Different on purpose: assignments to unknown
+brokers are not charged to a quota.
 """
 
 from collections import Counter

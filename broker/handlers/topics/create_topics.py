@@ -1,9 +1,4 @@
-"""CreateTopics, key 19, versions 0-7.
-
-v1 adds `validate_only` and error messages, v4 the broker's defaults for -1 (KIP-464), v5 configs in the response
-(KIP-525), v6 rejection by a quota (KIP-599), v7 the topic id (KIP-516). Follows Kafka's
-ReplicationControlManager.createTopics.
-"""
+"""CreateTopics, key 19, versions 0-7. Follows Kafka's ReplicationControlManager.createTopics."""
 
 from collections import Counter
 from collections.abc import Collection

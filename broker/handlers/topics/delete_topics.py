@@ -1,7 +1,4 @@
-"""DeleteTopics, key 20, versions 0-6: by name, since v6 also by id (KIP-516).
-
-v5 adds error messages and rejection by a quota (KIP-599). Follows Kafka's ControllerApis.deleteTopics.
-"""
+"""DeleteTopics, key 20, versions 0-6. Follows Kafka's ControllerApis.deleteTopics."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping

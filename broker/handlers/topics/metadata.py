@@ -1,8 +1,7 @@
 """Metadata, key 3, versions 0-13: brokers, topics and partition leaders.
 
-An empty list requests all topics in v0, null since v1. v4 lets clients disable auto-creation (KIP-204), v8 returns
-authorized operations (KIP-430), v10 returns topic ids and v12 accepts them (KIP-516). Follows
-KafkaApis.handleTopicMetadataRequest: the response that creates a topic has an error, and the client retries.
+Follows KafkaApis.handleTopicMetadataRequest. Different on purpose: the response includes an auto-created topic at once;
+Kafka first returns UNKNOWN_TOPIC_OR_PARTITION, and the client retries.
 """
 
 from typing import TYPE_CHECKING

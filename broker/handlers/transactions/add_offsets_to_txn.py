@@ -1,6 +1,6 @@
 """AddOffsetsToTxn, key 25, versions 0-4: adds a group's partition of `__consumer_offsets` to a transaction (KIP-98).
 
-v2 adds PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE. Clients of transaction version 2 do not send it.
+Clients of transaction version 2 do not send it.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,6 @@
-"""AddPartitionsToTxn, key 24, versions 0-5: adds partitions to transactions (KIP-98).
+"""AddPartitionsToTxn, key 24, versions 0-5 (KIP-98): from clients up to v3, from brokers since v4 (KIP-890).
 
-Up to v3 from clients, for one transaction; v2 adds PRODUCER_FENCED. Since v4 from brokers, for any number, and
-optionally only to verify (KIP-890). Follows KafkaApis.handleAddPartitionsToTxnRequest.
+Follows KafkaApis.handleAddPartitionsToTxnRequest.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,6 @@
 """EndTxn, key 26, versions 0-5: commits or aborts a transaction (KIP-98).
 
-v2 adds PRODUCER_FENCED, v4 TRANSACTION_ABORTABLE; v5 raises and returns the producer's epoch (KIP-890). The response is
-sent after the decision, possibly before the markers are written.
+The response is sent after the decision, possibly before the markers are written.
 """
 
 from typing import TYPE_CHECKING

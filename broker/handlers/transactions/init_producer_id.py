@@ -1,7 +1,8 @@
 """InitProducerId, key 22, versions 0-5: a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
-v3 adds the current id and epoch of the producer (KIP-360), v4 PRODUCER_FENCED. Without a transactional id the response
-always has a new id, as in Kafka's TransactionCoordinator; with one, the previous producer is fenced.
+Without a transactional id the response always has a new id, as in Kafka's TransactionCoordinator; with one, the
+previous
+producer is fenced.
 """
 
 from typing import TYPE_CHECKING

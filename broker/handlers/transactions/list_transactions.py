@@ -1,7 +1,4 @@
-"""ListTransactions, key 66, versions 0-2: transactional ids and the states of their transactions (KIP-664).
-
-v1 filters by duration (KIP-994), v2 by a regular expression (KIP-1152): RE2 in Kafka, here Python's superset of it.
-"""
+"""ListTransactions, key 66, versions 0-2: transactional ids and the states of their transactions (KIP-664)."""
 
 from typing import TYPE_CHECKING
 

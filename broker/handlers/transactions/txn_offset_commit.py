@@ -1,8 +1,6 @@
 """TxnOffsetCommit, key 28, versions 0-6: commits offsets with the producer's transaction (KIP-98).
 
-v2 adds leader epochs (KIP-320), v3 the group member (KIP-447), v4 TRANSACTION_ABORTABLE. v5 also adds the group to the
-transaction (KIP-890), v6 has topic ids (KIP-1319). Follows KafkaApis.handleTxnOffsetCommitRequest and
-CoordinatorPartitionWriter.maybeStartTransactionVerification.
+Follows KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """WriteTxnMarkers, key 27, versions 0-2: ends transactions in partitions.
 
-Brokers send it to each other, admin clients to end a hanging transaction (KIP-664). v1 is flexible; v2 has the
-transaction version, which defines the epoch check (KIP-1228). Follows KafkaApis.handleWriteTxnMarkersRequest: the
-response waits until the markers are replicated.
+v2 has the transaction version, which defines the epoch check (KIP-1228). Follows
+KafkaApis.handleWriteTxnMarkersRequest:
+the response waits until the markers are replicated.
 """
 
 from collections.abc import Callable, Collection
