@@ -148,7 +148,7 @@ def _read_struct(source: Source, cls: type[Message], variable: str) -> None:
                 _read_value(source, field, each, value)
                 source.dedent()
         elif field.struct is not None and any(_entities_in(field.struct)):
-            item = _begin_loop(source, field, value)
+            item = _begin_struct(source, field, value)
             _read_struct(source, field.struct, item)
             source.dedent()
 
@@ -158,6 +158,9 @@ def _read_value(source: Source, field: Field, entity: str, value: str) -> None:
         source.line(f"partitions += [(name, {WHOLE_TOPIC}) for name in {value}]")
     elif field.is_array:
         source.line(f"{_VARIABLES[entity]} += filter(None, {value})")
+    elif entity == TOPIC_NAME:  # of something else than a topic
+        source.line(f"if {value}:")
+        source.line(f"    partitions.append(({value}, {WHOLE_TOPIC}))")
     else:
         source.line(f"if {value}:")
         source.line(f"    {_VARIABLES[entity]}.append({value})")
@@ -165,6 +168,8 @@ def _read_value(source: Source, field: Field, entity: str, value: str) -> None:
 
 def _topic_name(cls: type[Message], variable: str) -> str | None:
     name, topic_id = _field(cls, TOPIC_NAME), _field(cls, TOPIC_ID)
+    if name is not None and topic_id is None and name.null.first <= name.null.last:
+        return None
     sources = [f"{variable}.{name.name}"] if name is not None else []
     if topic_id is not None:
         sources.append(f"name_of({variable}.{topic_id.name}, topics_by_id)")
@@ -199,7 +204,7 @@ def _test_struct(source: Source, cls: type[Message], variable: str) -> None:
             source.line(f"if {test}:")
             source.line("    return True")
         if field.struct is not None and _selects_all_in(field.struct):
-            item = _begin_loop(source, field, _value(field, variable))
+            item = _begin_struct(source, field, _value(field, variable))
             _test_struct(source, field.struct, item)
             source.dedent()
 
@@ -211,8 +216,16 @@ def _selects_all_in(cls: type[Message]) -> bool:
     )
 
 
+def _begin_struct(source: Source, field: Field, value: str) -> str:
+    """Begin the block of a struct, which may be null, or of each struct in an array."""
+    if field.is_array:
+        return _begin_loop(source, field, value)
+    source.line(f"if {value} is not None:")
+    source.indent()
+    return value
+
+
 def _begin_loop(source: Source, field: Field, value: str) -> str:
-    assert field.is_array, f"{field.name}: expected a list of structs"
     item = source.name(f"each_{field.name}")
     source.line(f"for {item} in {value}:")
     source.indent()

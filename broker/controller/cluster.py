@@ -265,10 +265,10 @@ class Cluster:
         if self.controller_in_use is not None:
             self.controller.configured(topic)
 
-    def auto_create(self, name: str) -> Topic | TopicError:
+    def auto_create(self, new: NewTopic) -> Topic | TopicError:
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-        return self._create_internal(name) if name in COORDINATOR_TOPICS else self.create(NewTopic(name))
+        return self._create_internal(new.name) if new.name in COORDINATOR_TOPICS else self.create(new)
 
     def internal_topic(self, name: str) -> Topic:
         """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""

@@ -61,4 +61,10 @@ INDEX: dict[int, tuple[str, ServedApi]] = {
     72: ("configs.push_telemetry", ServedApi("PushTelemetry", 0, 0, requires="sluice.telemetry")),
     74: ("configs.list_config_resources", ServedApi("ListConfigResources", 0, 1)),
     75: ("topics.describe_topic_partitions", ServedApi("DescribeTopicPartitions", 0, 0)),
+    88: ("streams_groups.streams_group_heartbeat", ServedApi("StreamsGroupHeartbeat", 0, 1)),
+    89: ("streams_groups.streams_group_describe", ServedApi("StreamsGroupDescribe", 0, 1)),
+    93: (
+        "streams_groups.streams_group_topology_description_update",
+        ServedApi("StreamsGroupTopologyDescriptionUpdate", 0, 0),
+    ),
 }

@@ -11,6 +11,7 @@ from sluice.broker.coordinator.services import CoordinatorHost
 from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Feature
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -80,6 +81,9 @@ class GroupServices(Services, CoordinatorHost, Protocol):
     def rebalance_protocols(self) -> Collection[str]: ...
     @property
     def groups(self) -> GroupCoordinator: ...
+    @property
+    def throttler(self) -> Throttler: ...
+    def create_topic(self, new: NewTopic) -> Topic | TopicError: ...
 
 
 class TransactionServices(GroupServices, Protocol):

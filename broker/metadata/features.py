@@ -1,7 +1,7 @@
 """Features and their levels in ApiVersions (KIP-584).
 
 Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. The features of KRaft, of eligible
-leader replicas, and of share and streams groups in 4.4 are not listed.
+leader replicas, and of share groups in 4.4 are not listed.
 """
 
 from collections.abc import Collection
@@ -22,10 +22,12 @@ class Feature(Struct, frozen=True):
     needed_api: int | None = None  # key of the API that the feature requires
 
 
+STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 _KAFKA_4_4 = (
     Feature("group.version", 0, 1, 1, needed_api=ApiKey.CONSUMER_GROUP_HEARTBEAT),
     Feature("metadata.version", 7, 33, 33),  # 3.3-IV3 to 4.4-IV2
+    Feature(STREAMS_VERSION, 0, 1, 1, needed_api=ApiKey.STREAMS_GROUP_HEARTBEAT),
     Feature(TRANSACTION_VERSION, 0, 2, 2),
 )
 # Releases before 3.4 have none here; those with ZooKeeper never do.

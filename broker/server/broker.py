@@ -14,7 +14,7 @@ from sluice.broker.dispatch.dispatcher import Dispatcher
 from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import listed_features
-from sluice.broker.metadata.new_topic import TopicError
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     GROUP_METADATA_TOPIC,
     NO_LEADER,
@@ -148,11 +148,17 @@ class Broker:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if self.is_isolated:
             return unknown
-        created = self.cluster.auto_create(name)
+        created = self.create_topic(NewTopic(name))
         is_writer = _WRITES_TO_ZOOKEEPER.get(self.config.text("sluice.kafka.release"))
         if is_writer is None or not is_writer(self.node_id, self.controller_id):
             return unknown
         return created.code if isinstance(created, TopicError) else ErrorCode.LEADER_NOT_AVAILABLE
+
+    def create_topic(self, new: NewTopic) -> Topic | TopicError:
+        """Let the controller create a topic."""
+        if self.is_isolated:
+            return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        return self.cluster.auto_create(new)
 
     def internal_topic(self, name: str) -> Topic:
         return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))

@@ -11,7 +11,6 @@ _CONTROLLERS = "between brokers and KRaft controllers; the controller of a sluic
 _TOKENS = "delegation tokens are not implemented"
 _SHARE = "share groups (KIP-932) are not implemented"
 _SHARE_STATE = "between brokers, for share groups"
-_STREAMS = "Streams groups (KIP-1071) are not implemented; classic groups serve Kafka Streams"
 _QUORUM = "a sluice cluster has no controller quorum"
 
 
@@ -113,11 +112,11 @@ KAFKA_APIS = (
     KafkaApi(85, "WriteShareGroupState", "", _SHARE_STATE),
     KafkaApi(86, "DeleteShareGroupState", "", _SHARE_STATE),
     KafkaApi(87, "ReadShareGroupStateSummary", "", _SHARE_STATE),
-    KafkaApi(88, "StreamsGroupHeartbeat", "0-1", _STREAMS),
-    KafkaApi(89, "StreamsGroupDescribe", "0-1", _STREAMS),
+    KafkaApi(88, "StreamsGroupHeartbeat", "0-1"),
+    KafkaApi(89, "StreamsGroupDescribe", "0-1"),
     KafkaApi(90, "DescribeShareGroupOffsets", "0-1", _SHARE),
     KafkaApi(91, "AlterShareGroupOffsets", "0", _SHARE),
     KafkaApi(92, "DeleteShareGroupOffsets", "0", _SHARE),
-    KafkaApi(93, "StreamsGroupTopologyDescriptionUpdate", "0", _STREAMS),
+    KafkaApi(93, "StreamsGroupTopologyDescriptionUpdate", "0"),
     KafkaApi(94, "UnregisterController", "0", _QUORUM),
 )

@@ -201,6 +201,13 @@ TABLE = (
     Access("ListConfigResources", "", (_cluster(DESCRIBE_CONFIGS),)),
     Access("DescribeTopicPartitions", "of some topics", (_topic(DESCRIBE, "the topic"),)),
     Access("DescribeTopicPartitions", "of all topics", (_left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t")),)),
+    Access("StreamsGroupHeartbeat", "", (_group(READ, REQUEST, "streams"), _topic(DESCRIBE, REQUEST))),
+    Access(
+        "StreamsGroupDescribe",
+        "",
+        (_group(DESCRIBE, "the group", "members of streams"), _topic(DESCRIBE, "the group, if its topology has it")),
+    ),
+    Access("StreamsGroupTopologyDescriptionUpdate", "", (_group(READ, REQUEST, "streams"),)),
 )
 
 

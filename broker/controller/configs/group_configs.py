@@ -1,38 +1,51 @@
 """Configs of groups (KIP-848, GroupConfig), stored by group id whether the group exists or not.
 
-Only those of consumer groups; Kafka's share groups and Streams groups are not served.
+Those of consumer groups and Streams groups; Kafka's share groups are not served.
 """
 
 from collections.abc import Mapping
 
 from sluice.config.broker_config import Config
-from sluice.config.property_table import PROPERTIES, Property
-from sluice.config.setting import DEFAULT_CONFIG, DYNAMIC_GROUP_CONFIG, Synonym
-from sluice.config.value_types import integer, text_of
+from sluice.config.property_table import Property
+from sluice.config.setting import DEFAULT_CONFIG, DYNAMIC_GROUP_CONFIG, Setting, Synonym
+from sluice.config.value_types import LONG_MAX, integer, listing, split_list, text, text_of
 from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
 from .stored_configs import StoredConfigs
 
-_SESSION, _HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
-_ASSIGNMENT = "consumer.assignment.interval.ms"
+_STREAMS_TAGS, _STREAMS_ASSIGNOR = "streams.rack.aware.assignment.tags", "streams.assignor.name"
 _ROWS = (
-    Property(_SESSION, integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
-    Property(_HEARTBEAT, integer(1), "5000", "KIP-848", "Heartbeat interval of members, ms."),
-    Property(_ASSIGNMENT, integer(0), "1000", "KIP-1263", "Minimum time between assignments, ms."),
+    Property("consumer.session.timeout.ms", integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
+    Property("consumer.heartbeat.interval.ms", integer(1), "5000", "KIP-848", "Heartbeat interval of members, ms."),
+    Property("consumer.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
+    Property("streams.session.timeout.ms", integer(1), "45000", "KIP-1071", "Session timeout of members, ms."),
+    Property("streams.heartbeat.interval.ms", integer(1), "5000", "KIP-1071", "Heartbeat interval of members, ms."),
+    Property("streams.num.standby.replicas", integer(0), "0", "KIP-1071", "Standby replicas of each stateful task."),
+    Property("streams.initial.rebalance.delay.ms", integer(0), "3000", "KIP-1071", "Delay of assignment, ms."),
+    Property("streams.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
+    Property(_STREAMS_TAGS, listing(), "", "Kafka", "Client tags that members must have."),
+    Property(_STREAMS_ASSIGNOR, text(), "sticky", "KIP-1357", "Assignor of tasks."),
+    Property("streams.task.offset.interval.ms", integer(1), "60000", "KIP-1071", "Interval of offset reports, ms."),
+    Property("streams.num.warmup.replicas", integer(0), "2", "KIP-1071", "Warm-up replicas of tasks."),
+    Property("streams.acceptable.recovery.lag", integer(0, LONG_MAX), "10000", "KIP-1071", "Lag for an active task."),
 )
-# The broker's bounds: property and Kafka's default of each.
+# Described only if set, for the group or the broker.
+_INTERNAL = frozenset(
+    {"streams.task.offset.interval.ms", "streams.num.warmup.replicas", "streams.acceptable.recovery.lag"}
+)
+# The broker's properties with the least and the greatest value of a config.
 _BOUNDS = {
-    _SESSION: (("group.consumer.min.session.timeout.ms", 45_000), ("group.consumer.max.session.timeout.ms", 60_000)),
-    _HEARTBEAT: (
-        ("group.consumer.min.heartbeat.interval.ms", 5_000),
-        ("group.consumer.max.heartbeat.interval.ms", 15_000),
-    ),
-    _ASSIGNMENT: (
-        ("group.consumer.min.assignment.interval.ms", 0),
-        ("group.consumer.max.assignment.interval.ms", 15_000),
-    ),
+    key: tuple(f"group.{kind}.{bound}.{name}" for bound in ("min", "max"))
+    for kind in ("consumer", "streams")
+    for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+    for key in (f"{kind}.{name}",)
 }
+_MAXIMA = {
+    "streams.num.standby.replicas": "group.streams.max.standby.replicas",
+    "streams.num.warmup.replicas": "group.streams.max.warmup.replicas",
+}
+_MINIMA = {"streams.task.offset.interval.ms": "group.streams.min.task.offset.interval.ms"}
 
 
 class GroupConfigs(StoredConfigs):
@@ -51,22 +64,50 @@ class GroupConfigs(StoredConfigs):
         return None if name else ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
 
     def validate_values(self, own: Mapping[str, str]) -> ApiError | None:
-        for key, value in own.items():
-            least, most = (self._broker_integer(name, default) for name, default in _BOUNDS[key])
-            if not least <= int(value) <= most:
-                message = f"{key} must be in the range {least} to {most} inclusive."
-                return ApiError(ErrorCode.INVALID_CONFIG, message)
+        problems = (problem for key, value in own.items() if (problem := self._problem(key, value)) is not None)
+        problem = next(problems, None) or self._session_problem(own)
+        return None if problem is None else ApiError(ErrorCode.INVALID_CONFIG, problem)
+
+    def _problem(self, key: str, value: str) -> str | None:
+        if key in _BOUNDS:
+            least, most = map(self._config.integer, _BOUNDS[key])
+            return None if least <= int(value) <= most else f"{key} must be in the range {least} to {most} inclusive."
+        if key in _MAXIMA:
+            most = self._config.integer(_MAXIMA[key])
+            return None if int(value) <= most else f"{key} must be less than or equal to {most}"
+        if key in _MINIMA:
+            least = self._config.integer(_MINIMA[key])
+            return None if int(value) >= least else f"{key} must be greater than or equal to {least}"
+        if key == _STREAMS_TAGS:
+            tags = split_list(value)
+            return None if len(set(tags)) == len(tags) else f"{key} must not contain duplicate tag keys."
+        known = self._config.names("group.streams.assignors")
+        if key == _STREAMS_ASSIGNOR and value not in known:
+            registered = f"Registered assignors are: [{', '.join(known)}]."
+            return f"{key} '{value}' is not a registered task assignor. {registered}"
         return None
 
+    def _session_problem(self, own: Mapping[str, str]) -> str | None:
+        """Return the problem of a session that is not longer than the heartbeat interval."""
+        for kind in ("consumer", "streams"):
+            session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+            timeouts = [int(own.get(key, self.default(self.rows[key]))) for key in (session, heartbeat)]
+            if (session in own or heartbeat in own) and timeouts[0] <= timeouts[1]:
+                return f"{session} must be greater than {heartbeat}"
+        return None
+
+    def describe(self, name: str) -> list[Setting] | ApiError:
+        settings = super().describe(name)
+        if isinstance(settings, ApiError):
+            return settings
+        return [one for one in settings if one.property.name not in _INTERNAL or one.source != DEFAULT_CONFIG]
+
     def default(self, row: Property) -> str:
-        name = f"group.{row.name}"
-        return text_of(self._config.value(name)) or "" if name in PROPERTIES else super().default(row)
+        if row.name == _STREAMS_ASSIGNOR:
+            return self._config.names("group.streams.assignors")[0]
+        return text_of(self._config.value(f"group.{row.name}")) or ""
 
     def default_synonyms(self, row: Property) -> list[Synonym]:
-        name = f"group.{row.name}"
-        if name in PROPERTIES:
-            return self._config.synonyms(name)
-        return [Synonym(name, super().default(row), DEFAULT_CONFIG)]
-
-    def _broker_integer(self, name: str, default: int) -> int:
-        return self._config.integer(name) if name in PROPERTIES else default
+        return self._config.synonyms(
+            "group.streams.assignors" if row.name == _STREAMS_ASSIGNOR else f"group.{row.name}"
+        )

@@ -8,7 +8,7 @@ higher offset. Records of an open transaction are *pending*. A tombstone also de
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sluice.broker.log.partition_log import PartitionLog
@@ -126,11 +126,11 @@ class RecordType(NamedTuple):
 class RecordReader:
     """The decoder of keys and values. Types and versions of newer brokers are skipped, as in Kafka, and counted."""
 
-    __slots__ = ("_partition", "_readers", "_record_types", "_skipped")
+    __slots__ = ("_partition", "_readers", "_record_type_of", "_skipped")
 
-    def __init__(self, partition: str, record_types: Mapping[int, RecordType]) -> None:
+    def __init__(self, partition: str, record_type_of: Callable[[int], RecordType | None]) -> None:
         self._partition = partition
-        self._record_types = record_types
+        self._record_type_of = record_type_of
         self._readers: dict[bytes, _Readers | None] = {}  # by type and version bytes
         self._skipped: Counter[bytes] = Counter()
 
@@ -154,7 +154,7 @@ class RecordReader:
 
     def _readers_of(self, prefixes: bytes) -> _Readers | None:
         number, version = _type_and_version(prefixes)
-        record_type = self._record_types.get(number)
+        record_type = self._record_type_of(number)
         if record_type is None or version not in record_type.value_versions:
             return None
         return decode_prefix(record_type.key, 0), decode_prefix(record_type.value, version)

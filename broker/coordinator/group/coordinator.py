@@ -24,7 +24,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.protocol.records.record import int64
 
-from .group import CONSUMER, Commit, Group, NewOffset
+from .group import CONSUMER, STREAMS, Commit, Group, NewOffset
 from .offsets import CommittedOffset, TopicPartition
 from .records import offset_commit, offset_tombstones
 from .runtime import GroupRuntime, Recovered
@@ -32,6 +32,7 @@ from .runtime import GroupRuntime, Recovered
 if TYPE_CHECKING:
     from sluice.broker.coordinator.group.consumer.classic_members import ClassicMembers
     from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol
+    from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol
     from sluice.broker.coordinator.services import CoordinatorHost
 
 _NO_RETENTION_TIME = -1  # in OffsetCommit: use the broker's retention
@@ -68,6 +69,12 @@ class GroupCoordinator(GroupRuntime):
 
         return ConsumerProtocol(self, self.classic)
 
+    @cached_property
+    def streams(self) -> "StreamsProtocol":
+        from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol  # deferred for start-up time
+
+        return StreamsProtocol(self)
+
     def read(self, log: PartitionLog) -> Recovered:
         from .replay import recover  # deferred: a new broker has nothing to load
 
@@ -76,6 +83,8 @@ class GroupCoordinator(GroupRuntime):
     def group_loaded(self, group: Group) -> None:
         if isinstance(group, ClassicGroup):
             self.classic.loaded(group)
+        elif group.type == STREAMS:
+            self.streams.loaded(group)
         else:
             self.consumer.loaded(group)
 

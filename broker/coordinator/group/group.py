@@ -9,8 +9,13 @@ from sluice.protocol.errors import ErrorCode
 
 from .offsets import CommittedOffset
 
-CONSUMER = "consumer"  # the group type of KIP-848
+CONSUMER, STREAMS = "consumer", "streams"  # the group types of KIP-848 and KIP-1071
 UNKNOWN_MEMBER_ID = ""  # of a member without an id
+
+
+class HeartbeatError(NamedTuple):
+    error: ErrorCode
+    message: str | None  # None: the default message
 
 
 class NewOffset(NamedTuple):
@@ -36,7 +41,7 @@ class Group(Protocol):
     """A group. Errors are returned as values."""
 
     group_id: str
-    type: str  # in ListGroups: "classic", "consumer"
+    type: str  # in ListGroups: "classic", "consumer", "streams"
 
     @property
     def state_name(self) -> str:

@@ -3,17 +3,21 @@
 Follows the `replay` methods of Kafka's GroupMetadataManager and OffsetMetadataManager. A classic group is restored as
 Stable or Empty: rounds are not stored, nor are the protocols of a member except the selected one. A group that has only
 offsets is restored as a simple group. Different on purpose: records of types that Kafka knows and sluice does not
-(share groups, streams groups) are skipped like those of a newer Kafka.
+(share groups) are skipped like those of a newer Kafka.
 """
+
+from collections.abc import Mapping
+from typing import Protocol
 
 from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
-from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerGroupBuilder
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
+from sluice.protocol.message import Message
 
+from .group import Group
 from .offsets import CommittedOffset
 from .record_keys import GROUP_METADATA, GroupMetadataKey
 from .records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, OffsetCommitKey, OffsetCommitValue
@@ -22,20 +26,68 @@ from .runtime import Offset, Recovered
 _NO_TIME = -1  # a commit with the default retention; a group record before version 2
 _NO_REBALANCE_TIMEOUT = -1  # in version 0
 
-_RECORD_TYPES = {
+_CLASSIC_RECORD_TYPES = {
     LEGACY_OFFSET_COMMIT: RecordType(OffsetCommitKey, OffsetCommitValue, range(1)),
     OFFSET_COMMIT: RecordType(OffsetCommitKey, OffsetCommitValue, range(5)),
     GROUP_METADATA: RecordType(GroupMetadataKey, GroupMetadataValue, range(5)),
-    **CONSUMER_RECORD_TYPES,
 }
+
+
+class GroupBuilder(Protocol):
+    """A builder of groups of one type from records in any order."""
+
+    def add(self, key: Message, value: Message) -> None:
+        """Add a record."""
+
+    def groups(self) -> Mapping[str, Group]:
+        """Return the groups by group id."""
+
+
+class _ModernGroups:
+    """The builders of groups that are not classic. Their modules are imported when a record of their type is read."""
+
+    def __init__(self) -> None:
+        self._record_types = dict(_CLASSIC_RECORD_TYPES)
+        self._builders: dict[type[Message], GroupBuilder] = {}  # by key class
+
+    def record_type_of(self, number: int) -> RecordType | None:
+        if number not in self._record_types and number in _BUILDERS:
+            record_types, builder = _BUILDERS[number]()
+            self._record_types |= record_types
+            self._builders |= {one.key: builder for one in record_types.values()}
+        return self._record_types.get(number)
+
+    def add(self, key: Message, value: Message) -> None:
+        self._builders[type(key)].add(key, value)
+
+    def groups(self) -> Mapping[str, Group]:
+        builders = dict.fromkeys(self._builders.values())  # one for several key classes
+        return {group_id: group for one in builders for group_id, group in one.groups().items()}
+
+
+def _consumer_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
+    from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerGroupBuilder
+
+    return CONSUMER_RECORD_TYPES, ConsumerGroupBuilder()
+
+
+def _streams_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
+    from sluice.broker.coordinator.group.streams.replay import STREAMS_RECORD_TYPES, StreamsGroupBuilder
+
+    return STREAMS_RECORD_TYPES, StreamsGroupBuilder()
+
+
+_BUILDERS = dict.fromkeys((3, 4, 5, 6, 7, 8, 16), _consumer_groups) | dict.fromkeys(
+    (17, 19, 20, 21, 22, 23), _streams_groups
+)
 
 
 def recover(log: PartitionLog, now_ms: int) -> Recovered:
     """Return the groups and offsets in a partition's log. `now_ms` (wall clock): the start of simple groups."""
     state = CompactedState(log)
-    reader = RecordReader(log.name, _RECORD_TYPES)
+    modern = _ModernGroups()
+    reader = RecordReader(log.name, modern.record_type_of)
     recovered = Recovered({}, [], [])
-    consumers = ConsumerGroupBuilder()
     for key, stored in state.values.items():
         record = reader.read(key, stored)
         if record is not None:
@@ -47,8 +99,8 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
                 assert isinstance(value, GroupMetadataValue)
                 recovered.groups[record_key.group] = _classic_group(record_key.group, value)
             else:
-                consumers.add(record_key, value)
-    recovered.groups.update(consumers.groups())
+                modern.add(record_key, value)
+    recovered.groups.update(modern.groups())
     for producer_id, values in state.pending.items():
         for key, stored in values.items():
             record = reader.read(key, stored)

@@ -20,7 +20,7 @@ _STATES = {state.value: state for state in TransactionState}
 
 
 def recover(log: PartitionLog) -> list[TransactionMetadata]:
-    reader = RecordReader(log.name, _RECORD_TYPES)
+    reader = RecordReader(log.name, _RECORD_TYPES.get)
     found = []
     for key, stored in CompactedState(log).values.items():
         record = reader.read(key, stored)

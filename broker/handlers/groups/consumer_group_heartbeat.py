@@ -5,7 +5,7 @@ Follows Kafka's GroupCoordinatorService.consumerGroupHeartbeat.
 
 from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.group.consumer.heartbeat_validation import HeartbeatError
+from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType

@@ -38,9 +38,17 @@ from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from sluice.protocol.apis.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    TopologyDescription,
+    TopologyDescriptionNode,
+    TopologyDescriptionSubtopology,
+)
 from sluice.protocol.entities import NamedTopic, all_topics_selector, entities_of, reader_of
 from sluice.protocol.message import Message, fields_of
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME, TRANSACTIONAL_ID
+from tests.support.streams_groups import word_count
 from tests.support.wire import api_key_of
 
 KEYS = {api.name: api.key for api in API_KEYS.values()}
@@ -56,6 +64,26 @@ class Known(NamedTuple):
 TOPICS: Mapping[bytes, NamedTopic] = {b"i" * 16: Known("known")}
 Found = tuple[list[tuple[str, int]], list[str], list[str]]
 CASES: dict[str, tuple[Message, Found]] = {
+    "StreamsGroupHeartbeat": (
+        StreamsGroupHeartbeatRequest(group_id="g", topology=word_count()),
+        ([("t", -1), ("words", -1), ("counts", -1), ("words", -1)], ["g"], []),
+    ),
+    "StreamsGroupHeartbeat without topology": (StreamsGroupHeartbeatRequest(group_id="g"), ([], ["g"], [])),
+    "StreamsGroupTopologyDescriptionUpdate": (
+        StreamsGroupTopologyDescriptionUpdateRequest(
+            topology_description=TopologyDescription(
+                subtopologies=[
+                    TopologyDescriptionSubtopology(
+                        nodes=[
+                            TopologyDescriptionNode(source_topics=["t", "u"]),
+                            TopologyDescriptionNode(sink_topic="v"),
+                        ]
+                    )
+                ]
+            )
+        ),
+        ([("t", -1), ("u", -1), ("v", -1)], [], []),
+    ),
     "Produce": (
         ProduceRequest(
             transactional_id="tx",

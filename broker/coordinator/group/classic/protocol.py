@@ -75,13 +75,15 @@ class ClassicProtocol:
         return self._rejoin(ctx, request, group)
 
     def _find_or_create_group(self, group_id: str, member_id: str) -> ClassicGroup | ErrorCode:
-        """Return the group, or create it for a new member, also in place of an empty consumer group; offsets stay."""
+        """Return the group, or create it for a new member, also in place of an empty group; offsets stay."""
         error = self._runtime.error(group_id)
         if error:
             return error
         before = self._runtime.groups.get(group_id)
         if isinstance(before, ClassicGroup):
             return before
+        if before is not None and not before.is_empty:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if member_id != UNKNOWN_MEMBER_ID:
             return ErrorCode.UNKNOWN_MEMBER_ID
         group = ClassicGroup(group_id, self._runtime.now_ms())

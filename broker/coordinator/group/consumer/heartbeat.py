@@ -15,7 +15,7 @@ Steps 2 to 5 are in rebalance.py. If the records of a heartbeat cannot be writte
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
-from sluice.broker.coordinator.group.group import Group
+from sluice.broker.coordinator.group.group import Group, HeartbeatError
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.consumer_group_heartbeat import (
@@ -29,7 +29,7 @@ from sluice.protocol.errors import ErrorCode
 from .classic_members import ClassicMembers
 from .current_assignment import Owned
 from .group import ConsumerGroup, TimerKind, without_epochs
-from .heartbeat_validation import HeartbeatError, find_member, find_slot, regex_error, request_error
+from .heartbeat_validation import find_member, find_slot, regex_error, request_error
 from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from .migration import Migration
 from .rebalance import ConsumerRebalance
@@ -108,9 +108,9 @@ class ConsumerProtocol:
             if joins:
                 return ConsumerGroup(request.group_id)
             return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
-        if joins and group.is_empty:
-            return ConsumerGroup(request.group_id)
         if joins and isinstance(group, ClassicGroup):
+            if group.is_empty:
+                return ConsumerGroup(request.group_id)
             build_upgraded = self._migration.build_upgraded(group)
             if isinstance(build_upgraded, ConsumerGroup):
                 return build_upgraded

@@ -4,8 +4,8 @@ Follows Kafka's GroupCoordinatorService and GroupMetadataManager.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.text.regex import InvalidRegexError, compile_regex
@@ -16,11 +16,6 @@ from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember
 from .rebalance import MemberSlot
 
 _CLIENT_MEMBER_IDS_SINCE = 1
-
-
-class HeartbeatError(NamedTuple):
-    error: ErrorCode
-    message: str | None  # None: the default message
 
 
 def request_error(

@@ -30,25 +30,14 @@ class Goal(NamedTuple):
     warmup_processes: Callable[[Task], Set[str]]
 
 
-def reconcile(member: StreamsMember, goal: Goal, owned: Tasks | None) -> StreamsMember | None:
-    """Move a member one step towards its target.
-
-    Args:
-        member: The member.
-        goal: Its target.
-        owned: The tasks that the member reports, or None.
-
-    Returns:
-        The member, or None if it is in an unknown state and must rejoin.
-    """
+def reconcile(member: StreamsMember, goal: Goal, owned: Tasks | None) -> StreamsMember:
+    """Move a member, which reports the `owned` tasks, one step towards its target."""
     if member.is_reconciled_to(goal.epoch):
         return member
     if member.state is MemberState.UNREVOKED_TASKS:
         if _may_own(member.pending_revocation, owned):
             return member
         return _next_assignment(member, member.member_epoch + 1, goal, owned)
-    if member.state is MemberState.UNKNOWN:
-        return _next_assignment(member, goal.epoch, goal, owned) if owned == Tasks() else None
     return _next_assignment(member, member.member_epoch, goal, owned)
 
 

@@ -1,13 +1,16 @@
 """The topology of a Streams application, as its members send it. Follows Kafka's StreamsTopology."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
+from sluice.protocol.apis import streams_group_heartbeat as heartbeat
 from sluice.protocol.errors import ErrorCode
+
+from . import record_values
 
 
 class Status(IntEnum):
@@ -89,3 +92,45 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
     def required_topics(self) -> frozenset[str]:
         changelogs = (topic.name for one in self.subtopologies.values() for topic in one.state_changelog_topics)
         return frozenset(self.subtopology_of) | frozenset(changelogs)
+
+
+def topology_of(message: heartbeat.Topology | record_values.StreamsGroupTopologyValue) -> Topology:
+    """Return the topology of a message.
+
+    Raises:
+        InvalidTopologyError: Two sub-topologies have the same id.
+    """
+    subtopologies = [_subtopology(one) for one in message.subtopologies]
+    by_id = {one.subtopology_id: one for one in subtopologies}
+    if len(by_id) < len(subtopologies):
+        raise InvalidTopologyError("Duplicate sub-topology id.", ErrorCode.UNKNOWN_SERVER_ERROR)
+    return Topology(message.epoch, by_id)
+
+
+def _subtopology(message: heartbeat.Subtopology | record_values.Subtopology) -> Subtopology:
+    return Subtopology(
+        message.subtopology_id,
+        tuple(message.source_topics),
+        tuple(message.source_topic_regex),
+        tuple(message.repartition_sink_topics),
+        _topics(message.repartition_source_topics),
+        _topics(message.state_changelog_topics),
+        tuple(
+            CopartitionGroup(
+                tuple(group.source_topics), tuple(group.source_topic_regex), tuple(group.repartition_source_topics)
+            )
+            for group in message.copartition_groups
+        ),
+    )
+
+
+def _topics(messages: Iterable[heartbeat.TopicInfo | record_values.TopicInfo]) -> tuple[TopicInfo, ...]:
+    return tuple(
+        TopicInfo(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor,
+            tuple((config.key, config.value) for config in topic.topic_configs),
+        )
+        for topic in messages
+    )

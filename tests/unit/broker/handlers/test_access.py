@@ -24,12 +24,14 @@ from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource 
 from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
 from sluice.protocol.message import Message
 from tests.support.access import BEGIN, END, PAGE, TABLE, Access, Need, as_markdown
 from tests.support.acls import alice, secured_broker
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.groups import commit_request, stable_group
 from tests.support.records import fetch
+from tests.support.streams_groups import StreamsMember, stateless
 from tests.support.transactions import add_request, init_request, produce_request
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
@@ -89,6 +91,7 @@ REQUESTS: dict[tuple[str, str], Maker] = {
     ("IncrementalAlterConfigs", "of a group"): lambda _: incremental_alter_configs(GROUP, "group"),
     ("IncrementalAlterConfigs", "of anything else"): lambda _: incremental_alter_configs(BROKER, ""),
     ("ConsumerGroupDescribe", ""): lambda _: ConsumerGroupDescribeRequest(group_ids=["members"]),
+    ("StreamsGroupDescribe", ""): lambda _: StreamsGroupDescribeRequest(group_ids=["members of streams"]),
     ("DescribeTopicPartitions", "of all topics"): lambda _: DescribeTopicPartitionsRequest(),
 }
 # The version, where it is not the latest. The latest AddPartitionsToTxn is for brokers; the latest OffsetFetch has no
@@ -129,6 +132,7 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
+    assert not StreamsMember(broker, group_id="members of streams", topology=stateless()).join().error_code
     member = ConsumerMember(broker, group_id="members")
     assert not member.join().error_code
     client = broker.client()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sluice.broker.controller.configs.client_metrics import DEFAULT_INTERVAL_MS
 from sluice.broker.controller.configs.client_metrics_manager import Subscription
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -79,6 +80,9 @@ from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
+from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from sluice.protocol.apis.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
 from sluice.protocol.apis.sync_group import SyncGroupRequest
 from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -90,12 +94,14 @@ from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.acls import secured_broker
 from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
 from tests.support.records import fetch, produce
 from tests.support.sasl import SASL, handshake, plain
 from tests.support.slow_handlers import slow_handlers
+from tests.support.streams_groups import stateless
 from tests.support.transactions import Producer, add_request, end_request
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
@@ -277,6 +283,19 @@ PLAIN: dict[str, Maker] = {
         topic_partitions=[],
     ),
     "ConsumerGroupDescribe": lambda version, topic_id: ConsumerGroupDescribeRequest(group_ids=["consumers"]),
+    "StreamsGroupHeartbeat": lambda version, topic_id: StreamsGroupHeartbeatRequest(
+        group_id="streams",
+        member_id="member",
+        rebalance_timeout_ms=1000,
+        topology=stateless(),
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    ),
+    "StreamsGroupDescribe": lambda version, topic_id: StreamsGroupDescribeRequest(group_ids=["streams"]),
+    "StreamsGroupTopologyDescriptionUpdate": lambda version, topic_id: StreamsGroupTopologyDescriptionUpdateRequest(
+        group_id="streams", member_id="member"
+    ),
     "GetTelemetrySubscriptions": lambda version, topic_id: GetTelemetrySubscriptionsRequest(),
     "PushTelemetry": push_telemetry,
     "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
@@ -313,6 +332,7 @@ def test_valid_request_returns_no_error(name: str, version: int) -> None:
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
+    broker.broker.groups.groups["streams"] = StreamsGroup("streams")
     open_transaction(broker)
     client = broker.client()
     if name.startswith("Sasl"):  # which a PLAINTEXT listener does not support
@@ -320,7 +340,8 @@ def test_valid_request_returns_no_error(name: str, version: int) -> None:
         if name == "SaslAuthenticate":
             handshake(client)
     response = client.call(PLAIN[name](version, topic.topic_id), version)
-    assert error_codes(response) == []
+    is_plugin_api = name == "StreamsGroupTopologyDescriptionUpdate"  # as in Kafka, rejected without a plug-in
+    assert error_codes(response) == ([ErrorCode.UNSUPPORTED_VERSION] if is_plugin_api else [])
 
 
 @pytest.mark.parametrize("key", HANDLERS, ids=lambda key: API_KEYS[key].name)
@@ -346,6 +367,7 @@ def test_response_contains_the_throttle_time_in_each_version_that_has_it(
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
+    broker.broker.groups.groups["streams"] = StreamsGroup("streams")
     open_transaction(broker)
     broker.broker.cluster.client_quotas.alter({"user": "ANONYMOUS"}, {"request_percentage": 1.0})
     slow_handlers(monkeypatch, broker, work_ms=250)

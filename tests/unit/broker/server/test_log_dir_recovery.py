@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.metadata.new_topic import TopicError
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -211,13 +211,13 @@ class TestFailedCreation:
     ) -> None:
         metadata_log = broker.cluster.metadata_log
         monkeypatch.setattr(metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
-        error = broker.cluster.auto_create("n")
+        error = broker.cluster.auto_create(NewTopic("n"))
         assert error == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, None)
         assert not (tmp_path / "n-0").exists()
 
     def test_topic_without_a_directory_has_no_metadata_record(self, broker: VirtualBroker, tmp_path: Path) -> None:
         (tmp_path / "n-0").write_text("a file")
-        error = broker.cluster.auto_create("n")
+        error = broker.cluster.auto_create(NewTopic("n"))
         assert error == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tmp_path / 'n-0'}: File exists")
         kill(broker)
         assert list(start(tmp_path).cluster.topics) == ["t"]

@@ -144,14 +144,14 @@ RECORD_TYPES = {1: RecordType(Key, Value, range(2))}
 
 
 def test_record_reader_returns_key_and_value() -> None:
-    reader = RecordReader("p-0", RECORD_TYPES)
+    reader = RecordReader("p-0", RECORD_TYPES.get)
     assert reader.read(b"\0\1\7", StoredRecord(0, b"\0\1\x08")) == (Key(number=7), Value(number=8))
 
 
 def test_unknown_record_types_and_versions_are_skipped_and_logged_once_each(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    reader = RecordReader("p-0", RECORD_TYPES)
+    reader = RecordReader("p-0", RECORD_TYPES.get)
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         for _ in range(3):
             assert reader.read(b"\0\x63\7", StoredRecord(0, b"\0\0\x08")) is None
@@ -165,6 +165,6 @@ def test_unknown_record_types_and_versions_are_skipped_and_logged_once_each(
 
 def test_unreadable_record_is_skipped_and_logged_with_its_offset(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "sluice.broker"):
-        assert RecordReader("p-0", RECORD_TYPES).read(b"\0\1", StoredRecord(41, b"\0\0\x08")) is None
+        assert RecordReader("p-0", RECORD_TYPES.get).read(b"\0\1", StoredRecord(41, b"\0\0\x08")) is None
     [line] = caplog.records
     assert (vars(line)["partition"], vars(line)["offset"]) == ("p-0", 41)

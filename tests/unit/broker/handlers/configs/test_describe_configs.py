@@ -136,15 +136,32 @@ def test_cluster_default_configs_are_initially_empty() -> None:
     assert by_name(describe(VirtualBroker(), BROKER, "")) == {}
 
 
-def test_group_has_the_consumer_group_configs() -> None:
+def test_group_has_the_configs_of_all_group_types() -> None:
     configs = by_name(describe(VirtualBroker(), GROUP, "any", include_synonyms=True))
     assert {name: (config.value, config.read_only) for name, config in configs.items()} == {
         "consumer.session.timeout.ms": ("45000", False),
         "consumer.heartbeat.interval.ms": ("5000", False),
         "consumer.assignment.interval.ms": ("1000", False),
+        "streams.session.timeout.ms": ("45000", False),
+        "streams.heartbeat.interval.ms": ("5000", False),
+        "streams.num.standby.replicas": ("0", False),
+        "streams.initial.rebalance.delay.ms": ("3000", False),
+        "streams.assignment.interval.ms": ("1000", False),
+        "streams.rack.aware.assignment.tags": ("", False),
+        "streams.assignor.name": ("sticky", False),
     }
     timeout = configs["consumer.session.timeout.ms"]
     assert synonyms(timeout) == [("group.consumer.session.timeout.ms", "45000", DEFAULT_SOURCE)]
+    assert synonyms(configs["streams.assignor.name"]) == [("group.streams.assignors", "sticky", DEFAULT_SOURCE)]
+
+
+def test_internal_configs_of_a_group_are_described_if_they_are_set() -> None:
+    broker = VirtualBroker("group.streams.num.warmup.replicas=3")
+    broker.broker.cluster.group_configs.configure("any", {"streams.task.offset.interval.ms": "20000"})
+    configs = by_name(describe(broker, GROUP, "any"))
+    assert configs["streams.num.warmup.replicas"].value == "3"
+    assert configs["streams.task.offset.interval.ms"].value == "20000"
+    assert "streams.acceptable.recovery.lag" not in configs
 
 
 def test_unknown_client_metrics_subscription_has_defaults() -> None:

@@ -200,6 +200,24 @@ REJECTED: dict[str, tuple[AlterConfigsResource, ErrorCode, str]] = {
         INVALID_CONFIG,
         "consumer.heartbeat.interval.ms must be in the range 5000 to 15000 inclusive.",
     ),
+    **{
+        f"group: streams.{key}={value}": (
+            resource(GROUP, "g", (f"streams.{key}", SET, value)),
+            INVALID_CONFIG,
+            f"streams.{key} {problem}",
+        )
+        for key, value, problem in (
+            ("session.timeout.ms", "60001", "must be in the range 45000 to 60000 inclusive."),
+            ("num.standby.replicas", "3", "must be less than or equal to 2"),
+            ("task.offset.interval.ms", "14999", "must be greater than or equal to 15000"),
+            ("rack.aware.assignment.tags", "a,b,a", "must not contain duplicate tag keys."),
+            (
+                "assignor.name",
+                "other",
+                "'other' is not a registered task assignor. Registered assignors are: [sticky].",
+            ),
+        )
+    },
     "group: invalid value": (
         resource(GROUP, "g", ("consumer.session.timeout.ms", SET, "a")),
         INVALID_CONFIG,
@@ -312,6 +330,13 @@ def test_invalid_config_is_rejected_and_nothing_changes(
     assert list(broker.broker.configs.groups.names()) == []
     assert list(broker.broker.configs.client_metrics.names()) == []
     assert logging.getLogger("sluice.broker").level != logging.CRITICAL
+
+
+def test_sessions_of_a_group_must_exceed_its_heartbeat_interval() -> None:
+    broker = VirtualBroker("group.streams.min.session.timeout.ms=1")
+    altered = resource(GROUP, "g", ("streams.session.timeout.ms", SET, "5000"))
+    message = "streams.session.timeout.ms must be greater than streams.heartbeat.interval.ms"
+    assert alter_all(broker, altered) == [(INVALID_CONFIG, message)]
 
 
 class TestTopics:

@@ -1,0 +1,164 @@
+"""The validation of StreamsGroupHeartbeat requests (KIP-1071).
+
+Follows Kafka's GroupCoordinatorService and the Streams part of its GroupMetadataManager.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TaskOffset, Topology
+from sluice.protocol.errors import ErrorCode
+
+from .configured_topology import ConfiguredSubtopology
+from .group import StreamsGroup
+from .member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, MemberState, StreamsMember
+from .tasks import Task, Tasks
+
+
+class MemberSlot(NamedTuple):
+    member: StreamsMember
+    replaced: StreamsMember | None = None  # the previous instance of a static member
+
+
+def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
+    """Return the error of a request that is invalid for any group."""
+    epoch, topology = request.member_epoch, request.topology
+    joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
+    by_role = {"Active": request.active_tasks, "Standby": request.standby_tasks, "Warmup": request.warmup_tasks}
+    some, all_ = any(tasks is not None for tasks in by_role.values()), None not in by_role.values()
+    problems = (
+        (_has_regex(topology), "Regular expressions for source topics are not supported yet."),
+        (_is_blank(request.member_id), "MemberId can't be empty."),
+        (_is_blank(request.group_id), "GroupId can't be empty."),
+        (_is_blank(request.instance_id), "InstanceId can't be empty."),
+        (_is_blank(request.rack_id), "RackId can't be empty."),
+        (joins and request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request."),
+        *((joins and tasks != [], f"{role}Tasks must be empty when (re-)joining.") for role, tasks in by_role.items()),
+        (joins and topology is None, "Topology must be non-null when (re-)joining."),
+        (leaves_temporarily and request.instance_id is None, "InstanceId can't be null."),
+        (epoch < STATIC_LEAVE_EPOCH, f"MemberEpoch is {epoch}, but must be greater than or equal to -2."),
+        (some and not all_, "If one task-type is non-null, all must be non-null."),
+        (not joins and topology is not None, "Topology can only be provided when (re-)joining."),
+    )
+    problem = next((message for is_wrong, message in problems if is_wrong), None)
+    return _changelog_error(topology) if problem is None else HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _is_blank(text: str | None) -> bool:
+    return text is not None and not text.strip()
+
+
+def _has_regex(topology: Topology | None) -> bool:
+    return topology is not None and any(one.source_topic_regex for one in topology.subtopologies)
+
+
+def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
+    for subtopology in () if topology is None else topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions:
+                message = (
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
+                    f"{topic.partitions}."
+                )
+                return HeartbeatError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    return None
+
+
+def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+    """Return the tasks that the member reports, or None."""
+    if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
+        return None
+    return Tasks(*map(_tasks, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
+
+
+def _tasks(reported: Iterable[TaskIds]) -> frozenset[Task]:
+    return frozenset((one.subtopology_id, partition) for one in reported for partition in one.partitions)
+
+
+def task_error(owned: Tasks | None, subtopologies: Mapping[str, ConfiguredSubtopology]) -> HeartbeatError | None:
+    """Return the error of a member that reports tasks outside of the topology."""
+    for subtopology_id, partition in (task for role in owned or () for task in sorted(role)):
+        subtopology = subtopologies.get(subtopology_id)
+        if subtopology is None:
+            message = f"Subtopology {subtopology_id} does not exist in the topology."
+            return HeartbeatError(ErrorCode.INVALID_REQUEST, message)
+        if not 0 <= partition < subtopology.task_count:
+            message = (
+                f"Task {partition} for subtopology {subtopology_id} is invalid. Number of tasks for this subtopology: "
+                f"{subtopology.task_count}"
+            )
+            return HeartbeatError(ErrorCode.INVALID_REQUEST, message)
+    return None
+
+
+def offsets_by_task(reported: Iterable[TaskOffset]) -> dict[Task, int] | HeartbeatError:
+    offsets: dict[Task, int] = {}
+    for one in reported:
+        task = one.subtopology_id, one.partition
+        if task in offsets:
+            message = (
+                f"Task offsets contain a duplicate entry for subtopology {one.subtopology_id} and partition "
+                f"{one.partition}."
+            )
+            return HeartbeatError(ErrorCode.INVALID_REQUEST, message)
+        offsets[task] = one.offset
+    return offsets
+
+
+def find_slot(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> MemberSlot | HeartbeatError:
+    member_id, instance_id = request.member_id, request.instance_id
+    owned = owned_tasks(request)
+    if request.member_epoch != JOIN_EPOCH:
+        member = find_member(group, member_id, instance_id)
+        if isinstance(member, HeartbeatError):
+            return member
+        return _epoch_error(member, request.member_epoch, owned) or MemberSlot(member)
+    static = None if instance_id is None else group.static_member(instance_id)
+    if static is None:
+        member = group.members.get(member_id) or StreamsMember(member_id)
+        return _state_error(member, owned) or MemberSlot(member)
+    if static.member_epoch != STATIC_LEAVE_EPOCH:
+        message = (
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
+            f"is owned by {static.member_id} member."
+        )
+        return HeartbeatError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+    return MemberSlot(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
+
+
+def find_member(group: StreamsGroup, member_id: str, instance_id: str | None) -> StreamsMember | HeartbeatError:
+    if instance_id is None:
+        member = group.members.get(member_id)
+        if member is None:
+            message = f"Member {member_id} is not a member of group {group.group_id}."
+            return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return member
+    member = group.static_member(instance_id)
+    if member is None:
+        return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        message = f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}."
+        return HeartbeatError(ErrorCode.FENCED_INSTANCE_ID, message)
+    return member
+
+
+def _epoch_error(member: StreamsMember, epoch: int, owned: Tasks | None) -> HeartbeatError | None:
+    """Accept the current epoch, or the previous one if all owned tasks are assigned (a lost response)."""
+    lost_response = epoch == member.previous_member_epoch and owned is not None and member.assigned.contains_all(owned)
+    if epoch == member.member_epoch or (epoch < member.member_epoch and lost_response):
+        return _state_error(member, owned)
+    compared = "greater" if epoch > member.member_epoch else "smaller"
+    message = (
+        f"The streams group member has a {compared} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.member_epoch}). The member must abandon all its partitions and rejoin."
+    )
+    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+
+
+def _state_error(member: StreamsMember, owned: Tasks | None) -> HeartbeatError | None:
+    """Reject a member in a state that a newer broker wrote, unless it reports that it has no tasks."""
+    if member.state is not MemberState.UNKNOWN or owned == Tasks():
+        return None
+    message = "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."
+    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)

@@ -1,0 +1,222 @@
+"""The rebalance of a Streams group: bump the epoch, compute a target, reconcile members, remove members.
+
+Follows the Streams part of Kafka's GroupMetadataManager (maybeUpdateStreamsTargetAssignment, maybeReconcile,
+streamsGroupFenceMember) and TargetAssignmentBuilder. group.py explains the epochs.
+
+Different on purpose: topic changes are detected by a member's request; in Kafka the controller reports them.
+"""
+
+from functools import partial
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.consumer.metadata_hash import metadata_hash
+from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.coordinator.group.runtime import GroupRuntime
+from sluice.protocol.errors import ErrorCode
+
+from .configured_topology import ConfiguredTopology, configure
+from .current_assignment import Goal, reconcile
+from .group import StreamsGroup, TimerKind
+from .heartbeat_validation import MemberSlot
+from .member import MemberState, StreamsMember
+from .record_keys import member_tombstones
+from .records import (
+    current_assignment,
+    group_metadata,
+    member_metadata,
+    target_assignment,
+    target_epoch,
+    topology_record,
+)
+from .sticky_assignor import MemberSpec, SubtopologySpec, assign
+from .tasks import Tasks
+from .topology import InvalidTopologyError, Topology
+
+STANDBY_REPLICAS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"  # keys of assignment configs
+_NO_TARGET = Tasks()
+
+
+class StreamsRebalance:
+    def __init__(self, runtime: GroupRuntime) -> None:
+        self._runtime = runtime
+        self._cluster = runtime.host.cluster
+
+    def partition_count(self, topic: str) -> int | None:
+        found = self._cluster.topics.get(topic)
+        return None if found is None else len(found.partitions)
+
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    def metadata_hash(self, topology: Topology) -> int:
+        topics = (self._cluster.topics.get(name) for name in topology.required_topics)
+        return metadata_hash(topic for topic in topics if topic is not None)
+
+    def configure(
+        self, group: StreamsGroup, topology: Topology, current_hash: int
+    ) -> ConfiguredTopology | HeartbeatError:
+        """Return the group's configured topology, which changes with its topics."""
+        if group.configured is not None and current_hash == group.metadata_hash:
+            return group.configured
+        try:
+            return configure(topology, self.partition_count)
+        except InvalidTopologyError as error:
+            return HeartbeatError(error.error, str(error))
+
+    # -- from a request to an assignment -------------------------------------------------------------------------------
+
+    def change(
+        self,
+        group: StreamsGroup,
+        slot: MemberSlot,
+        updated: StreamsMember,
+        topology: tuple[Topology, ConfiguredTopology, int],
+        records: list[KeyValue],
+    ) -> None:
+        """Update the member and the topology; bump the group epoch if the target depends on the changes."""
+        member, replaced = slot
+        is_empty = group.is_empty
+        if replaced is not None:
+            records += self._replace_static(group, replaced, member)
+        changed = False
+        if updated != member:
+            records.append(member_metadata(group.group_id, updated))
+            changed = updated.instance_id is None or _affects_target(member, updated)
+        if updated != group.members.get(updated.member_id):
+            group.put(updated)
+        wanted, configured, current_hash = topology
+        if group.topology is None:
+            records.append(topology_record(group.group_id, wanted))
+        group.topology, group.configured = wanted, configured
+        validated = wanted.epoch if configured.problem is None else -1
+        configs = self._assignment_configs(group)
+        before = group.metadata_hash, group.validated_topology_epoch, dict(group.assignment_configs)
+        if changed or before != (current_hash, validated, configs):
+            group.metadata_hash, group.validated_topology_epoch = current_hash, validated
+            group.assignment_configs = configs
+            group.group_epoch += 1
+            records.append(group_metadata(group))
+        if is_empty:
+            self._delay_assignment(group)
+
+    def _replace_static(self, group: StreamsGroup, old: StreamsMember, new: StreamsMember) -> list[KeyValue]:
+        target = group.target.get(old.member_id, _NO_TARGET)
+        group.remove(old.member_id)
+        group.put(new)
+        group.target[new.member_id] = target
+        return [
+            *member_tombstones(group.group_id, old.member_id),
+            member_metadata(group.group_id, new),
+            target_assignment(group.group_id, new.member_id, target),
+            current_assignment(group.group_id, new),
+        ]
+
+    def _assignment_configs(self, group: StreamsGroup) -> dict[str, str]:
+        settings = self._runtime.group_configs(group.group_id)
+        tags = settings.names("streams.rack.aware.assignment.tags")
+        configs = {STANDBY_REPLICAS: str(settings.integer("streams.num.standby.replicas"))}
+        return configs | {RACK_TAGS: ",".join(tags)} if tags else configs
+
+    def update_target(self, group: StreamsGroup, records: list[KeyValue]) -> str | None:
+        """Compute a new target if it is due; return why it is delayed, or None."""
+        if group.initial_delay is not None:
+            return "Assignment delayed due to the configured initial rebalance delay."
+        if group.assignment_epoch >= group.group_epoch:
+            return None
+        now_ms = self._runtime.now_ms()
+        interval_ms = self._runtime.group_configs(group.group_id).integer("streams.assignment.interval.ms")
+        assigned_ms = group.assignment_timestamp_ms
+        if assigned_ms and now_ms < assigned_ms + interval_ms:
+            return "Assignment delayed due to the configured assignment interval."
+        self._compute_target(group, now_ms, records)
+        return None
+
+    def _compute_target(self, group: StreamsGroup, now_ms: int, records: list[KeyValue]) -> None:
+        targets = _assign(group)
+        for member_id in group.members:
+            target = targets.get(member_id, _NO_TARGET)
+            if target != group.target.get(member_id):
+                records.append(target_assignment(group.group_id, member_id, target))
+            group.target[member_id] = target
+        group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, now_ms
+        records.append(target_epoch(group))
+
+    def reconcile(
+        self, group: StreamsGroup, member: StreamsMember, owned: Tasks | None, records: list[KeyValue]
+    ) -> StreamsMember:
+        # During the initial delay, members have no tasks.
+        target = _NO_TARGET if group.initial_delay is not None else group.target.get(member.member_id, _NO_TARGET)
+        goal = Goal(
+            group.assignment_epoch, target, group.active_process, group.standby_processes, group.warmup_processes
+        )
+        reconciled = reconcile(member, goal, owned)
+        if reconciled == member:
+            return member
+        group.put(reconciled)
+        records.append(current_assignment(group.group_id, reconciled))
+        if reconciled.state is MemberState.UNREVOKED_TASKS:
+            self.await_revocation(group, reconciled)
+        else:
+            group.cancel_timer(TimerKind.REVOKE, reconciled.member_id)
+        return reconciled
+
+    # -- removal -------------------------------------------------------------------------------------------------------
+
+    def remove(self, group: StreamsGroup, member_id: str) -> ErrorCode:
+        """Remove a member; the next target assigns its tasks to others."""
+        group.remove(member_id)
+        group.group_epoch += 1
+        records = [*member_tombstones(group.group_id, member_id), group_metadata(group)]
+        if group.is_empty:  # the next member gets a target at once
+            group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
+            records.append(target_epoch(group))
+        return self._runtime.write_or_restore(group.group_id, records)
+
+    # -- timers --------------------------------------------------------------------------------------------------------
+
+    def _delay_assignment(self, group: StreamsGroup) -> None:
+        delay_ms = self._runtime.group_configs(group.group_id).integer("streams.initial.rebalance.delay.ms")
+        if delay_ms and group.initial_delay is None:
+            group.initial_delay = self._runtime.await_rebalance(delay_ms, partial(self._end_initial_delay, group))
+
+    def _end_initial_delay(self, group: StreamsGroup) -> None:
+        group.initial_delay = None
+        records: list[KeyValue] = []
+        if not group.is_empty and group.configured is not None:
+            self.update_target(group, records)
+        self._runtime.write_or_restore(group.group_id, records)
+
+    def restart_session(self, group: StreamsGroup, member_id: str) -> None:
+        timeout_ms = self._runtime.group_configs(group.group_id).integer("streams.session.timeout.ms")
+        group.cancel_timer(TimerKind.SESSION, member_id)
+        expire = partial(self.remove, group, member_id)
+        group.timers[TimerKind.SESSION, member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
+
+    def await_revocation(self, group: StreamsGroup, member: StreamsMember) -> None:
+        """Remove the member unless it gives up its tasks within its rebalance timeout."""
+        group.cancel_timer(TimerKind.REVOKE, member.member_id)
+        expire = partial(self.remove, group, member.member_id)
+        timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
+        group.timers[TimerKind.REVOKE, member.member_id] = timer
+
+
+def _affects_target(before: StreamsMember, after: StreamsMember) -> bool:
+    """Return whether a change of a static member affects the target."""
+    relevant = ((one.topology_epoch, one.rack_id, one.client_tags, one.process_id) for one in (before, after))
+    return next(relevant) != next(relevant)
+
+
+def _assign(group: StreamsGroup) -> dict[str, Tasks]:
+    configured = group.configured
+    assert configured is not None
+    if configured.problem is not None:
+        return {}
+    members = {
+        member_id: MemberSpec(
+            member.process_id, member.assigned.active, member.assigned.standby, group.offsets_of(member_id).offsets
+        )
+        for member_id, member in group.members.items()
+    }
+    subtopologies = {
+        name: SubtopologySpec(one.task_count, one.is_stateful) for name, one in configured.subtopologies.items()
+    }
+    return assign(members, subtopologies, int(group.assignment_configs[STANDBY_REPLICAS]))

@@ -1,0 +1,1 @@
+"""The handlers of Streams groups (KIP-1071)."""

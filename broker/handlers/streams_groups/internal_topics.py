@@ -1,0 +1,70 @@
+"""The creation of internal topics of Streams groups by StreamsGroupHeartbeat.
+
+Follows Kafka's KafkaApis.handleStreamsGroupHeartbeat and DefaultAutoTopicCreationManager: with the permissions and the
+quota of the member, and not again within two heartbeat intervals of a failure, which the next heartbeats report.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.group.streams.heartbeat import CreationError
+from sluice.broker.coordinator.group.streams.topology import Status, TopicInfo
+from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+_REPORTED_ERRORS = 3
+
+
+def create_internal_topics(
+    ctx: RequestContext,
+    broker: "GroupServices",
+    missing: Mapping[str, TopicInfo],
+    response: StreamsGroupHeartbeatResponse,
+) -> None:
+    """Create missing topics; describe failures in the status of the response."""
+    denied = _denied(ctx, broker, missing)
+    if denied:
+        _add_detail(response, f"; Unauthorized to CREATE on topics {', '.join(denied)}.")
+        return
+    errors = broker.groups.streams.creation_errors
+    now_ms = broker.clock.monotonic_ms()
+    for name in [name for name, error in errors.items() if error.until_ms <= now_ms]:
+        del errors[name]
+    failed = [f"{name} ({errors[name].message})" for name in missing if name in errors]
+    retry_ms = now_ms + 2 * response.heartbeat_interval_ms
+    for name, topic in missing.items():
+        if name not in errors and name not in broker.metadata.topics:
+            created = _create(ctx, broker, topic)
+            if isinstance(created, TopicError):
+                errors[name] = CreationError(created.message or created.code.message, retry_ms)
+    if failed:
+        more = len(failed) - _REPORTED_ERRORS
+        summary = ", ".join(failed[:_REPORTED_ERRORS]) + (f" and {more} more" if more > 0 else "")
+        _add_detail(response, f"; Creation failed: {summary}.")
+
+
+def _denied(ctx: RequestContext, broker: "GroupServices", missing: Mapping[str, TopicInfo]) -> list[str]:
+    if broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False):
+        return []
+    denied = broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, missing)
+    return [name for name in missing if name in denied]
+
+
+def _create(ctx: RequestContext, broker: "GroupServices", topic: TopicInfo) -> object:
+    if broker.throttler.refuses_auto_creation(ctx, topic.partitions):
+        return TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+    replicas = topic.replication_factor or -1
+    new = NewTopic(topic.name, topic.partitions, replicas, configs=dict(topic.configs))
+    return broker.create_topic(new)
+
+
+def _add_detail(response: StreamsGroupHeartbeatResponse, detail: str) -> None:
+    for status in response.status or ():
+        if status.status_code == Status.MISSING_INTERNAL_TOPICS:
+            status.status_detail += detail

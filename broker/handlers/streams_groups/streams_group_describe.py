@@ -1,0 +1,183 @@
+"""StreamsGroupDescribe, key 89, versions 0-1: Streams groups with their topology, epochs and members (KIP-1071).
+
+v1 adds the assignor (KIP-1357) and the topology description (KIP-1331), which is never stored: it needs a plug-in.
+Follows Kafka's StreamsGroup.asDescribedGroup and KafkaApis.handleStreamsGroupDescribe.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.group.streams.group import StreamsGroup
+from sluice.broker.coordinator.group.streams.member import StreamsMember
+from sluice.broker.coordinator.group.streams.tasks import AssignedTasks, Task, Tasks, by_subtopology
+from sluice.broker.coordinator.group.streams.topology import Subtopology as GroupSubtopology
+from sluice.broker.coordinator.group.streams.topology import TopicInfo as GroupTopicInfo
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.streams_group_describe import (
+    Assignment,
+    DescribedGroup,
+    Endpoint,
+    KeyValue,
+    Member,
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    Subtopology,
+    TaskIds,
+    TaskOffset,
+    TopicInfo,
+    Topology,
+)
+from sluice.protocol.errors import ErrorCode
+
+from .streams_group_heartbeat import streams_groups_enabled
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+API = served("StreamsGroupDescribe", "0-1")
+
+_NOT_STORED = 1  # topology description status
+_HIDDEN_TOPICS = "The described group uses topics that the client is not authorized to describe."
+
+
+def handle(
+    ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: "GroupServices"
+) -> StreamsGroupDescribeResponse:
+    described = [_describe(ctx, request, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
+    if request.include_authorized_operations:
+        for group in ctx.sliced(described):
+            if not group.error_code:
+                group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
+    if broker.authorizer is not None:
+        described = _without_hidden_topics(ctx, broker, described)
+    ctx.error_code = next((group.error_code for group in ctx.sliced(described) if group.error_code), 0)
+    return StreamsGroupDescribeResponse(groups=described)
+
+
+def _without_hidden_topics(
+    ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
+) -> list[DescribedGroup]:
+    """Return an error in place of groups with a topic that the client must not see."""
+    topics = [_topics(group) for group in ctx.sliced(described)]
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
+    return [
+        group
+        if names.isdisjoint(hidden)
+        else DescribedGroup(
+            group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=_HIDDEN_TOPICS
+        )
+        for group, names in ctx.sliced(zip(described, topics, strict=True))
+    ]
+
+
+def _topics(group: DescribedGroup) -> set[str]:
+    names: set[str] = set()
+    for one in () if group.topology is None else group.topology.subtopologies or ():
+        names.update(one.source_topics, one.repartition_sink_topics)
+        names.update(topic.name for topic in (*one.repartition_source_topics, *one.state_changelog_topics))
+    return names
+
+
+def _describe(
+    ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: "GroupServices", group_id: str
+) -> DescribedGroup:
+    if not streams_groups_enabled(broker):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+    error = broker.groups.error(group_id)
+    if error:
+        return DescribedGroup(group_id=group_id, error_code=error)
+    group = broker.groups.groups.get(group_id)
+    if not isinstance(group, StreamsGroup):
+        problem = "not found" if group is None else "is not a streams group"
+        message = f"Group {group_id} {problem}."
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        topology=_topology(group),
+        members=[_member(group, member) for member in group.members.values()],
+        topology_description_status=_NOT_STORED if request.include_topology_description else 0,
+        assignor_name=broker.groups.group_configs(group_id).text("streams.assignor.name"),
+    )
+
+
+def _topology(group: StreamsGroup) -> Topology | None:
+    """Return the configured topology, or the one that the members sent while it is not ready."""
+    configured, sent = group.configured, group.topology
+    if sent is None:
+        return None
+    if configured is not None and configured.problem is None:
+        subtopologies = [one.described for one in configured.subtopologies.values()]
+    else:
+        subtopologies = sorted(sent.subtopologies.values(), key=lambda one: one.subtopology_id)
+    return Topology(epoch=sent.epoch, subtopologies=[_subtopology(one) for one in subtopologies])
+
+
+def _subtopology(one: GroupSubtopology) -> Subtopology:
+    return Subtopology(
+        subtopology_id=one.subtopology_id,
+        source_topics=sorted(one.source_topics),
+        repartition_sink_topics=sorted(one.repartition_sink_topics),
+        state_changelog_topics=_topic_infos(one.state_changelog_topics),
+        repartition_source_topics=_topic_infos(one.repartition_source_topics),
+    )
+
+
+def _topic_infos(topics: Iterable[GroupTopicInfo]) -> list[TopicInfo]:
+    return [
+        TopicInfo(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            topic_configs=_pairs(topic.configs),
+        )
+        for topic in sorted(topics)
+    ]
+
+
+def _member(group: StreamsGroup, member: StreamsMember) -> Member:
+    offsets, end_offsets = group.offsets_of(member.member_id)
+    endpoint = member.user_endpoint
+    return Member(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=_pairs(member.client_tags.items()),
+        task_offsets=_task_offsets(offsets),
+        task_end_offsets=_task_offsets(end_offsets),
+        assignment=_assignment(member.assigned),
+        target_assignment=_assignment(group.target.get(member.member_id, Tasks())),
+    )
+
+
+def _assignment(tasks: Tasks | AssignedTasks) -> Assignment:
+    active, standby, warmup = (
+        [TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(role).items()]
+        for role in tasks
+    )
+    return Assignment(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup)
+
+
+def _task_offsets(offsets: Mapping[Task, int]) -> list[TaskOffset]:
+    return [
+        TaskOffset(subtopology_id=name, partition=partition, offset=offset)
+        for (name, partition), offset in sorted(offsets.items())
+    ]
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> list[KeyValue]:
+    return [KeyValue(key=key, value=value) for key, value in pairs]

@@ -1,0 +1,89 @@
+"""StreamsGroupHeartbeat, key 88, versions 0-1: all communication of a Streams group member (KIP-1071).
+
+v1 has the acceptable recovery lag in 64 bits and the status MISSING_CLIENT_TAGS. Follows Kafka's
+KafkaApis.handleStreamsGroupHeartbeat; see broker/coordinator/group/streams/heartbeat.py.
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.group.group import STREAMS, HeartbeatError
+from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
+from sluice.broker.metadata.features import STREAMS_VERSION
+from sluice.broker.metadata.topic import COORDINATOR_TOPICS, invalid_topic_name
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    Topology,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .internal_topics import create_internal_topics
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+API = served("StreamsGroupHeartbeat", "0-1")
+
+
+def handle(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
+    error = _access_error(ctx, request, broker)
+    if error is not None:
+        return _error_response(ctx, *error)
+    result = broker.groups.streams.heartbeat(ctx, request)
+    if isinstance(result, HeartbeatError):
+        return _error_response(ctx, *result)
+
+    def respond(errors: ReplicationErrors) -> StreamsGroupHeartbeatResponse:
+        if errors:
+            return _error_response(ctx, errors[request.group_id])
+        if result.missing_topics:
+            create_internal_topics(ctx, broker, result.missing_topics, result.response)
+        return result.response
+
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)
+
+
+def streams_groups_enabled(broker: "GroupServices") -> bool:
+    feature = broker.features.get(STREAMS_VERSION)
+    return feature is not None and feature.finalized_level > 0 and STREAMS in broker.rebalance_protocols
+
+
+def _access_error(
+    ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "GroupServices"
+) -> HeartbeatError | None:
+    if not streams_groups_enabled(broker):
+        return HeartbeatError(ErrorCode.UNSUPPORTED_VERSION, None)
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return HeartbeatError(ErrorCode.GROUP_AUTHORIZATION_FAILED, None)
+    if request.topology is None:
+        return None
+    topics = _required_topics(request.topology)
+    prohibited = [name for name in topics if name in COORDINATOR_TOPICS]
+    if prohibited:
+        message = f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
+        return HeartbeatError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    invalid = [name for name in topics if invalid_topic_name(name) is not None]
+    if invalid:
+        message = f"Topic names {','.join(invalid)} are not valid topic names."
+        return HeartbeatError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    if broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
+        return HeartbeatError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
+    return None
+
+
+def _required_topics(topology: Topology) -> Collection[str]:
+    names: dict[str, None] = {}
+    for one in topology.subtopologies:
+        internal = (*one.repartition_source_topics, *one.state_changelog_topics)
+        names |= dict.fromkeys((*one.source_topics, *one.repartition_sink_topics, *(topic.name for topic in internal)))
+    return names
+
+
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> StreamsGroupHeartbeatResponse:
+    ctx.error_code = code
+    return StreamsGroupHeartbeatResponse(error_code=code, error_message=message)

@@ -1,0 +1,32 @@
+"""StreamsGroupTopologyDescriptionUpdate, key 93, version 0: a topology for a plug-in of the broker (KIP-1331).
+
+Kafka rejects it without `group.streams.topology.description.plugin.class`, which names a Java class.
+"""
+
+from typing import TYPE_CHECKING
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+API = served("StreamsGroupTopologyDescriptionUpdate", "0")
+
+_NO_PLUGIN = "The broker has no streams group topology description plugin configured."
+
+
+def handle(
+    ctx: RequestContext, request: StreamsGroupTopologyDescriptionUpdateRequest, broker: "GroupServices"
+) -> StreamsGroupTopologyDescriptionUpdateResponse:
+    code, message = ErrorCode.UNSUPPORTED_VERSION, _NO_PLUGIN
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        code, message = ErrorCode.GROUP_AUTHORIZATION_FAILED, ""
+    ctx.error_code = code
+    return StreamsGroupTopologyDescriptionUpdateResponse(error_code=code, error_message=message or None)
