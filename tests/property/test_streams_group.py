@@ -105,16 +105,16 @@ class StreamsGroupMachine(RuleBasedStateMachine):
         self._forget(member)
 
     @precondition(lambda self: any(member.instance_id for member in self.members.values()))
-    @rule(data=st.data(), process=st.sampled_from("pqr"))
-    def restart_static(self, data: st.DataObject, process: str) -> None:
-        """A static member leaves temporarily and returns with another member id, in another process."""
+    @rule(data=st.data())
+    def restart_static(self, data: st.DataObject) -> None:
+        """A static member leaves temporarily and returns with another member id."""
         static = [member for member in self.members.values() if member.instance_id]
         member = data.draw(st.sampled_from(static))
         code = member.leave(-2).error_code
         self._forget(member)
         if not code:
             self.ids += 1
-            self._join(process, member.instance_id)
+            self._join(member.process_id, member.instance_id)
 
     # -- what happens around them --------------------------------------------------------------------------------------
 
