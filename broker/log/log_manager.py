@@ -1,6 +1,8 @@
 """All logs of a broker and their periodic maintenance: Kafka's LogManager."""
 
+import os
 from collections.abc import Callable, Iterator
+from errno import ENOSPC
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ class LogManager:
     They are in `directory`, or in up to `memory_bytes` (`sluice.log.memory.bytes`) of memory if it is None.
     """
 
-    __slots__ = ("_errors_of", "_logs", "_storage", "budget", "directory")
+    __slots__ = ("_accept_appends", "_errors_of", "_logs", "_storage", "budget", "directory")
 
     def __init__(self, memory_bytes: int, directory: "LogDirectory | None" = None) -> None:
         self.directory = directory
@@ -29,6 +31,10 @@ class LogManager:
         self.budget = self._storage.budget
         self._logs: dict[str, PartitionLog] = {}
         self._errors_of: list[ErrorOf] = []
+        self._accept_appends: Callable[[], None] | None = None  # while the disk is full
+        if directory is not None:
+            directory.reserve.on_change = self._follow_reserve
+            self._follow_reserve()
 
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self._logs.values())
@@ -57,6 +63,13 @@ class LogManager:
         self._errors_of.append(error_of)
         self._apply_failures()
         return partial(self._stop_failing, error_of)
+
+    def _follow_reserve(self) -> None:
+        assert self.directory is not None
+        if self.directory.reserve.is_used:
+            self._accept_appends = self.fail_appends(partial(OSError, ENOSPC, os.strerror(ENOSPC)))
+        elif self._accept_appends is not None:
+            self._accept_appends()
 
     def _stop_failing(self, error_of: ErrorOf) -> None:
         self._errors_of.remove(error_of)

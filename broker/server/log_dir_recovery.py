@@ -21,7 +21,7 @@ log = logging.getLogger("sluice.broker")
 def recover_log_dir(cluster: Cluster, directory: LogDirectory) -> None:
     """Restore the cluster, whose brokers exist, or raise SluiceError."""
     try:
-        cluster.metadata_log = open_metadata(cluster, directory.path, directory.directory_id)
+        cluster.metadata_log = open_metadata(cluster, directory.path, directory.directory_id, directory.reserve.use)
         if cluster.topics:
             _log_stray_directories(cluster, directory)
         else:

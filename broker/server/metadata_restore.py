@@ -6,7 +6,7 @@ and are listed in one warning.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from sluice.broker.controller.cluster import Cluster
@@ -33,12 +33,21 @@ log = logging.getLogger("sluice.broker")
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
-def open_metadata(cluster: Cluster, log_dir: str, directory_id: bytes) -> DurableMetadata:
+def open_metadata(
+    cluster: Cluster, log_dir: str, directory_id: bytes, make_room: Callable[[], bool] = lambda: False
+) -> DurableMetadata:
     first = next(iter(brokers_of(cluster).values()))
     levels = {name: feature.finalized_level for name, feature in first.features.items()}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
     truncates = first.config.boolean(TRUNCATE_DAMAGED)
-    metadata_log = open_metadata_log(log_dir, first.node_id, features, first.clock.wall_ms, truncate_damaged=truncates)
+    metadata_log = open_metadata_log(
+        log_dir,
+        first.node_id,
+        features,
+        first.clock.wall_ms,
+        make_room=make_room,
+        truncate_damaged=truncates,
+    )
     metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.scheduler.schedule_once, 0))
     registrations = [
         _registration(broker, number, metadata.end_offset + number, directory_id)

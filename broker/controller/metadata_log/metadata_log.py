@@ -16,6 +16,7 @@ Each start begins a new epoch of the quorum with a leader change, as in Kafka, a
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from errno import ENOSPC
 from pathlib import Path
 
 from sluice.errors import SluiceError
@@ -48,7 +49,14 @@ _RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
 
 
 class MetadataLog:
-    def __init__(self, directory: Path, node_id: int, recovered: Recovered, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        node_id: int,
+        recovered: Recovered,
+        now_ms: Callable[[], int],
+        make_room: Callable[[], bool],
+    ) -> None:
         self.image: MetadataImage = recovered.image
         self.end_offset = recovered.end_offset
         self._directory = directory
@@ -63,6 +71,7 @@ class MetadataLog:
         self._segment = -1  # file descriptor
         self._segment_bytes = 0
         self._is_broken = False
+        self._make_room = make_room
 
     def append(self, messages: Sequence[MetadataMessage]) -> ErrorCode:
         if self._is_broken:
@@ -150,6 +159,18 @@ class MetadataLog:
 
     def _write(self, batch: bytes, records: int) -> None:
         try:
+            self._write_whole(batch)
+        except OSError as error:
+            if error.errno != ENOSPC or self._is_broken or not self._make_room():
+                raise
+            self._write_whole(batch)
+        self._segment_bytes += len(batch)
+        self.end_offset += records
+        self._records_since_snapshot += records
+        self._last_append_ms = self._now_ms()
+
+    def _write_whole(self, batch: bytes) -> None:
+        try:
             written = os.write(self._segment, batch)
             while written < len(batch):  # a full disk raises only at the next write
                 written += os.write(self._segment, batch[written:])
@@ -157,10 +178,6 @@ class MetadataLog:
         except OSError:
             self._truncate()
             raise
-        self._segment_bytes += len(batch)
-        self.end_offset += records
-        self._records_since_snapshot += records
-        self._last_append_ms = self._now_ms()
 
     def _truncate(self) -> None:
         try:
@@ -194,6 +211,7 @@ def open_metadata_log(
     features: Mapping[str, int],
     now_ms: Callable[[], int],
     *,
+    make_room: Callable[[], bool] = lambda: False,
     truncate_damaged: bool = False,
 ) -> MetadataLog:
     """Open or create the metadata log of a data directory, ready to append.
@@ -203,6 +221,7 @@ def open_metadata_log(
         node_id: The id of the controller.
         features: The feature levels of a new cluster, metadata.version first.
         now_ms: The wall clock.
+        make_room: Called when the disk is full; returns whether a write may succeed now.
         truncate_damaged: Whether to remove everything after damage.
 
     Raises:
@@ -212,7 +231,7 @@ def open_metadata_log(
     try:
         directory.mkdir(exist_ok=True)
         recovered = recover(directory, truncate_damaged=truncate_damaged)
-        metadata_log = MetadataLog(directory, node_id, recovered, now_ms)
+        metadata_log = MetadataLog(directory, node_id, recovered, now_ms, make_room)
         metadata_log.begin(recovered, features)
     except OSError as error:
         raise SluiceError(f"{error.filename or directory}: {error.strerror}") from None

@@ -4,6 +4,7 @@ Its layout is Kafka's: a directory per partition, `meta.properties` (KIP-858), a
 checkpoints of recovery points, log start offsets and high watermarks. Follows Kafka's LogManager and StorageTool.
 Different on purpose:
 - There is only one directory, formatted by its first start.
+- If the disk is full, topics can be deleted (reserve.py).
 - If the disk fails, a partition returns KAFKA_STORAGE_ERROR until writes succeed again. Kafka takes the whole directory
   offline until a restart.
 """
@@ -44,6 +45,7 @@ from .meta_properties import Owner, identify
 from .open_files import OpenFiles
 from .partition_directory import PartitionDirectory
 from .recovery import Checkpoint, restore_log
+from .reserve import Reserve
 from .text_files import (
     UnreadableFileError,
     read_checkpoint,
@@ -91,6 +93,8 @@ class LogDirectory:
         except (SluiceError, UnreadableFileError) as error:
             self.unlock()
             raise SluiceError(str(error)) from None
+        self.reserve = Reserve(self.path)
+        self.reserve.restore()
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._log_starts = self._read_offsets(LOG_STARTS)
         # logs in the saved checkpoint of log start offsets
@@ -178,6 +182,8 @@ class LogDirectory:
         self._deletions = [deletion for deletion in self._deletions if deletion.due_ms > now_ms]
         for deletion in due:
             deletion.delete()
+        if self.reserve.is_used:
+            self.reserve.restore()
 
     def flush_due(self) -> None:
         """Flush logs whose flush.ms has passed (every log.flush.scheduler.interval.ms)."""
@@ -223,7 +229,10 @@ class LogDirectory:
             deletion.delete()
         if all(one.storage.directory.recovery_point == one.log.log_end_offset for one in self._logs.values()):
             content = msgspec.json.encode({"version": 0, "brokerEpoch": -1})
-            write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", content, sync=True)
+            try:
+                write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", content, sync=True)
+            except OSError as error:  # the next start recovers, as after a crash
+                self._log_error(f"{self.path}/{CLEAN_SHUTDOWN}", error)
         self.unlock()
 
     def unlock(self) -> None:
