@@ -151,6 +151,22 @@ PAGES = {
     ),
     "scenario show": Page((("sluice scenario show throttle-storm > my.toml", "Save a template for a new scenario."),)),
     "scenario schema": Page((("sluice scenario schema > scenario.schema.json", "Save the schema for an editor."),)),
+    "fleet": Page((("sluice fleet run rolling-restart --fleet kafka-4.4:10000", "Simulate 10,000 producers."),)),
+    "fleet run": Page(
+        (
+            ("sluice fleet run outage.toml --fleet kafka-4.4:6000,kip-580-before:4000", "Simulate a mix of clients."),
+            (
+                "sluice fleet run outage.toml --fleet kafka-4.4:1000 --set loop=closed",
+                "Wait for each result to send on.",
+            ),
+            ("sluice fleet run outage.toml --fleet kafka-4.4:100000 --out new", "Save the report and the results."),
+        ),
+        {1: "The scenario or the fleet cannot be simulated, or the memory does not suffice."},
+    ),
+    "fleet compare": Page((("sluice fleet compare old new --out both", "Compare two results."),)),
+    "fleet sweep": Page(
+        (("sluice fleet sweep --fleet kafka-4.4:10000 --fleet kip-580-before:10000 --out map", "Map two policies."),)
+    ),
     "audit": Page((("sluice audit run --subject aiokafka", "Measure one client for five and a half minutes."),)),
     "audit run": Page(
         (

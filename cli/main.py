@@ -33,6 +33,7 @@ COMMANDS = {
     "scenario": "List, show and run scenarios.",
     "journal": "Show and export events.",
     "audit": "Measure how clients behave when brokers fail.",
+    "fleet": "Simulate what thousands to millions of clients do when a broker fails.",
     "pipeline": "Run Spark jobs on the journal.",
     "config": "Show the configuration.",
     "protocol": "Show how messages are encoded and decoded.",
@@ -41,7 +42,8 @@ COMMANDS = {
 }
 # Modules with another name than the command.
 MODULES = {
-    name: f"{name}.command" for name in ("serve", "demo", "top", "quota", "faults", "scenario", "journal", "audit")
+    name: f"{name}.command"
+    for name in ("serve", "demo", "top", "quota", "faults", "scenario", "journal", "audit", "fleet")
 }
 MODULES |= {"explain": "quota.command", "run": "scenario.run_command"}
 ALIASES = {"fault": "faults", "quotas": "quota", "scenarios": "scenario"}

@@ -133,6 +133,7 @@ class Network:
         self._addresses: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._free_ports = count(_FIRST_FREE_PORT)
+        self.on_connect: Callable[[], None] | None = None  # called at each attempt
 
     # -- for tests ---------------------------------------------------------------------------------------------------
 
@@ -192,6 +193,8 @@ class Network:
     async def connect(self, factory: Callable[[], P], host: str, port: int) -> tuple[MemoryTransport, P]:
         """Connect from the current host. Raises ConnectionRefusedError, or TimeoutError after 127 s."""
         path = Path(self, _host.get(), self.name(host), port)
+        if self.on_connect is not None:
+            self.on_connect()
         where = f"Connect call failed {self.address(host), port}"
         give_up_at = self.loop.time() + CONNECT_TIMEOUT_S
         await self._pass(path, give_up_at, where)

@@ -29,6 +29,7 @@ SECTIONS = {
             "quotas",
             "faults",
             "scenarios",
+            "fleets",
             "journal",
             "clusters",
             "audit",

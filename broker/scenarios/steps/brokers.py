@@ -28,21 +28,21 @@ class BrokerStep:
     def __init__(self, kind: str, broker: int) -> None:
         self.broker = broker
         self.description = KINDS[kind].description.format(broker)
-        self._kind = kind
+        self.kind = kind
 
     def check(self, expected: ExpectedState) -> None:
         state = expected.broker(self.broker)
-        after = TRANSITIONS[KINDS[self._kind].event].get(state)
+        after = TRANSITIONS[KINDS[self.kind].event].get(state)
         if after is None:
             raise StepProblem(f"broker {self.broker} is {state.value} at this time")
         expected.brokers[self.broker] = after
 
     def do(self, context: ScenarioContext) -> None:
         context.restore_at_end(f"broker {self.broker}", lambda: _bring_back(context, self.broker))
-        _act(context, self._kind, self.broker)
+        _act(context, self.kind, self.broker)
 
     def inverse(self) -> "BrokerStep | None":
-        undone_by = KINDS[self._kind].undone_by
+        undone_by = KINDS[self.kind].undone_by
         return None if undone_by is None else BrokerStep(undone_by, self.broker)
 
 

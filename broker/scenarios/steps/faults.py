@@ -55,16 +55,16 @@ class RuleEnd:
 
     def __init__(self, addition: RuleAddition) -> None:
         self.description = f"{_describe(addition.rule)} is removed"
-        self._addition = addition
+        self.addition = addition
 
     def check(self, expected: ExpectedState) -> None:
-        rule_id = self._addition.rule.id
+        rule_id = self.addition.rule.id
         if rule_id is not None:
             expected.end_fault(rule_id)
 
     def do(self, context: ScenarioContext) -> None:
-        if self._addition.fault is not None:
-            self._addition.fault.remove()
+        if self.addition.fault is not None:
+            self.addition.fault.remove()
 
     def inverse(self) -> None:
         return None
@@ -75,13 +75,13 @@ class RuleRemoval:
 
     def __init__(self, rule_id: str) -> None:
         self.description = f"fault rule {rule_id} is removed"
-        self._id = rule_id
+        self.rule_id = rule_id
 
     def check(self, expected: ExpectedState) -> None:
-        expected.end_fault(self._id)
+        expected.end_fault(self.rule_id)
 
     def do(self, context: ScenarioContext) -> None:
-        context.server.faults.remove(self._id)
+        context.server.faults.remove(self.rule_id)
 
     def inverse(self) -> None:
         return None

@@ -22,7 +22,7 @@ class TopicCreation:
     def __init__(self, wanted: CreateTopic) -> None:
         self.description = f"topic {wanted.name} is created"
         self._wanted = wanted
-        self._new = NewTopic(
+        self.new = NewTopic(
             wanted.name,
             -1 if wanted.partitions is UNSET else wanted.partitions,
             -1 if wanted.replicas is UNSET else wanted.replicas,
@@ -31,7 +31,7 @@ class TopicCreation:
         )
 
     def check(self, expected: ExpectedState) -> None:
-        new = self._new
+        new = self.new
         if (problem := invalid_topic_name(new.name)) is not None:
             raise StepProblem(problem, "name")
         if new.name in expected.topics:
@@ -44,7 +44,7 @@ class TopicCreation:
             self._check_assignments(expected)
 
     def _check_counts(self, expected: ExpectedState) -> None:
-        new, config = self._new, expected.config
+        new, config = self.new, expected.config
         replicas = (
             config.integer("default.replication.factor") if new.replication_factor == -1 else new.replication_factor
         )
@@ -58,7 +58,7 @@ class TopicCreation:
             expected.replicas |= {(new.name, index): tuple(expected.brokers) for index in range(partitions)}
 
     def _check_assignments(self, expected: ExpectedState) -> None:
-        wanted, new = self._wanted, self._new
+        wanted, new = self._wanted, self.new
         if wanted.partitions is not UNSET or wanted.replicas is not UNSET:
             raise StepProblem("excludes partitions and replicas", "assignments")
         if not new.assignments:
@@ -71,9 +71,9 @@ class TopicCreation:
         expected.topics[new.name] = len(new.assignments)
 
     def do(self, context: ScenarioContext) -> None:
-        created = context.server.cluster.create(self._new)
+        created = context.server.cluster.create(self.new)
         if isinstance(created, TopicError):
-            raise ClusterError(f"{self._new.name}: {created.message or created.code.message}")
+            raise ClusterError(f"{self.new.name}: {created.message or created.code.message}")
 
     def inverse(self) -> None:
         return None
@@ -83,7 +83,7 @@ class InitialTopic(TopicCreation):
     """Creates a topic at the start, unless it exists."""
 
     def do(self, context: ScenarioContext) -> None:
-        if self._new.name not in context.server.cluster.topics:
+        if self.new.name not in context.server.cluster.topics:
             super().do(context)
 
 
@@ -121,13 +121,13 @@ class LeaderMoveBack:
 
     def __init__(self, move: LeaderMove) -> None:
         self.description = f"the previous leader of {move.wanted.topic}-{move.wanted.partition} leads it again"
-        self._move = move
+        self.move = move
 
     def check(self, expected: ExpectedState) -> None:
         """Check nothing: the previous leader is known only in a run."""
 
     def do(self, context: ScenarioContext) -> None:
-        wanted, before = self._move.wanted, self._move.before
+        wanted, before = self.move.wanted, self.move.before
         if before != NO_LEADER:
             context.server.move_leader(wanted.topic, wanted.partition, before)
 

@@ -1,0 +1,268 @@
+"""What clients do: a vectorised NetworkClient with a Sender, one decision for each client whose event is due.
+
+    outcome of the request in flight -> state (failures, backoffs, connections, leader)
+    state -> expire operations, then the first of: Metadata, Produce, a connection, wait
+
+As in Kafka's client, a failed connection and NOT_LEADER_OR_FOLLOWER request metadata, a response without news delays
+the next Metadata request like a failure, and the backoff of connections is reset once ApiVersions was received.
+
+Different from Kafka: one request in flight for each client, and no connection is opened while another is. A client
+connects to another broker only for metadata.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .arrays import NEVER, Rows, Times
+from .clients import CHECKS_OF_BATCHES, Clients
+from .counters import (
+    COMPLETED,
+    CONNECTIONS,
+    DISCONNECTS,
+    ERRORS,
+    EXPIRED,
+    LATENCY_US,
+    METADATA_REQUESTS,
+    PRODUCE_REQUESTS,
+    PRODUCE_RETRIES,
+    REFUSED,
+    REQUEST_TIMEOUTS,
+    Counters,
+)  # fmt: skip
+from .exchange import (
+    CONNECT_CLOSED,
+    CONNECT_REFUSED,
+    CONNECTED,
+    DISCONNECTED,
+    METADATA_RECEIVED,
+    PRODUCE_NOT_LEADER,
+    PRODUCE_RETRIABLE,
+    PRODUCED,
+    REQUEST_TIMED_OUT,
+    TIMER,
+    Exchange,
+)  # fmt: skip
+from .schedule import CONNECT, METADATA, PRODUCE
+
+TRACED = ("connections", "metadata_requests", "produce_requests")  # by kind of request
+
+_IS_LOST = np.zeros(16, dtype=np.bool_)
+_IS_LOST[[CONNECT_REFUSED, CONNECT_CLOSED, DISCONNECTED, REQUEST_TIMED_OUT]] = True
+_COUNTED = (
+    (CONNECT_REFUSED, REFUSED), (CONNECT_CLOSED, DISCONNECTS),
+    (DISCONNECTED, DISCONNECTS), (REQUEST_TIMED_OUT, REQUEST_TIMEOUTS), (PRODUCE_NOT_LEADER, ERRORS),
+    (PRODUCE_RETRIABLE, ERRORS),
+)  # fmt: skip
+
+
+class Behaviour:
+    def __init__(
+        self,
+        clients: Clients,
+        exchange: Exchange,
+        counters: Counters,
+        one_way_us: int,
+        trace: Mapping[str, list[Times]] | None,
+    ) -> None:
+        self._clients = clients
+        self._exchange = exchange
+        self._counters = counters
+        self._one_way_us = one_way_us
+        self._trace = trace
+
+    def handle(self, rows: Rows) -> None:
+        """Handle the next event of each client, and set the one after it."""
+        clients = self._clients
+        at_us = clients.next_us[rows]
+        outcomes = clients.outcome[rows]
+        if outcomes.any():
+            self._apply(rows, at_us, outcomes)
+        self._decide(rows, at_us)
+
+    def broker_stopped(self, broker: int, at_us: int) -> Rows:
+        """Break the connections to a broker; return the clients that notice it now, because they wait for nothing."""
+        clients = self._clients
+        self._exchange.broker_stopped(broker)
+        is_busy = clients.outcome != TIMER
+        rows = np.flatnonzero(clients.connected[:, broker] & ~(is_busy & (clients.target == broker)))
+        noticed_us = np.full(len(rows), at_us + self._one_way_us, dtype=np.int64)
+        self._counters.add(DISCONNECTS, len(rows))
+        clients.connection_failed(rows, np.full(len(rows), broker), noticed_us, np.zeros(len(rows), dtype=np.bool_))
+        idle: Rows = rows[~is_busy[rows]]
+        clients.next_us[idle] = at_us + self._one_way_us
+        return idle
+
+    # -- outcomes ------------------------------------------------------------------------------------------------------
+
+    def _apply(self, rows: Rows, at_us: Times, outcomes: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> None:
+        clients = self._clients
+        for outcome, counter in _COUNTED:
+            count = np.count_nonzero(outcomes == outcome)
+            if count:
+                self._counters.add(counter, int(count))
+        targets = clients.target[rows].astype(np.int64)
+        ready = outcomes == CONNECTED
+        if ready.any():
+            clients.connected[rows[ready], targets[ready]] = True
+            per_client = clients.parameters.reconnects_per_client[clients.models[rows[ready]]]
+            clients.connect_failures[rows[ready], np.where(per_client, 0, targets[ready])] = 0
+        lost = _IS_LOST[outcomes]
+        if lost.any():
+            was_requesting = clients.kind[rows[lost]] == METADATA
+            clients.connection_failed(rows[lost], targets[lost], at_us[lost], was_requesting)
+        self._apply_metadata(rows, at_us, outcomes)
+        misdirected = outcomes == PRODUCE_NOT_LEADER
+        clients.wants_metadata[rows[misdirected]] = True
+        failed = misdirected | (outcomes == PRODUCE_RETRIABLE) | (lost & (clients.kind[rows] == PRODUCE))
+        if failed.any():
+            chosen = rows[failed]
+            failures = clients.count_failure(clients.failures, chosen)
+            clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures, CHECKS_OF_BATCHES)
+        clients.outcome[rows] = TIMER
+
+    def _apply_metadata(self, rows: Rows, at_us: Times, outcomes: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> None:
+        clients = self._clients
+        received = outcomes == METADATA_RECEIVED
+        if not received.any():
+            return
+        chosen = rows[received]
+        leaders = clients.new_leader[chosen]
+        is_news = (leaders != clients.leader[chosen]) & (leaders >= 0)
+        clients.leader[chosen] = leaders
+        clients.refreshed_us[chosen] = at_us[received]
+        clients.wants_metadata[chosen] = leaders < 0
+        clients.metadata_received(chosen, at_us[received], is_news=is_news)
+
+    # -- decisions -----------------------------------------------------------------------------------------------------
+
+    def _decide(self, rows: Rows, at_us: Times) -> None:
+        clients, parameters = self._clients, self._clients.parameters
+        models = clients.models[rows]
+        due = self._expire(rows, at_us, models)
+        leaders = clients.leader[rows].astype(np.int64)
+        has_work = due <= at_us
+        knows_leader = leaders >= 0
+        stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
+        wants = clients.wants_metadata[rows] | ~knows_leader | (stale_us <= at_us)
+        is_connected = clients.connected[rows, leaders] & knows_leader
+        connect_us = clients.connect_us[rows, leaders]
+        can_work = has_work & knows_leader & (clients.retry_us[rows] <= at_us)
+        produces = can_work & is_connected
+        connects = can_work & ~is_connected & (connect_us <= at_us)
+        brokers = np.where(knows_leader, leaders, 0)
+        kinds = np.where(produces, PRODUCE, CONNECT)
+        metadata_us = np.full(len(rows), NEVER, dtype=np.int64)
+        if wants.any():
+            chosen = np.flatnonzero(wants)
+            nodes, possible_us = self._least_loaded(rows[chosen], at_us[chosen])
+            possible_us = np.maximum(possible_us, clients.metadata_us[rows[chosen]])
+            metadata_us[chosen] = possible_us
+            now = chosen[possible_us <= at_us[chosen]]
+            nodes = nodes[possible_us <= at_us[chosen]]
+            brokers[now] = nodes
+            is_ready = clients.connected[rows[now], nodes]
+            kinds[now] = np.where(is_ready, METADATA, CONNECT)
+            produces[now], connects[now] = False, True
+        sends = produces | connects
+        if sends.any():
+            self._send(rows[sends], brokers[sends], kinds[sends], at_us[sends])
+        waits = ~sends
+        if waits.any():
+            work_us = np.maximum(clients.retry_us[rows], np.where(is_connected, 0, connect_us))
+            work_us = np.where(knows_leader, work_us, NEVER)
+            deadline_us = due + parameters.delivery_timeout_us[models]
+            next_us = np.where(has_work, np.minimum(work_us, deadline_us), due)
+            next_us = np.minimum(next_us, np.where(wants, metadata_us, stale_us))
+            clients.next_us[rows[waits]] = np.maximum(next_us, at_us + 1)[waits]
+
+    def _expire(self, rows: Rows, at_us: Times, models: Rows) -> Times:
+        """Fail operations after `delivery.timeout.ms`, with their batch; return the creation of the oldest left."""
+        clients, parameters = self._clients, self._clients.parameters
+        due = clients.due_us[rows]
+        overdue_us = at_us - due - parameters.delivery_timeout_us[models]
+        late = overdue_us >= 0
+        if late.any():
+            chosen = rows[late]
+            period = parameters.period_us[models[late]]
+            is_open = parameters.is_open[models[late]]
+            expired = np.where(is_open, np.maximum(overdue_us[late] // period + 1, clients.in_batch[chosen]), 1)
+            self._counters.add(EXPIRED, int(expired.sum()))
+            due[late] = np.where(is_open, due[late] + expired * period, at_us[late] + period)
+            self._next_operation(chosen, due[late])
+        return due
+
+    def _next_operation(self, rows: Rows, due: Times) -> None:
+        clients = self._clients
+        clients.due_us[rows] = due
+        clients.in_batch[rows] = 0
+        clients.failures[rows] = 0
+        clients.retry_us[rows] = 0
+
+    def _least_loaded(self, rows: Rows, at_us: Times) -> tuple[Rows, Times]:
+        """Return a broker for Metadata, and when it may be used: a connected one, or the first that may be tried.
+
+        Among equals the choice is random, as in Kafka's leastLoadedNode.
+        """
+        clients = self._clients
+        brokers = clients.connected.shape[1]
+        possible_us = np.where(clients.connected[rows], -1, np.maximum(clients.connect_us[rows], at_us[:, None]))
+        if brokers == 1:
+            return np.zeros(len(rows), dtype=np.int64), possible_us[:, 0]
+        first = (clients.draw(rows) * brokers).astype(np.int64)
+        turned = (first[:, None] + np.arange(brokers)) % brokers
+        best = np.argmin(np.take_along_axis(possible_us, turned, axis=1), axis=1)
+        nodes = np.take_along_axis(turned, best[:, None], axis=1)[:, 0]
+        return nodes, possible_us[np.arange(len(rows)), nodes]
+
+    def _send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> None:
+        clients, counters = self._clients, self._counters
+        produces = kinds == PRODUCE
+        self._fill_batches(rows[produces], at_us[produces])
+        retries = int(np.count_nonzero(clients.failures[rows[produces]]))
+        sent = np.bincount(kinds, minlength=PRODUCE + 1)
+        counters.add(CONNECTIONS, int(sent[CONNECT]))
+        counters.add(METADATA_REQUESTS, int(sent[METADATA]))
+        counters.add(PRODUCE_RETRIES, retries)
+        counters.add(PRODUCE_REQUESTS, int(sent[PRODUCE]) - retries)
+        clients.kind[rows] = kinds
+        if self._trace is not None:
+            for kind, name in enumerate(TRACED):
+                self._trace[name].append(at_us[kinds == kind])
+        self._exchange.send(rows, brokers, kinds, at_us)
+        done = produces & (clients.outcome[rows] == PRODUCED)
+        if done.any():
+            self._complete(rows[done])
+
+    def _fill_batches(self, rows: Rows, at_us: Times) -> None:
+        """Put all waiting operations into the request, unless it is a retry."""
+        clients, parameters = self._clients, self._clients.parameters
+        first = clients.in_batch[rows] == 0
+        chosen = rows[first]
+        models = clients.models[chosen]
+        waiting = (at_us[first] - clients.due_us[chosen]) // parameters.period_us[models] + 1
+        limits = np.where(parameters.is_open[models], parameters.records_per_request[models], 1)
+        clients.in_batch[chosen] = np.minimum(waiting, limits)
+
+    def _complete(self, rows: Rows) -> None:
+        """Finish the operations of a successful Produce request, and wait for the next."""
+        clients, parameters, counters = self._clients, self._clients.parameters, self._counters
+        models = clients.models[rows]
+        due, ends = clients.due_us[rows], clients.next_us[rows]
+        period = parameters.period_us[models]
+        is_open = parameters.is_open[models]
+        count = clients.in_batch[rows]
+        # A record is late by how much its creation precedes the last that is in time.
+        limit_us = ends - parameters.delivery_timeout_us[models]
+        late = np.clip(np.where(is_open, -((due - limit_us) // period), due < limit_us), 0, count)
+        in_time = count - late
+        newest = due + np.where(is_open, (count - 1) * period, 0)
+        latency = in_time * (ends - newest) + np.where(is_open, period * in_time * (in_time - 1) // 2, 0)
+        counters.add_at(COMPLETED, ends, in_time)
+        counters.add_at(LATENCY_US, ends, latency)
+        counters.add_at(EXPIRED, ends, late)
+        due = np.where(is_open, due + count * period, ends + period)
+        self._next_operation(rows, due)
+        stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
+        clients.next_us[rows] = np.maximum(ends, np.minimum(due, stale_us))
+        clients.outcome[rows] = TIMER

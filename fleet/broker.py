@@ -1,0 +1,84 @@
+"""The model of a broker: one queue of CPU time, first in, first out."""
+
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta, Struct
+
+from .arrays import Times
+
+_Us = Annotated[float, Meta(gt=0, le=1e6, description="microseconds, more than 0, at most 1000000")]
+
+
+class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The CPU time of a broker for each request and connection, in microseconds.
+
+    Args:
+        produce_us, metadata_us: For one request. Includes reading and writing.
+        connection_us: For a new connection with its ApiVersions request.
+        network_us: Time of a packet from a client to the broker or back.
+    """
+
+    produce_us: _Us
+    metadata_us: _Us
+    connection_us: _Us
+    network_us: _Us = 250
+
+    def scaled_to(self, requests_per_s: float) -> "BrokerModel":
+        """Return a broker that serves this many Produce requests per second, with all costs in proportion."""
+        factor = 1e6 / requests_per_s / self.produce_us
+        return BrokerModel(
+            produce_us=self.produce_us * factor,
+            metadata_us=self.metadata_us * factor,
+            connection_us=self.connection_us * factor,
+            network_us=self.network_us,
+        )
+
+
+# CPU measured on a server core of 2.1 GHz: small requests on 8 connections with 16 in flight; 1,000 connections with an
+# ApiVersions request each, for Kafka after 6,000 others, as its code is compiled while it runs.
+BROKERS = {
+    "kafka": BrokerModel(produce_us=34, metadata_us=31, connection_us=450),
+    "sluice": BrokerModel(produce_us=7.2, metadata_us=8.4, connection_us=190),
+}
+
+
+class CpuQueue:
+    """The queue of one broker. `serve` may be called several times for one window of time.
+
+    Requests of a later call may have arrived before those of an earlier one in the same window. They are served in
+    order of arrival; the results of the earlier call stand. The end of all work is exact.
+    """
+
+    __slots__ = ("_arrivals", "_costs", "_idle_from", "_window_from")
+
+    def __init__(self) -> None:
+        self._idle_from = 0.0
+        self._window_from = 0.0
+        self._arrivals: npt.NDArray[np.float64] = np.empty(0)
+        self._costs: npt.NDArray[np.float64] = np.empty(0)
+
+    def begin_window(self) -> None:
+        self._window_from = self._idle_from
+        self._arrivals = self._costs = np.empty(0)
+
+    def restart(self) -> None:
+        """Forget all work: the process ended."""
+        self._idle_from = self._window_from = 0.0
+        self._arrivals = self._costs = np.empty(0)
+
+    def serve(self, arrivals: Times, costs: npt.NDArray[np.float64]) -> Times:
+        """Return the time in microseconds at which each request was served."""
+        known = len(self._arrivals)
+        self._arrivals = np.concatenate((self._arrivals, arrivals.astype(np.float64)))
+        self._costs = np.concatenate((self._costs, costs))
+        order = np.argsort(self._arrivals, kind="stable")
+        # The end of the n-th request is the latest, over all m up to n, of "m arrived, then all from m to n ran".
+        work = np.cumsum(self._costs[order])
+        starts = self._arrivals[order] - (work - self._costs[order])
+        ends = np.maximum(np.maximum.accumulate(starts), self._window_from) + work
+        self._idle_from = float(ends[-1])
+        served = np.empty(len(ends))
+        served[order] = ends
+        return np.ceil(served[known:]).astype(np.int64)

@@ -1,0 +1,203 @@
+"""The state of all clients as arrays with a row for each client, and the parameters of their models.
+
+Times are microseconds since the start. A client has at most one request or connection attempt in flight.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .arrays import US_PER_MS, US_PER_S, Floats, Mask, Rows, Times
+from .draws import uniform
+from .models.client_model import ClientModel
+
+# A shift by more than this overflows no float, and is above every maximum.
+_MOST_FAILURES = 255
+# Eleven longer draws in a row have the probability 1/11!.
+_MOST_REDRAWS = 11
+# Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
+CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
+
+
+class BackoffTable(NamedTuple):
+    """One backoff of each model."""
+
+    base_ms: Floats
+    max_ms: Floats
+    multiplier: Floats
+    jitter: Floats
+    wraps_after: Rows
+    exponent_at_max: Floats  # from which on the maximum is reached without jitter
+
+    def wait_us(self, models: Rows, failures: Rows, unit: Floats) -> Times:
+        """Return the wait after `failures` failures in a row, at least 1; `unit` is drawn from 0 to 1."""
+        base, limit = self.base_ms[models], self.max_ms[models]
+        exponents = np.minimum((failures - 1) % self.wraps_after[models], self.exponent_at_max[models])
+        jitter = self.jitter[models]
+        factor = 1 - jitter + 2 * jitter * unit
+        waits = np.minimum(np.floor(base * self.multiplier[models] ** exponents * factor), limit)
+        waits = np.where(base >= limit, limit, waits)
+        return (waits * US_PER_MS).astype(np.int64)
+
+
+class Parameters:
+    """The parameters of the models of a fleet as arrays by model."""
+
+    def __init__(self, models: Sequence[ClientModel]) -> None:
+        def us(field: str) -> Times:
+            return np.array([getattr(model, field) * US_PER_MS for model in models]).astype(np.int64)
+
+        self.models = tuple(models)
+        self.retry = _table(models, "retry")
+        self.reconnect = _table(models, "reconnect")
+        self.reconnects_per_client = np.array([model.reconnect_backoff_scope == "client" for model in models])
+        self.request_timeout_us = us("request_timeout_ms")
+        self.delivery_timeout_us = us("delivery_timeout_ms")
+        self.metadata_max_age_us = us("metadata_max_age_ms")
+        self.acks_all = np.array([model.acks == "all" for model in models])
+        self.redraws = np.array([model.retry_backoff_redraws for model in models])
+        self.period_us = np.array([US_PER_S / model.requests_per_s for model in models]).astype(np.int64)
+        self.records_per_request = np.array([model.records_per_request for model in models], dtype=np.int64)
+        self.is_open = np.array([model.loop == "open" for model in models])
+
+
+def _table(models: Sequence[ClientModel], name: str) -> BackoffTable:
+    def values(field: str) -> Floats:
+        return np.array([getattr(model, f"{name}_backoff_{field}") for model in models], dtype=np.float64)
+
+    base, limit, multiplier = values("ms"), values("max_ms"), values("multiplier")
+    wraps = [model.retry_backoff_wraps_after if name == "retry" else None for model in models]
+    with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0, or a multiplier of 1
+        exponent_at_max = np.nan_to_num(np.log(limit / np.maximum(base, 1)) / np.log(multiplier), posinf=_MOST_FAILURES)
+    return BackoffTable(
+        base,
+        limit,
+        multiplier,
+        values("jitter"),
+        np.array([_MOST_FAILURES if after is None else after for after in wraps], dtype=np.int64),
+        np.maximum(exponent_at_max, 0),
+    )
+
+
+class Clients:
+    """The state of the clients. Arrays by client, or by client and broker."""
+
+    def __init__(self, seed: int, models: Rows, parameters: Parameters, partitions: int, brokers: int) -> None:
+        count = len(models)
+        self.seed = seed
+        self.models = models
+        self.parameters = parameters
+        self.partition = (np.arange(count) % partitions).astype(np.int16)
+        self.leader = np.full(count, -1, dtype=np.int16)
+        # The next event: its time, its outcome, and the broker of the request in flight.
+        self.next_us = np.zeros(count, dtype=np.int64)
+        self.outcome = np.zeros(count, dtype=np.uint8)
+        self.kind = np.zeros(count, dtype=np.int64)
+        self.target = np.zeros(count, dtype=np.int16)
+        self.new_leader = np.full(count, -1, dtype=np.int16)
+        # The oldest unfinished operation: when it was created, its failures, and when it may be retried.
+        self.due_us = np.zeros(count, dtype=np.int64)
+        self.in_batch = np.zeros(count, dtype=np.int64)  # operations of the request that is retried
+        self.failures = np.zeros(count, dtype=np.uint8)
+        self.retry_us = np.zeros(count, dtype=np.int64)
+        self.wants_metadata = np.zeros(count, dtype=np.bool_)
+        self.metadata_failures = np.zeros(count, dtype=np.uint8)
+        self.unchanged = np.zeros(count, dtype=np.uint8)  # Metadata responses in a row without a new leader
+        self.metadata_us = np.zeros(count, dtype=np.int64)  # when it may be requested
+        self.refreshed_us = np.zeros(count, dtype=np.int64)
+        self.connected = np.zeros((count, brokers), dtype=np.bool_)
+        self.connect_failures = np.zeros((count, brokers), dtype=np.uint8)
+        self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
+        self._draws = np.zeros(count, dtype=np.uint32)
+
+    def draw(self, rows: Rows) -> Floats:
+        """Return a number from [0, 1) for each client."""
+        drawn = uniform(self.seed, rows, self._draws[rows])
+        self._draws[rows] += np.uint32(1)
+        return drawn
+
+    def count_failure(self, counts: "np.ndarray[tuple[int], np.dtype[np.uint8]]", rows: Rows) -> Rows:
+        """Count a failure of each client; return the number in a row."""
+        failures: Rows = np.minimum(counts[rows].astype(np.int64) + 1, _MOST_FAILURES)
+        counts[rows] = failures
+        return failures
+
+    def retry_wait_us(self, rows: Rows, failures: Rows, checks: int) -> Times:
+        """Return the retry backoff after these numbers of failures.
+
+        A client that redraws draws again when a wait ends, `checks` times: if the first draw is longer than the wait,
+        it waits for that long; if a later one is, it begins again.
+        """
+        table, models = self.parameters.retry, self.models[rows]
+        waits = table.wait_us(models, failures, self.draw(rows))
+        waiting = np.flatnonzero(self.parameters.redraws[models])
+        for _ in range(_MOST_REDRAWS):
+            if len(waiting) == 0:
+                break
+            repeats = np.zeros(len(waiting), dtype=np.bool_)
+            for check in range(checks):
+                again = table.wait_us(models[waiting], failures[waiting], self.draw(rows[waiting]))
+                is_longer = ~repeats & (again > waits[waiting])
+                repeats |= is_longer
+                if check == 0:
+                    waits[waiting[is_longer]] = again[is_longer]
+            waiting = waiting[repeats]
+        return waits
+
+    def metadata_failed(self, rows: Rows, at_us: Times) -> None:
+        failures = self.count_failure(self.metadata_failures, rows)
+        self.unchanged[rows] = 0
+        self._delay_metadata(rows, at_us, failures)
+
+    def metadata_received(self, rows: Rows, at_us: Times, *, is_news: Mask) -> None:
+        """Delay the next Metadata request; by more if the leaders are the same as before (Kafka's Metadata)."""
+        self.metadata_failures[rows] = 0
+        unchanged = np.where(is_news, 0, np.minimum(self.unchanged[rows].astype(np.int64) + 1, _MOST_FAILURES))
+        self.unchanged[rows] = unchanged
+        self._delay_metadata(rows, at_us, np.ones(len(rows), dtype=np.int64))
+
+    def _delay_metadata(self, rows: Rows, at_us: Times, failures: Rows) -> None:
+        waits = self.retry_wait_us(rows, failures, _CHECKS_OF_METADATA)
+        unchanged = self.unchanged[rows].astype(np.int64)
+        for_unchanged = self.retry_wait_us(rows, np.maximum(unchanged, 1), _CHECKS_OF_METADATA)
+        self.metadata_us[rows] = at_us + np.maximum(waits, np.where(unchanged > 0, for_unchanged, 0))
+
+    def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
+        """Disconnect clients, delay their next connection, and request metadata, as Kafka's NetworkClient does.
+
+        Metadata that was requested or due has failed.
+        """
+        is_due = was_requesting | (self.wants_metadata[rows] & (self.metadata_us[rows] <= at_us))
+        if is_due.any():
+            self.metadata_failed(rows[is_due], at_us[is_due])
+        models = self.models[rows]
+        self.connected[rows, brokers] = False
+        counted = np.where(self.parameters.reconnects_per_client[models], 0, brokers)
+        failures = np.minimum(self.connect_failures[rows, counted].astype(np.int64) + 1, _MOST_FAILURES)
+        self.connect_failures[rows, counted] = failures
+        waits = self.parameters.reconnect.wait_us(models, failures, self.draw(rows))
+        self.connect_us[rows, brokers] = at_us + waits
+        per_client = self.parameters.reconnects_per_client[models]
+        if per_client.any():
+            self.connect_us[rows[per_client]] = (at_us + waits)[per_client, None]
+        self.wants_metadata[rows] = True
+
+    def start_warm(self, at_us: Times, leaders: "np.ndarray[tuple[int], np.dtype[np.int16]]") -> None:
+        """Connect each client to the leader of its partition, with metadata of a random age."""
+        rows = np.arange(len(self.models))
+        leader = leaders[self.partition]
+        has_leader = leader >= 0
+        self.leader[:] = leader
+        self.connected[rows[has_leader], leader[has_leader]] = True
+        ages = self.draw(rows) * self.parameters.metadata_max_age_us[self.models]
+        self.unchanged[:] = 1  # the last response, after the maximum age, brought no news
+        self.refreshed_us[:] = -ages.astype(np.int64)
+        self.due_us[:] = at_us
+        self.next_us[:] = at_us
+
+    def start_cold(self, at_us: Times) -> None:
+        """Start each client without connections and metadata."""
+        self.wants_metadata[:] = True
+        self.due_us[:] = at_us
+        self.next_us[:] = at_us

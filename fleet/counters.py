@@ -1,0 +1,49 @@
+"""What a run counts, in bins of 100 ms."""
+
+import numpy as np
+
+from .arrays import Rows, Times
+
+BIN_US = 100_000
+
+KINDS = (
+    "connections",  # attempts
+    "metadata_requests",
+    "produce_requests",  # without retries
+    "produce_retries",
+    "completed",  # operations, by the time of the response
+    "expired",  # operations, by the time of delivery.timeout.ms
+    "refused",  # connections
+    "disconnects",  # connections that broke, with or without a request in flight
+    "request_timeouts",
+    "errors",  # error codes in responses
+    "latency_us",  # sum over completed operations, from creation to response
+    "queued_us",  # sum over requests of the time in the broker, by arrival
+    "served",  # requests, by arrival
+)
+(
+    CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, COMPLETED, EXPIRED, REFUSED,
+    DISCONNECTS, REQUEST_TIMEOUTS, ERRORS, LATENCY_US, QUEUED_US, SERVED,
+) = range(len(KINDS))  # fmt: skip
+
+
+class Counters:
+    """Counts by bin and kind. What happens after the end is not counted."""
+
+    def __init__(self, duration_us: int) -> None:
+        self.bins = -(-duration_us // BIN_US)
+        self.counts = np.zeros((self.bins, len(KINDS)), dtype=np.int64)
+        self.now = 0  # the bin of the events that are handled
+
+    def add(self, kind: int, count: int) -> None:
+        self.counts[self.now, kind] += count
+
+    def add_at(self, kind: int, at_us: Times, amounts: Rows | None = None) -> None:
+        """Count events of different times."""
+        bins = at_us // BIN_US
+        inside = bins < self.bins
+        if amounts is None:
+            found = np.bincount(bins[inside])
+            self.counts[: len(found), kind] += found
+        else:
+            np.add.at(self.counts[:, kind], bins[inside], amounts[inside])

@@ -1,0 +1,159 @@
+"""The vectorised simulation of a fleet: up to millions of clients as rows of numpy arrays, in windows of time.
+
+Each window has about 2,000 events, and 1 to 100 ms. All clients whose next event is in the window are handled at once,
+each at its own exact time, again and again until none is left; then the next window begins. What a window approximates
+is the order in a broker's queue: a request that follows from another of the same window does not delay those that were
+sent after it, but before it was known. Times that do not depend on a queue are exact.
+
+Randomness depends on the seed, the client and the number of its draw, so windows do not change it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .arrays import NEVER, Rows, Times
+from .behaviour import Behaviour
+from .broker import BrokerModel
+from .clients import Clients, Parameters
+from .counters import BIN_US, Counters
+from .exchange import Exchange
+from .models.client_model import ClientModel
+from .schedule import Schedule
+
+_EVENTS_PER_WINDOW = 2048
+_SHORTEST_US, _LONGEST_US = 1000, BIN_US
+
+
+class Group(NamedTuple):
+    """Clients of one model."""
+
+    name: str
+    model: ClientModel
+    clients: int
+
+
+class Simulation(NamedTuple):
+    """What a run counted: by bin and kind (counters.KINDS), and the number of events."""
+
+    counts: npt.NDArray[np.int64]
+    events: int
+
+
+def simulate(
+    groups: Sequence[Group],
+    schedule: Schedule,
+    broker: BrokerModel,
+    *,
+    seed: int = 0,
+    cold: bool = False,
+    progress: Callable[[float], None] | None = None,
+    trace: Mapping[str, list[Times]] | None = None,
+) -> Simulation:
+    """Run a fleet through a schedule.
+
+    Args:
+        groups: The clients, by model.
+        schedule: The brokers, their failures, and the length.
+        broker: The capacity of each broker.
+        seed: Seed of all randomness. The same seed gives the same counts on any machine.
+        cold: Whether clients start without connections and metadata. By default they run already.
+        progress: Called with the simulated share, from 0 to 1.
+        trace: Lists that receive the times of all `connections`, `metadata_requests` and `produce_requests`.
+    """
+    counters = Counters(schedule.duration_us)
+    models = np.repeat(np.arange(len(groups)), [group.clients for group in groups])
+    parameters = Parameters([group.model for group in groups])
+    clients = Clients(seed, models, parameters, len(schedule.segments[0].leaders), schedule.brokers)
+    first_us = (clients.draw(np.arange(len(models))) * parameters.period_us[models]).astype(np.int64)
+    if cold:
+        clients.start_cold(first_us)
+    else:
+        clients.start_warm(first_us, schedule.segments[0].leaders)
+    exchange = Exchange(schedule, broker, clients, counters)
+    behaviour = Behaviour(clients, exchange, counters, int(broker.network_us), trace)
+    return Simulation(counters.counts, _run(schedule, clients, exchange, behaviour, counters, progress))
+
+
+def _run(
+    schedule: Schedule,
+    clients: Clients,
+    exchange: Exchange,
+    behaviour: Behaviour,
+    counters: Counters,
+    progress: Callable[[float], None] | None,
+) -> int:
+    events = 0
+    stops = _stops(schedule)
+    calendar = _Calendar(clients)
+    for number in range(counters.bins):
+        counters.now = number
+        end_us = min((number + 1) * BIN_US, schedule.duration_us)
+        calendar.open(end_us)
+        step_us = min(max(_EVENTS_PER_WINDOW * BIN_US // max(calendar.size, 1), _SHORTEST_US), _LONGEST_US)
+        while True:
+            first_us = calendar.earliest()
+            if stops and stops[0][0] <= min(first_us, end_us - 1):
+                stop_us, broker = stops.pop(0)
+                calendar.add(behaviour.broker_stopped(broker, stop_us))
+                continue
+            if first_us >= end_us:
+                break
+            until_us = min(first_us + step_us, end_us, stops[0][0] if stops else NEVER)
+            exchange.begin_window()
+            while len(rows := calendar.take(until_us)):
+                events += len(rows)
+                behaviour.handle(rows)
+                calendar.add(rows)
+        if progress is not None:
+            progress((number + 1) / counters.bins)
+    return events
+
+
+def _stops(schedule: Schedule) -> list[tuple[int, int]]:
+    """Return when each broker stops."""
+    found = []
+    for before, after in zip(schedule.segments, schedule.segments[1:], strict=False):
+        found += [(after.from_us, int(broker)) for broker in np.flatnonzero(before.up & ~after.up)]
+    return found
+
+
+class _Calendar:
+    """The clients with an event in the current bin."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._rows: Rows = np.empty(0, dtype=np.int64)
+        self._times: Times = np.empty(0, dtype=np.int64)
+        self._end_us = 0
+
+    @property
+    def size(self) -> int:
+        return len(self._rows)
+
+    def open(self, end_us: int) -> None:
+        self._end_us = end_us
+        self._rows = np.flatnonzero(self._clients.next_us < end_us)
+        self._times = self._clients.next_us[self._rows]
+
+    def earliest(self) -> int:
+        return int(self._times.min()) if len(self._times) else NEVER
+
+    def take(self, until_us: int) -> Rows:
+        """Remove and return the clients with an event before this time."""
+        is_due = self._times < until_us
+        rows, times = self._rows[is_due], self._times[is_due]
+        rest = ~is_due
+        self._rows, self._times = self._rows[rest], self._times[rest]
+        # An event that was moved to an earlier time is in the list twice.
+        current: Rows = rows[self._clients.next_us[rows] == times]
+        return current
+
+    def add(self, rows: Rows) -> None:
+        times = self._clients.next_us[rows]
+        inside = times < self._end_us
+        if inside.any():
+            self._rows = np.concatenate((self._rows, rows[inside]))
+            self._times = np.concatenate((self._times, times[inside]))

@@ -1,0 +1,154 @@
+"""From a client's request to its response: network, faults, the broker's queue, and timeouts.
+
+The outcome of a request is known when it is sent, because the schedule is.
+"""
+
+import numpy as np
+
+from .arrays import Floats, Rows, Times
+from .broker import BrokerModel, CpuQueue
+from .clients import Clients
+from .counters import QUEUED_US, SERVED, Counters
+from .draws import uniform
+from .schedule import (
+    ANSWERED,
+    CLOSED,
+    CONNECT,
+    NO_LEADER,
+    NO_LEADER_KNOWN,
+    NOT_LEADER,
+    PRODUCE,
+    REFUSED,
+    RETRIABLE,
+    SILENT,
+    Schedule,
+)
+
+# The outcome of a client's next event.
+(
+    TIMER, CONNECTED, CONNECT_REFUSED, CONNECT_CLOSED, PRODUCED, PRODUCE_NOT_LEADER,
+    PRODUCE_RETRIABLE, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT,
+) = range(10)  # fmt: skip
+
+_SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, PRODUCED], dtype=np.uint8)  # by kind of request
+_CLOSED = np.array([CONNECT_CLOSED, DISCONNECTED, DISCONNECTED], dtype=np.uint8)
+# A connection takes two packets before the client can send ApiVersions.
+_HANDSHAKE_PACKETS = 2
+# Faults draw from another sequence than clients, so that a fault does not change the jitter of others.
+_FAULT_SEED = 0x5EED
+
+
+class Exchange:
+    """Determines when and how each request ends."""
+
+    def __init__(self, schedule: Schedule, model: BrokerModel, clients: Clients, counters: Counters) -> None:
+        self._schedule = schedule
+        self._starts = schedule.starts_us
+        self._next_stop = schedule.next_stop_us()
+        self._up = np.array([segment.up for segment in schedule.segments])
+        self._leaders = np.array([segment.leaders for segment in schedule.segments])
+        self._replicated_us = np.array([segment.replicated_us for segment in schedule.segments])
+        self._waits_for_replicas = bool(self._replicated_us.any())
+        self._fault_ends = schedule.fault_ends_us()
+        self._has_faults = any(segment.faults for segment in schedule.segments)
+        self._costs = np.array([model.connection_us, model.metadata_us, model.produce_us])  # by kind of request
+        self._one_way_us = int(model.network_us)
+        self._clients = clients
+        self._counters = counters
+        self._queues = [CpuQueue() for _ in range(schedule.brokers)]
+        self._fault_draws = np.zeros(len(clients.models), dtype=np.uint32)
+
+    def begin_window(self) -> None:
+        for queue in self._queues:
+            queue.begin_window()
+
+    def broker_stopped(self, broker: int) -> None:
+        self._queues[broker].restart()
+
+    def send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> None:
+        """Send a request of each client; set the time and outcome of its next event."""
+        clients, one_way = self._clients, self._one_way_us
+        arrivals = at_us + one_way
+        segments = np.searchsorted(self._starts, arrivals, side="right") - 1
+        connects = kinds == CONNECT
+        outcomes = _SUCCESS[kinds]
+        refused = ~self._up[segments, brokers]
+        served = refused ^ True
+        queued = arrivals + np.where(connects, _HANDSHAKE_PACKETS * one_way, 0)
+        ends = np.where(connects, arrivals, queued)
+        if self._has_faults:
+            effects, delays, fault_ends = self._effects(rows, brokers, kinds, segments)
+            refused |= effects == REFUSED
+            served &= effects != REFUSED
+        ends[served] = self._serve(brokers[served], kinds[served], queued[served])
+        if self._has_faults:
+            silent = served & (effects == SILENT)
+            ends[silent] = fault_ends[silent]  # sluice answers when the rule is removed
+        if self._waits_for_replicas:
+            acknowledged = self._replicated_us[segments, clients.partition[rows]]
+            waits = (
+                served & (kinds == PRODUCE) & clients.parameters.acks_all[clients.models[rows]] & (acknowledged > ends)
+            )
+            ends[waits] = acknowledged[waits]
+        stops = self._next_stop[segments, brokers]
+        broken = served & (ends >= stops)
+        ends = np.where(broken, stops, ends) + one_way
+        lost = broken | refused
+        outcomes[lost] = _CLOSED[kinds[lost]]
+        outcomes[refused & connects] = CONNECT_REFUSED
+        produced = outcomes == PRODUCED
+        outcomes[produced & (self._leaders[segments, clients.partition[rows]] != brokers)] = PRODUCE_NOT_LEADER
+        received = outcomes == METADATA_RECEIVED
+        if received.any():
+            clients.new_leader[rows[received]] = self._leaders[segments[received], clients.partition[rows[received]]]
+        if self._has_faults:
+            ends += delays
+            self._fail(rows, kinds, effects, outcomes)
+        # The kernel accepts connections, so a slow broker delays the response to ApiVersions.
+        limits = np.where(connects, queued, at_us) + clients.parameters.request_timeout_us[clients.models[rows]]
+        late = ends > limits
+        ends[late], outcomes[late] = limits[late], REQUEST_TIMED_OUT
+        clients.next_us[rows] = ends
+        clients.outcome[rows] = outcomes
+        clients.target[rows] = brokers
+
+    def _serve(self, brokers: Rows, kinds: Rows, queued: Times) -> Times:
+        costs = self._costs[kinds]
+        done = np.empty(len(brokers), dtype=np.int64)
+        for broker in np.unique(brokers) if len(self._queues) > 1 else range(min(len(brokers), 1)):
+            chosen = brokers == broker
+            done[chosen] = self._queues[broker].serve(queued[chosen], costs[chosen])
+        self._counters.add_at(SERVED, queued)
+        self._counters.add_at(QUEUED_US, queued, done - queued)
+        return done
+
+    def _effects(self, rows: Rows, brokers: Rows, kinds: Rows, segments: Rows) -> tuple[Rows, Times, Times]:
+        """Return the effect of the first fault that hits each request, its delay, and the end of the fault."""
+        fault_ends = np.zeros(len(rows), dtype=np.int64)
+        effects = np.full(len(rows), ANSWERED, dtype=np.int64)
+        delays = np.zeros(len(rows), dtype=np.int64)
+        is_free = np.ones(len(rows), dtype=np.bool_)
+        for segment in np.unique(segments):
+            for fault in self._schedule.segments[segment].faults:
+                hit = is_free & (segments == segment) & fault.brokers[brokers] & np.isin(kinds, list(fault.kinds))
+                if fault.probability < 1 and hit.any():
+                    hit[hit] = self._draw(rows[hit]) < fault.probability
+                effects[hit], delays[hit], fault_ends[hit] = fault.outcome, fault.delay_us, self._fault_ends[id(fault)]
+                is_free &= ~hit
+        return effects, delays, fault_ends
+
+    def _draw(self, rows: Rows) -> Floats:
+        drawn = uniform(self._clients.seed ^ _FAULT_SEED, rows, self._fault_draws[rows])
+        self._fault_draws[rows] += np.uint32(1)
+        return drawn
+
+    def _fail(
+        self, rows: Rows, kinds: Rows, effects: Rows, outcomes: "np.ndarray[tuple[int], np.dtype[np.uint8]]"
+    ) -> None:
+        """Apply the effects of faults on requests that a broker received."""
+        answered = outcomes == _SUCCESS[kinds]
+        for effect, outcome in ((NOT_LEADER, PRODUCE_NOT_LEADER), (RETRIABLE, PRODUCE_RETRIABLE)):
+            outcomes[answered & (effects == effect)] = outcome
+        closed = answered & (effects == CLOSED)
+        outcomes[closed] = _CLOSED[kinds[closed]]
+        self._clients.new_leader[rows[answered & (effects == NO_LEADER_KNOWN)]] = NO_LEADER

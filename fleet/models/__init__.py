@@ -1,0 +1,1 @@
+"""Models of clients, and mixes of them."""

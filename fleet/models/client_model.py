@@ -1,0 +1,64 @@
+"""The parameters of one kind of client, with the names of Kafka's configs."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from sluice.text.typed_decoding import ACCEPTED
+
+_Ms = Annotated[float, Meta(ge=0, description="milliseconds, at least 0", extra=ACCEPTED)]
+_PositiveMs = Annotated[float, Meta(gt=0, description="milliseconds, more than 0", extra=ACCEPTED)]
+_Factor = Annotated[float, Meta(ge=1, le=10, description="a factor from 1 to 10", extra=ACCEPTED)]
+_Share = Annotated[float, Meta(ge=0, lt=1, description="a share from 0 to less than 1", extra=ACCEPTED)]
+_Rate = Annotated[float, Meta(gt=0, le=1000, description="a rate above 0, up to 1000", extra=ACCEPTED)]
+_Count = Annotated[int, Meta(ge=1, description="a number of at least 1", extra=ACCEPTED)]
+_Exponent = Annotated[int, Meta(ge=1, le=255, description="a number from 1 to 255", extra=ACCEPTED)]
+
+
+def config_name(field: str) -> str:
+    """Return the config of a field: `retry.backoff.ms` of `retry_backoff_ms`."""
+    return field.replace("_", ".")
+
+
+class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=config_name):
+    """A producer client: its backoffs, timeouts and load.
+
+    A backoff after n failures in a row is min(max, base * multiplier ** (n - 1) * factor), with a uniform factor from
+    1 - jitter to 1 + jitter, in whole milliseconds; it is the constant max if base >= max (Kafka's ExponentialBackoff).
+
+    Args:
+        reconnect_backoff_ms, reconnect_backoff_max_ms: KIP-144.
+        reconnect_backoff_multiplier, reconnect_backoff_jitter: Kafka's are 2 and 0.2.
+        reconnect_backoff_scope: Whether failures are counted for each broker, as Kafka does, or for the client.
+        retry_backoff_ms, retry_backoff_max_ms: KIP-580, of requests and of metadata.
+        retry_backoff_multiplier, retry_backoff_jitter: Kafka's are 2 and 0.2.
+        retry_backoff_wraps_after: Number of failures after which the exponent restarts at 0, as a 32-bit shift does.
+        retry_backoff_redraws: Whether the client draws again when a wait ends, as Kafka's producer does on every poll.
+        request_timeout_ms: Time until a request without a response fails and its connection is closed.
+        delivery_timeout_ms: Time after which a record fails (KIP-91).
+        metadata_max_age_ms: Time after which metadata is requested without a reason.
+        acks: "all" or "1". With "all", records wait until a killed replica is out of sync.
+        requests_per_s: Operations per second and client, in a healthy cluster.
+        records_per_request: Open loop only: operations that one request carries at most.
+        loop: "open": operations are created at this rate whatever happens. "closed": the next operation is created one
+            period after the end of the previous one.
+    """
+
+    reconnect_backoff_ms: _Ms = 50
+    reconnect_backoff_max_ms: _PositiveMs = 1000
+    reconnect_backoff_multiplier: _Factor = 2
+    reconnect_backoff_jitter: _Share = 0.2
+    reconnect_backoff_scope: Literal["broker", "client"] = "broker"
+    retry_backoff_ms: _Ms = 100
+    retry_backoff_max_ms: _PositiveMs = 1000
+    retry_backoff_multiplier: _Factor = 2
+    retry_backoff_jitter: _Share = 0.2
+    retry_backoff_wraps_after: _Exponent | None = None
+    retry_backoff_redraws: bool = True
+    request_timeout_ms: _PositiveMs = 30_000
+    delivery_timeout_ms: _PositiveMs = 120_000
+    metadata_max_age_ms: _PositiveMs = 300_000
+    acks: Literal["all", "1"] = "all"
+    requests_per_s: _Rate = 1.0
+    records_per_request: _Count = 100
+    loop: Literal["open", "closed"] = "open"

@@ -1,0 +1,136 @@
+"""The plots of a fleet's report, as SVG texts for a page."""
+
+from collections.abc import Sequence
+from io import StringIO
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import EngFormatter
+
+from .arrays import US_PER_MS, Floats
+from .counters import (
+    COMPLETED,
+    CONNECTIONS,
+    EXPIRED,
+    METADATA_REQUESTS,
+    PRODUCE_REQUESTS,
+    PRODUCE_RETRIES,
+    QUEUED_US,
+    SERVED,
+)
+from .results import ATTEMPTS, Result, by_second
+from .sweep import Row
+
+_WIDTH_INCHES, _HEIGHT_INCHES = 9.0, 3.2
+_SHOWN = (
+    ("Produce requests", PRODUCE_REQUESTS), ("Produce retries", PRODUCE_RETRIES),
+    ("Metadata requests", METADATA_REQUESTS), ("connections", CONNECTIONS),
+)  # fmt: skip
+
+
+def attempts_plot(result: Result) -> str:
+    """Return attempts per second by kind, with the range over the seeds as a band."""
+    counts = _seconds(result)
+    axes, figure = _axes("attempts per second, all clients")
+    for label, kind in _SHOWN:
+        _band(axes, counts[:, :, kind], label)
+    return _finish(figure, axes, [result])
+
+
+def outcomes_plot(result: Result) -> str:
+    """Return completed and expired operations per second."""
+    counts = _seconds(result)
+    axes, figure = _axes("operations per second")
+    _band(axes, counts[:, :, COMPLETED], "completed")
+    _band(axes, counts[:, :, EXPIRED], "failed by delivery.timeout.ms")
+    return _finish(figure, axes, [result])
+
+
+def queue_plot(results: Sequence[Result], names: Sequence[str]) -> str:
+    """Return the mean time in a broker's queue, by the second of arrival."""
+    axes, figure = _axes("mean time in the broker (ms)")
+    for result, name in zip(results, names, strict=True):
+        counts = _seconds(result)
+        _band(axes, counts[:, :, QUEUED_US] / np.maximum(counts[:, :, SERVED], 1) / US_PER_MS, name)
+    return _finish(figure, axes, results)
+
+
+def comparison_plot(results: Sequence[Result], names: Sequence[str]) -> str:
+    """Return all attempts per second of several results."""
+    axes, figure = _axes("connections and requests per second")
+    for result, name in zip(results, names, strict=True):
+        _band(axes, _seconds(result)[:, :, ATTEMPTS].sum(axis=2), name)
+    return _finish(figure, axes, results)
+
+
+def _seconds(result: Result) -> Floats:
+    return np.array([by_second(counts) for counts in result.array()], dtype=np.float64)
+
+
+def _axes(label: str) -> tuple[Axes, Figure]:
+    figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
+    axes = figure.subplots()
+    axes.set(xlabel="seconds since the start", ylabel=label)
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.grid(alpha=0.3)
+    return axes, figure
+
+
+def _band(axes: Axes, by_seed: Floats, label: str) -> None:
+    at = np.arange(by_seed.shape[1])
+    (line,) = axes.step(at, np.median(by_seed, axis=0), where="post", linewidth=1.4, label=label)
+    axes.fill_between(
+        at, by_seed.min(axis=0), by_seed.max(axis=0), step="post", alpha=0.25, color=line.get_color(), linewidth=0
+    )
+
+
+def _finish(figure: Figure, axes: Axes, results: Sequence[Result]) -> str:
+    first = results[0]
+    if first.trigger_ms < first.healed_ms:
+        axes.axvspan(first.trigger_ms / 1000, first.healed_ms / 1000, color="tab:red", alpha=0.08, label="failure")
+    axes.set_xlim(0, len(first.counts[0]) * first.bin_ms / 1000)
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper right", fontsize="small")
+    return _svg(figure)
+
+
+def _svg(figure: Figure) -> str:
+    text = StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})  # without a date, so that equal results are equal
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def recovery_map(rows: Sequence[Row], fleet: str) -> str:
+    """Return a map of outage and load, coloured by the time to recovery; cells without recovery are hatched."""
+    found = [row for row in rows if row.fleet == fleet]
+    outages, loads = sorted({row.outage_s for row in found}), sorted({row.load for row in found})
+    cells = np.zeros((len(outages), len(loads)))
+    lost = np.zeros_like(cells)
+    for row in found:
+        at = outages.index(row.outage_s), loads.index(row.load)
+        cells[at] = max(cells[at], row.disturbed_s)
+        lost[at] += row.recovery_s < 0
+    figure = Figure(figsize=(_WIDTH_INCHES / 2, _HEIGHT_INCHES), layout="constrained")
+    axes = figure.subplots()
+    longest = max(row.disturbed_s for row in rows)
+    image = axes.imshow(cells, origin="lower", aspect="auto", cmap="YlOrRd", vmin=0, vmax=longest)
+    for (y, x), seconds in np.ndenumerate(cells):
+        text = "never" if lost[y, x] else f"{seconds:.0f}"
+        axes.text(
+            x,
+            y,
+            text,
+            ha="center",
+            va="center",
+            fontsize="small",
+            color="black" if seconds < longest * 0.6 else "white",
+        )
+        if lost[y, x]:
+            axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="///", linewidth=0))
+    axes.set(xlabel="load, share of the capacity", ylabel="outage (s)", title=fleet)
+    axes.set_xticks(range(len(loads)), [f"{load:g}" for load in loads])
+    axes.set_yticks(range(len(outages)), [f"{outage:g}" for outage in outages])
+    figure.colorbar(image, label="disturbed seconds")
+    return _svg(figure)

@@ -1,0 +1,79 @@
+"""The self-contained HTML report of results, and of a sweep."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from .plots import attempts_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
+from .results import Figures, Result, figures_of, summary
+from .sweep import Row
+
+ROWS = (
+    ("before_per_s", "attempts per second before the failure", "{:,.0f}"),
+    ("peak_per_s", "most attempts in one second", "{:,.0f}"),
+    ("disturbed_s", "seconds with fewer, or much later, operations than before", "{:,.0f}"),
+    ("amplification", "attempts over those without the failure, until recovery", "{:.2f}"),
+    ("queue_peak_ms", "longest mean time in a broker's queue, ms", "{:,.1f}"),
+    ("completed", "completed operations", "{:,.0f}"),
+    ("expired", "operations that failed by delivery.timeout.ms", "{:,.0f}"),
+)
+
+
+def describe(figures: Sequence[Figures]) -> list[tuple[str, str]]:
+    """Return a row for each figure: its name, and its median with the range over the seeds."""
+    found = summary(figures)
+    rows = [(label, _with_range(form, *found[name])) for name, label, form in ROWS]
+    return [*rows[:4], ("seconds from the end of the failure to recovery", recovery(figures)), *rows[4:]]
+
+
+def recovery(figures: Sequence[Figures]) -> str:
+    """Return the time to recovery, and how many seeds did not recover."""
+    times = sorted(each.recovery_s for each in figures if each.recovery_s is not None)
+    lost = len(figures) - len(times)
+    if not times:
+        return "not within the run"
+    text = _with_range("{:,.0f}", times[0], times[len(times) // 2], times[-1])
+    return f"{text}; {lost} of {len(figures)} seeds did not recover" if lost else text
+
+
+def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) -> None:
+    """Write the report of one result, or of a comparison."""
+    tables = [describe(figures_of(result)) for result in results]
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            title=" and ".join(names),
+            results=list(zip(results, names, strict=True)),
+            labels=[label for label, _ in tables[0]],
+            columns=[[value for _, value in table] for table in tables],
+            comparison=comparison_plot(results, names),
+            queues=queue_plot(results, names),
+            plots=[
+                (name, attempts_plot(result), outcomes_plot(result))
+                for result, name in zip(results, names, strict=True)
+            ],
+        )
+    )
+    file.write_text(page, encoding="utf-8")
+
+
+def write_sweep_report(file: Path, rows: Sequence[Row]) -> None:
+    """Write the maps of a sweep, one for each fleet."""
+    fleets = list(dict.fromkeys(row.fleet for row in rows))
+    page = _environment().get_template("sweep.html").render(maps=[recovery_map(rows, fleet) for fleet in fleets])
+    file.write_text(page, encoding="utf-8")
+
+
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("sluice.fleet"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def _with_range(form: str, low: float, middle: float, high: float) -> str:
+    if form.format(low) == form.format(high):
+        return form.format(middle)
+    return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"

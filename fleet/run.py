@@ -1,0 +1,107 @@
+"""Run a fleet with several seeds, on all cores."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+
+from sluice.broker.scenarios.model import Scenario
+from sluice.errors import SluiceError
+
+from .arrays import US_PER_MS
+from .broker import BrokerModel
+from .counters import KINDS
+from .engine import Group, Simulation, simulate
+from .results import ClientGroup, Result
+from .schedule import Schedule, schedule_of
+
+# Measured with 1,000,000 clients and 3 brokers: the state, and temporary arrays if all clients act at once.
+_BYTES_PER_CLIENT, _BYTES_PER_CLIENT_AND_BROKER = 250, 40
+
+
+def run_fleet(
+    scenario: Scenario,
+    groups: Sequence[Group],
+    broker: BrokerModel,
+    *,
+    seeds: Sequence[int] = (0,),
+    cold: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Simulate a fleet in a scenario.
+
+    Args:
+        scenario: The brokers, and their failures.
+        groups: The clients.
+        broker: The capacity of each broker.
+        seeds: A run for each. Results do not depend on the number of cores.
+        cold: Whether clients start without connections.
+        progress: Called with the completed runs and their number.
+
+    Raises:
+        ScenarioError: The scenario has steps that the simulation does not support.
+        SluiceError: The memory does not suffice.
+    """
+    schedule = schedule_of(scenario)
+    workers = min(len(seeds), os.cpu_count() or 1)
+    ensure_memory(sum(group.clients for group in groups), schedule.brokers, workers)
+    jobs = [(tuple(groups), schedule, broker, seed, cold) for seed in seeds]
+    found = run_jobs(jobs, workers, progress)
+    return Result(
+        scenario=scenario.name,
+        groups=[ClientGroup(group.name, group.clients, group.model) for group in groups],
+        broker=broker,
+        brokers=schedule.brokers,
+        trigger_ms=schedule.trigger_us // US_PER_MS,
+        healed_ms=schedule.healed_us // US_PER_MS,
+        seeds=list(seeds),
+        kinds=KINDS,
+        counts=[run.counts.tolist() for run in found],
+        events=sum(run.events for run in found),
+    )
+
+
+Job = tuple[tuple[Group, ...], Schedule, BrokerModel, int, bool]
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, progress: Callable[[int, int], None] | None) -> list[Simulation]:
+    """Run all jobs, in order of the jobs."""
+    if workers == 1:
+        found = []
+        for number, job in enumerate(jobs, 1):
+            found.append(run_job(job))
+            if progress is not None:
+                progress(number, len(jobs))
+        return found
+    # Forked processes would inherit threads of the caller, such as a progress bar's.
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(run_job, job) for job in jobs]
+        pending: set[Future[Simulation]] = set(futures)
+        while pending:
+            _, pending = wait(pending, return_when=FIRST_COMPLETED)
+            if progress is not None:
+                progress(len(jobs) - len(pending), len(jobs))
+        return [future.result() for future in futures]
+
+
+def run_job(job: Job) -> Simulation:
+    groups, schedule, broker, seed, cold = job
+    return simulate(groups, schedule, broker, seed=seed, cold=cold)
+
+
+def ensure_memory(clients: int, brokers: int, workers: int) -> None:
+    """Raise SluiceError if the processes need more memory than is available."""
+    needed = clients * (_BYTES_PER_CLIENT + brokers * _BYTES_PER_CLIENT_AND_BROKER) * workers
+    available = _available_bytes()
+    if available is not None and needed > available:
+        raise SluiceError(
+            f"fleet: {clients:,} clients in {workers} processes need about {needed / 2**30:.1f} GiB of memory;"
+            f" {available / 2**30:.1f} GiB are available. Use fewer clients or seeds."
+        )
+
+
+def _available_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):  # not known on this system
+        return None

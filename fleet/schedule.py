@@ -1,0 +1,289 @@
+"""A scenario as segments of time: in each, which brokers run, who leads each partition, and which faults are in force.
+
+The clients produce to the partitions of the scenario's first topic. Without one, each broker leads a partition for each
+other broker, which is its second replica. Leaders change as in sluice's cluster: at once if a leader is stopped, and
+`sluice.election.delay.ms` after it was killed. Until then the killed replica is in sync, so that other leaders do not
+acknowledge records with acks=all. A broker that starts leads only partitions without a leader.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import UNSET
+
+from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
+from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.error_response import Error
+from sluice.broker.faults.actions.no_response import BlackHole, Close
+from sluice.broker.faults.matching.durations import parse_ms
+from sluice.broker.faults.rule import Rule
+from sluice.broker.scenarios.model import Scenario
+from sluice.broker.scenarios.steps.action import LogMessage
+from sluice.broker.scenarios.steps.brokers import BrokerStep
+from sluice.broker.scenarios.steps.faults import RuleAddition, RuleEnd, RuleRemoval
+from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, LeaderMoveBack
+from sluice.broker.scenarios.timeline import Moment, ScenarioError, timeline
+from sluice.protocol.errors import ErrorCode
+
+from .arrays import NEVER, US_PER_MS
+
+NO_LEADER = -1
+CONNECT, METADATA, PRODUCE = range(3)
+_APIS = {"ApiVersions": CONNECT, "Metadata": METADATA, "Produce": PRODUCE}
+# What the response or its absence means to a client.
+ANSWERED, NOT_LEADER, RETRIABLE, NO_LEADER_KNOWN, CLOSED, SILENT, REFUSED = range(7)
+_STALE_METADATA = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
+_RETRIABLE = (
+    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)  # fmt: skip
+_STEPS = "stop, kill, start, move_leader, fault, remove_fault, say"
+_UNUSED = (
+    "version", "client_id", "software_name", "software_version", "principal", "listener", "topic", "partition", "group",
+    "transactional_id", "connection_older_than", "connection_younger_than", "request", "after", "until", "times",
+    "during", "on", "schedule",
+)  # fmt: skip
+
+
+class FaultWindow(NamedTuple):
+    """A fault rule in force: requests of these kinds to these brokers get this outcome, with a probability."""
+
+    kinds: frozenset[int]
+    brokers: npt.NDArray[np.bool_]
+    outcome: int
+    probability: float
+    delay_us: int
+
+
+class Segment(NamedTuple):
+    from_us: int
+    up: npt.NDArray[np.bool_]  # by broker
+    leaders: npt.NDArray[np.int16]  # by partition; NO_LEADER
+    replicated_us: npt.NDArray[np.int64]  # by partition: until then, acks=all waits for a killed replica
+    faults: tuple[FaultWindow, ...]
+
+
+class Schedule(NamedTuple):
+    """The course of a scenario. Brokers and partitions are indices from 0."""
+
+    name: str
+    brokers: int
+    duration_us: int
+    segments: list[Segment]
+    trigger_us: int  # the first change; the duration if there is none
+    healed_us: int  # the last change
+
+    @property
+    def starts_us(self) -> npt.NDArray[np.int64]:
+        return np.array([segment.from_us for segment in self.segments], dtype=np.int64)
+
+    def fault_ends_us(self) -> dict[int, int]:
+        """Return the end of each fault, by its identity."""
+        ends: dict[int, int] = {}
+        for segment, until_us in zip(
+            self.segments, [*(later.from_us for later in self.segments[1:]), NEVER], strict=True
+        ):
+            ends |= {id(fault): until_us for fault in segment.faults}
+        return ends
+
+    def next_stop_us(self) -> npt.NDArray[np.int64]:
+        """Return, by segment and broker, when the broker stops next; NEVER if it does not."""
+        stops = np.full((len(self.segments), self.brokers), NEVER, dtype=np.int64)
+        for index in range(len(self.segments) - 2, -1, -1):
+            later = self.segments[index + 1]
+            stops[index] = np.where(self.segments[index].up & ~later.up, later.from_us, stops[index + 1])
+        return stops
+
+
+def schedule_of(scenario: Scenario) -> Schedule:
+    """Return the schedule of a scenario. Raises ScenarioError for steps that the simulation does not have."""
+    course = timeline(scenario)
+    duration_us = int(course.duration_ms * US_PER_MS)
+    if duration_us <= 0:
+        raise ScenarioError("duration", "expected more than 0, got 0")
+    cluster = _Cluster(scenario, course.config.integer("node.id"), course.config.integer("sluice.election.delay.ms"))
+    changes: list[int] = []
+    for moment in course.moments:
+        at_us = int(moment.at_ms * US_PER_MS)
+        if cluster.apply(at_us, moment):
+            changes.append(at_us)
+    segments = [segment for segment in cluster.segments(duration_us) if segment.from_us < duration_us]
+    healed_us = changes[-1] if changes else duration_us
+    return Schedule(
+        scenario.name, scenario.brokers, duration_us, segments, changes[0] if changes else duration_us, healed_us
+    )
+
+
+class _Cluster:
+    """The state of the cluster as the moments are applied in order."""
+
+    def __init__(self, scenario: Scenario, first_node: int, election_delay_ms: int) -> None:
+        self._first_node = first_node
+        self._brokers = scenario.brokers
+        self._election_us = election_delay_ms * US_PER_MS
+        self._topic = scenario.topics[0].name if scenario.topics else None
+        self._replicas = _replicas(scenario, first_node)
+        self._up = np.ones(scenario.brokers, dtype=np.bool_)
+        self._leaders = np.array([replicas[0] for replicas in self._replicas], dtype=np.int16)
+        self._faults: dict[int, tuple[Rule, FaultWindow]] = {}
+        self._before: dict[int, np.int16] = {}  # the leader before each move
+        self._elections: list[tuple[int, int]] = []  # when, and the killed broker
+        self._replicated_us = np.zeros(len(self._replicas), dtype=np.int64)
+        self._segments: list[Segment] = []
+        self._end_segment(0)
+
+    def segments(self, until_us: int) -> list[Segment]:
+        self._elect_until(until_us)
+        return self._segments
+
+    def apply(self, at_us: int, moment: Moment) -> bool:
+        """Apply a moment; return whether it changes anything for clients."""
+        self._elect_until(at_us)
+        action = moment.action
+        match action:
+            case LogMessage() | InitialTopic():
+                return False
+            case BrokerStep(kind=("stop" | "kill" | "start") as kind, broker=node):
+                self._change_broker(at_us, kind, node - self._first_node)
+            case LeaderMove(wanted=wanted):
+                self._check_partition(moment.path, wanted.topic, wanted.partition)
+                self._before[id(action)] = self._leaders[wanted.partition]
+                self._leaders[wanted.partition] = wanted.to - self._first_node
+            case LeaderMoveBack(move=move):
+                self._leaders[move.wanted.partition] = self._before[id(move)]
+            case RuleAddition(rule=rule):
+                self._faults[id(action)] = rule, self._fault(rule, moment.path)
+            case RuleEnd(addition=addition):
+                self._faults.pop(id(addition), None)
+            case RuleRemoval(rule_id=rule_id):
+                self._faults = {key: pair for key, pair in self._faults.items() if pair[0].id != rule_id}
+            case _:
+                raise ScenarioError(moment.path, f"has no effect in a fleet simulation; expected one of {_STEPS}")
+        self._end_segment(at_us)
+        return True
+
+    def _end_segment(self, at_us: int) -> None:
+        faults = tuple(window for _, window in self._faults.values())
+        segment = Segment(at_us, self._up.copy(), self._leaders.copy(), self._replicated_us.copy(), faults)
+        if self._segments and self._segments[-1].from_us == at_us:
+            self._segments.pop()
+        self._segments.append(segment)
+
+    def _change_broker(self, at_us: int, kind: str, broker: int) -> None:
+        self._up[broker] = kind == "start"
+        if kind == "kill":
+            self._elections.append((at_us + self._election_us, broker))
+            is_replica = np.array([broker in replicas and len(replicas) > 1 for replicas in self._replicas])
+            self._replicated_us[is_replica] = at_us + self._election_us
+        elif kind == "stop":
+            self._elect(broker)
+        else:
+            if any(killed == broker for _, killed in self._elections):
+                self._replicated_us[:] = np.minimum(self._replicated_us, at_us)
+            self._elections = [(at, killed) for at, killed in self._elections if killed != broker]
+            for partition, replicas in enumerate(self._replicas):
+                if self._leaders[partition] == NO_LEADER and broker in replicas:
+                    self._leaders[partition] = broker
+
+    def _elect_until(self, at_us: int) -> None:
+        while self._elections and self._elections[0][0] <= at_us:
+            when_us, killed = self._elections.pop(0)
+            self._elect(killed)
+            self._end_segment(when_us)
+
+    def _elect(self, lost: int) -> None:
+        for partition, replicas in enumerate(self._replicas):
+            if self._leaders[partition] == lost:
+                running = [broker for broker in replicas if self._up[broker]]
+                self._leaders[partition] = running[0] if running else NO_LEADER
+
+    def _check_partition(self, path: str, topic: str, partition: int) -> None:
+        if topic != self._topic and self._topic is not None:
+            raise ScenarioError(path, f"expected the topic of the fleet, {self._topic}, got {topic}")
+        if partition >= len(self._replicas):
+            raise ScenarioError(path, f"expected a partition up to {len(self._replicas) - 1}, got {partition}")
+
+    def _fault(self, rule: Rule, path: str) -> FaultWindow:
+        for name in _UNUSED:
+            if getattr(rule, name) is not None:
+                raise ScenarioError(
+                    f"{path}.{name}",
+                    "has no effect in a fleet simulation; expected broker, api, probability and action",
+                )
+        named = [rule.api] if isinstance(rule.api, str) else (rule.api or [])
+        kinds, outcome, delay_us = _effect(rule, path)
+        if named:
+            unknown = [name for name in named if name not in _APIS]
+            if unknown:
+                raise ScenarioError(f"{path}.api", f"expected {', '.join(_APIS)}, got {unknown[0]}")
+            kinds &= {_APIS[name] for name in named}
+            if not kinds:
+                raise ScenarioError(f"{path}.api", f"the action has no effect on {', '.join(named)}")
+        nodes = [rule.broker] if isinstance(rule.broker, int) else (rule.broker or [])
+        brokers = np.full(self._brokers, not nodes, dtype=np.bool_)
+        brokers[[node - self._first_node for node in nodes]] = True
+        return FaultWindow(kinds, brokers, outcome, 1.0 if rule.probability is None else rule.probability, delay_us)
+
+
+def _replicas(scenario: Scenario, first_node: int) -> list[list[int]]:
+    if not scenario.topics:
+        return spread_replicas(scenario.brokers)
+    topic = scenario.topics[0]
+    if topic.assignments is not UNSET:
+        return [[node - first_node for node in replicas] for replicas in topic.assignments]
+    count = scenario.brokers if topic.partitions is UNSET else topic.partitions
+    size = scenario.brokers if topic.replicas is UNSET else topic.replicas
+    return [[(partition + step) % scenario.brokers for step in range(size)] for partition in range(count)]
+
+
+def spread_replicas(brokers: int) -> list[list[int]]:
+    """Return the brokers of each partition, leader first: the leaders of a lost broker move to all others evenly."""
+    others = range(1, brokers)
+    return [
+        [leader, *((leader + (step + shift) % (brokers - 1) + 1) % brokers for step in range(brokers - 1))]
+        for shift in range(max(len(others), 1))
+        for leader in range(brokers)
+    ]
+
+
+_Effect = tuple[frozenset[int], int, int]
+_REQUESTS = frozenset((METADATA, PRODUCE))
+_ALL = _REQUESTS | {CONNECT}
+
+
+def _effect(rule: Rule, path: str) -> _Effect:
+    """Return the kinds of requests, the outcome and the delay."""
+    action = rule.the_action
+    if getattr(action, "when", "before") != "before":
+        raise ScenarioError(f"{path}.action.when", f"expected before, got {getattr(action, 'when', None)}")
+    match action:
+        case Error(error_code=code) if code in _STALE_METADATA:
+            return frozenset((PRODUCE,)), NOT_LEADER, 0
+        case Error(error_code=code) if code in _RETRIABLE:
+            return frozenset((PRODUCE,)), RETRIABLE, 0
+        case Error(error_code=ErrorCode.LEADER_NOT_AVAILABLE):
+            return frozenset((METADATA,)), NO_LEADER_KNOWN, 0
+        case Error():
+            codes = [code.name for code in (*_STALE_METADATA, *_RETRIABLE, ErrorCode.LEADER_NOT_AVAILABLE)]
+            raise ScenarioError(f"{path}.action.code", f"expected one of {', '.join(codes)}, got {action.code}")
+        case Close():
+            return _ALL, CLOSED, 0
+        case BlackHole():
+            return _ALL, SILENT, 0
+        case RefuseConnections():
+            return frozenset((CONNECT,)), REFUSED, 0
+        case SilentConnections():
+            return frozenset((CONNECT,)), SILENT, 0
+        case Delay(ms=ms) if ms is not None:
+            return _ALL, ANSWERED, int(parse_ms(ms, f"{path}.action.ms") * US_PER_MS)
+        case _:
+            raise ScenarioError(
+                f"{path}.action",
+                "has no effect in a fleet simulation; expected error, close, black-hole, refuse-connections,"
+                " silent-connections, or delay with ms",
+            )

@@ -1,0 +1,63 @@
+"""Tests of the vectorised backoff against Kafka's formula (client/backoff.py)."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from sluice.client.backoff import ExponentialBackoff
+from sluice.fleet.clients import Clients, Parameters
+from sluice.fleet.models.client_model import ClientModel
+
+
+def _at(unit: float, low: float, high: float) -> float:
+    return low + (high - low) * unit
+
+
+_UNITS = np.linspace(0, 1, 41, endpoint=False)
+
+
+@pytest.mark.parametrize(
+    ("base", "maximum", "jitter"), [(100, 1000, 0.2), (50, 1000, 0.2), (50, 50, 0.2), (1, 100_000, 0.5), (7, 1000, 0.0)]
+)
+def test_waits_are_those_of_kafkas_formula(base: int, maximum: int, jitter: float) -> None:
+    model = ClientModel(retry_backoff_ms=base, retry_backoff_max_ms=maximum, retry_backoff_jitter=jitter)
+    table = Parameters([model]).retry
+    models = np.zeros(len(_UNITS), dtype=np.int64)
+    for failures in (1, 2, 3, 4, 5, 6, 20, 255):
+        waits = table.wait_us(models, np.full(len(_UNITS), failures), _UNITS)
+        expected = [
+            ExponentialBackoff(base, 2, maximum, jitter, partial(_at, unit)).backoff(failures - 1) * 1000
+            for unit in _UNITS.tolist()
+        ]
+        assert abs(waits - expected).max() <= 1000, failures  # a millisecond, by rounding of the factor
+        assert (waits == expected).mean() > 0.95
+
+
+def test_a_wrapping_exponent_starts_again() -> None:
+    model = ClientModel(retry_backoff_jitter=0, retry_backoff_max_ms=10_000, retry_backoff_wraps_after=5)
+    table = Parameters([model]).retry
+    waits = [int(table.wait_us(np.zeros(1, int), np.array([n]), np.zeros(1))[0]) // 1000 for n in range(1, 8)]
+    assert waits == [100, 200, 400, 800, 1600, 100, 200]
+
+
+@pytest.mark.parametrize(("checks", "mean_ms"), [(1, 108.2), (2, 110.3)])
+def test_redrawn_waits_are_longer(checks: int, mean_ms: float) -> None:
+    """Draws u from 0 to 1 become waits with the density u * exp(u) for one check (audit/judge/fit.py)."""
+    clients = Clients(1, np.zeros(40_000, dtype=np.int64), Parameters([ClientModel()]), 1, 1)
+    rows = np.arange(40_000)
+    waits = clients.retry_wait_us(rows, np.ones(40_000, dtype=np.int64), checks) / 1000
+    assert waits.mean() == pytest.approx(mean_ms, abs=0.4)
+    assert waits.min() >= 80
+    assert waits.max() < 120
+
+
+def test_a_clients_reconnect_backoff_may_cover_all_brokers() -> None:
+    models = [ClientModel(reconnect_backoff_scope=scope) for scope in ("broker", "client")]
+    clients = Clients(1, np.arange(2), Parameters(models), 3, 3)
+    rows, at = np.arange(2), np.full(2, 1000)
+    for broker in range(2):
+        clients.connection_failed(rows, np.full(2, broker), at, np.zeros(2, dtype=np.bool_))
+    assert clients.connect_failures.tolist() == [[1, 1, 0], [2, 0, 0]]
+    assert (clients.connect_us[0] > 1000).tolist() == [True, True, False]
+    assert (clients.connect_us[1] > 80_000).all()

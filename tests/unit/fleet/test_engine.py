@@ -1,0 +1,111 @@
+"""Tests of the vectorised simulation: determinism, conservation, and cases that can be calculated by hand."""
+
+import numpy as np
+import pytest
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.fleet import engine
+from sluice.fleet.broker import BrokerModel
+from sluice.fleet.counters import (
+    COMPLETED,
+    CONNECTIONS,
+    DISCONNECTS,
+    ERRORS,
+    EXPIRED,
+    METADATA_REQUESTS,
+    PRODUCE_REQUESTS,
+    PRODUCE_RETRIES,
+    REQUEST_TIMEOUTS,
+)  # fmt: skip
+from sluice.fleet.engine import Group, Simulation, simulate
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.schedule import schedule_of
+
+_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+_KILL = {"at": "10s", "kill": 1, "during": "20s"}
+
+
+def _run(
+    *steps: dict[str, object],
+    model: ClientModel | None = None,
+    clients: int = 60,
+    brokers: int = 3,
+    broker: BrokerModel = _FAST,
+    seed: int = 1,
+    cold: bool = False,
+) -> Simulation:
+    scenario = scenario_of({"name": "test", "brokers": brokers, "duration": "60s", "steps": list(steps)})
+    group = Group("test", model or ClientModel(), clients)
+    return simulate([group], schedule_of(scenario), broker, seed=seed, cold=cold)
+
+
+def _total(run: Simulation, kind: int) -> int:
+    return int(run.counts[:, kind].sum())
+
+
+def test_a_healthy_fleet_sends_at_its_rate() -> None:
+    run = _run(model=ClientModel(requests_per_s=2))
+    assert _total(run, PRODUCE_REQUESTS) == _total(run, COMPLETED) == 60 * 60 * 2
+    assert not run.counts[:, [CONNECTIONS, PRODUCE_RETRIES, EXPIRED, DISCONNECTS, ERRORS]].any()
+    # Each client refreshes its metadata every five minutes.
+    assert _total(run, METADATA_REQUESTS) == pytest.approx(60 / 5, abs=8)
+
+
+def test_the_same_seed_gives_the_same_counts_and_another_does_not() -> None:
+    first, again, other = _run(_KILL), _run(_KILL), _run(_KILL, seed=2)
+    assert (first.counts == again.counts).all()
+    assert (first.counts != other.counts).any()
+
+
+@pytest.mark.parametrize("events", [16, 100_000])
+def test_windows_do_not_change_times_that_depend_on_no_queue(events: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = _run(_KILL)
+    monkeypatch.setattr(engine, "_EVENTS_PER_WINDOW", events)
+    after = _run(_KILL)
+    kinds = [CONNECTIONS, METADATA_REQUESTS]
+    assert abs(before.counts[:, kinds] - after.counts[:, kinds]).sum() <= 2
+
+
+@pytest.mark.parametrize("loop", ["open", "closed"])
+@pytest.mark.parametrize("kind", ["kill", "stop"])
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_no_operation_is_lost_or_completed_twice(brokers: int, kind: str, loop: str) -> None:
+    model = ClientModel(loop=loop, delivery_timeout_ms=5000, request_timeout_ms=3000)  # type: ignore[arg-type]
+    run = _run({"at": "10s", kind: 1, "during": "20s"}, model=model, brokers=brokers)
+    ended = _total(run, COMPLETED) + _total(run, EXPIRED)
+    if loop == "open":
+        # Each client created 60 operations, the last of which may be under way.
+        assert 60 * 59 <= ended <= 60 * 60
+    assert bool(_total(run, EXPIRED)) == (brokers == 1 or kind == "kill")
+    steady = run.counts[450:, COMPLETED].sum() / 15
+    assert steady == pytest.approx(60, abs=1)
+
+
+def test_a_single_client_backs_off_as_kafka_does() -> None:
+    model = ClientModel(reconnect_backoff_jitter=0, retry_backoff_jitter=0, retry_backoff_redraws=False)
+    run = _run({"at": "10s", "kill": 1, "during": "20s"}, model=model, clients=1, brokers=1)
+    (bins,) = np.nonzero(run.counts[:, CONNECTIONS])
+    # 50, 100, 200, 400 and 800 ms after one another, then each second.
+    assert (bins / 10).tolist() == [10.0, 10.1, 10.3, 10.7, 11.5, *(12.5 + second for second in range(18)), 30.5]
+
+
+def test_closed_loops_stop_sending_while_they_wait() -> None:
+    step = {"at": "10s", "kill": 1, "during": "20s"}
+    open_loop, closed_loop = (_run(step, model=ClientModel(loop=loop), brokers=1) for loop in ("open", "closed"))
+    assert _total(open_loop, COMPLETED) == pytest.approx(60 * 60, abs=60)
+    assert _total(closed_loop, COMPLETED) == pytest.approx(60 * 39, abs=120)
+
+
+def test_requests_of_a_broker_without_capacity_time_out() -> None:
+    model = ClientModel(request_timeout_ms=1000, delivery_timeout_ms=20_000)
+    slow = BrokerModel(produce_us=100_000, metadata_us=100, connection_us=100)  # 20 clients take 2 s
+    run = _run(model=model, broker=slow)
+    assert _total(run, REQUEST_TIMEOUTS) > 100
+    assert _total(run, EXPIRED) > 0
+
+
+def test_cold_clients_connect_before_they_send() -> None:
+    run = _run(cold=True)
+    # Each to a random broker for metadata, and to the leader of its partition if that is another one.
+    assert _total(run, CONNECTIONS) == pytest.approx(60 * (1 + 2 / 3), abs=15)
+    assert _total(run, METADATA_REQUESTS) >= 60
