@@ -46,7 +46,7 @@ def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequenc
         number
         for number, (before, after) in enumerate(pairwise(sequence.attempts), 1)
         if any(ended_ns(before) <= at_ns < after.at_ns for at_ns in failed_ns)
-        or any(before.at_ns + _SAME_NS <= at_ns < after.at_ns for at_ns in made_ns)
+        or any(before.at_ns + _SAME_NS <= at_ns <= after.at_ns for at_ns in made_ns)
     ]
     return split_at(sequence, begins)
 

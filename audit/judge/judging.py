@@ -16,10 +16,16 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from .case import Case
 from .expected import Settings, reconnect_backoff, retry_backoff, static_backoff, tolerance
 from .growth import judge_growth
-from .kips import kip13, kip91, kip144, kip580
+from .kips import connection_setup, kip13, kip91, kip144, kip580
 from .waits import track
 
-RULES: Mapping[str, Callable[[Case], Verdict]] = {**kip13.RULES, **kip580.RULES, **kip144.RULES, **kip91.RULES}
+RULES: Mapping[str, Callable[[Case], Verdict]] = {
+    **kip13.RULES,
+    **kip580.RULES,
+    **kip144.RULES,
+    **connection_setup.RULES,
+    **kip91.RULES,
+}
 
 # This statement is about the rejection of settings.
 _ABOUT_REFUSALS = "KIP-91/9"

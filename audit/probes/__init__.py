@@ -8,10 +8,24 @@ statement allows it, so that an audit takes minutes.
 
 import msgspec
 
-from . import consuming, control_requests, delivering, outages, producing, reconnecting, throttling
-from .probe import GROUP, POLL_MS, RECORDS, TOPIC, Begin, Call, Consume, Probe, Produce, Setting, Workload
+from . import connection_setup, consuming, control_requests, delivering, outages, producing, reconnecting, throttling
+from .probe import (
+    FREE_ADDRESS,
+    GROUP,
+    POLL_MS,
+    RECORDS,
+    TOPIC,
+    Begin,
+    Call,
+    Consume,
+    Probe,
+    Produce,
+    Setting,
+    Workload,
+)
 
 __all__ = [
+    "FREE_ADDRESS",
     "GROUP",
     "POLL_MS",
     "PROBES",
@@ -28,6 +42,15 @@ __all__ = [
 
 PROBES: dict[str, Probe] = {
     probe.name: msgspec.structs.replace(probe, cluster=msgspec.structs.replace(probe.cluster, name=probe.name))
-    for module in (reconnecting, producing, control_requests, consuming, delivering, throttling, outages)
+    for module in (
+        reconnecting,
+        connection_setup,
+        producing,
+        control_requests,
+        consuming,
+        delivering,
+        throttling,
+        outages,
+    )
     for probe in module.PROBES
 }

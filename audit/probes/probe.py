@@ -12,6 +12,8 @@ from sluice.broker.scenarios.timeline import timeline
 # The topic of ready subjects, and {topic} of commands.
 TOPIC = "audit"
 GROUP = "audit"
+# An address in a cluster's config whose port is replaced by a free one.
+FREE_ADDRESS = "127.0.0.1:1"
 # Longer than any probe, because the end of a poll interrupts waits and counts of retries.
 POLL_MS = 30_000
 # Records in the topic before a consumer starts.
@@ -81,6 +83,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     least: runs before the first verdict
     most: limit of runs, even if verdicts are inconclusive
     virtual_only: too long for real time
+    needs_settings: shows nothing of a client without `settings`, so commands are not probed
     """
 
     name: str
@@ -92,6 +95,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     least: int = 2
     most: int = 5
     virtual_only: bool = False
+    needs_settings: bool = False
 
     @property
     def role(self) -> Role:

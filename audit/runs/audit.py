@@ -12,7 +12,7 @@ from pathlib import Path
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
 from sluice.audit.probes import Probe
-from sluice.audit.subjects import Subject
+from sluice.audit.subjects import CommandSubject, Subject
 from sluice.clock import LoopClock
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
@@ -85,12 +85,20 @@ async def audit(
 async def _of_one(subject: Subject, probes: Sequence[Probe], context: AuditContext) -> SubjectResult:
     try:
         roles = subject.roles or frozenset({await detect_role(subject, context.clock)})
-        wanted = [probe for probe in probes if probe.role in roles and (subject.virtual or not probe.virtual_only)]
+        wanted = [probe for probe in probes if probe.role in roles and _can_run(probe, subject)]
         if not wanted:
             raise ConfigError(f"{subject.name}: no probe is for a {_listed(roles)}")
         return await SubjectAudit(subject, wanted, context).measure()
     finally:
         await subject.close()
+
+
+def _can_run(probe: Probe, subject: Subject) -> bool:
+    if probe.needs_settings and isinstance(subject, CommandSubject):
+        return False
+    if subject.virtual:
+        return probe.settings.get("security.protocol") != "SSL"  # the in-memory network has no TLS
+    return not probe.virtual_only
 
 
 def _listed(roles: frozenset[Role]) -> str:

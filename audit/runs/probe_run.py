@@ -8,6 +8,7 @@ In virtual time (sluice/testing.py) the same coroutine runs without lag.
 """
 
 import asyncio
+import socket
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
-from sluice.audit.probes import GROUP, RECORDS, TOPIC, Begin, Probe
+from sluice.audit.probes import FREE_ADDRESS, GROUP, RECORDS, TOPIC, Begin, Probe
 from sluice.audit.subjects import Job, Running, Subject
 from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from sluice.client.producer import Producer
@@ -172,6 +173,7 @@ async def run(
     lag: Callable[[], Callable[[], float]],
 ) -> RunResult:
     """Run once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
+    probe = _at_free_port(probe)
     config = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
     async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
         await _prepare(broker, probe)
@@ -197,6 +199,27 @@ async def run(
             problem=problem,
         )
         return RunResult(observation, await _lost(broker, probe_run.callbacks, clock))
+
+
+def _at_free_port(probe: Probe) -> Probe:
+    """Return the probe with a free port in its addresses."""
+    config = probe.cluster.config
+    if not any(FREE_ADDRESS in str(value) for value in config.values()):
+        return probe
+    # Those of sluice.testing are not real.
+    bind: Callable[[str, int, int], socket.socket] = getattr(asyncio.get_running_loop(), "bind", _bind)
+    listening = bind("127.0.0.1", 0, 1)
+    address = f"127.0.0.1:{listening.getsockname()[1]}"
+    listening.close()
+    resolved = {
+        name: value.replace(FREE_ADDRESS, address) if isinstance(value, str) else value
+        for name, value in config.items()
+    }
+    return msgspec.structs.replace(probe, cluster=msgspec.structs.replace(probe.cluster, config=resolved))
+
+
+def _bind(host: str, port: int, backlog: int) -> socket.socket:
+    return socket.create_server((host, port), backlog=backlog)
 
 
 def is_successful_work(request: Request, role: Role) -> bool:

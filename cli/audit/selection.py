@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import click
 
 from sluice.audit.judge.model.observation import Role
-from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.judge.model.statements import RECOVERY, STATEMENTS
 from sluice.audit.probes import PROBES, Probe, Setting
 from sluice.audit.subjects import SUBJECTS, CommandSubject, Subject, subject_of
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import did_you_mean, expected, unknown
 
 _VIRTUAL = "-virtual"
+_STRATEGIES = ("none", "rebootstrap")
 
 
 def chosen_subjects(words: Sequence[str], role: str | None, settings: Sequence[str], *, virtual: bool) -> list[Subject]:
@@ -53,6 +54,8 @@ def _setting(word: str) -> tuple[str, Setting]:
     known = sorted({setting for statement in STATEMENTS.values() for setting in statement.settings})
     if name not in known:
         raise ConfigError(f"--setting {name}: {unknown('setting', name, known)}")
+    if name == RECOVERY and value in _STRATEGIES:
+        return name, value
     try:
         return name, float(value)
     except ValueError:

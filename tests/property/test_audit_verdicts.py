@@ -48,6 +48,8 @@ SAMPLE_OF_PROBE_CLIENTS = (
     "join-error: exponential waits",
     "init-producer-id-error: exponential waits",
     "throttle-fetch: ignores the throttle time",
+    "reconnect-sasl-rejected: unchanged",
+    "reconnect-all-lost: never returns to the bootstrap address",
 )
 
 

@@ -47,13 +47,20 @@ class Journal:
         broker: int = 1,
         port: int | None = None,
         answers: bool = False,
+        listener: str = "PLAINTEXT",
         names: bool = True,
     ) -> int:
         """Add a connection, which closes unless `until_ms` is None. `answers`: ApiVersions after 1 ms."""
         self._connections += 1
         number = self._connections
         peer = f"{self.host}:{40000 + number if port is None else port}"
-        unnamed = {**self._identity(number, broker, peer), "client_id": "", "software_name": "", "software_version": ""}
+        unnamed = {
+            **self._identity(number, broker, peer),
+            "listener": listener,
+            "client_id": "",
+            "software_name": "",
+            "software_version": "",
+        }
         self._events.append(ConnectionOpened(seq=self._seq, at_ns=ns(at_ms), **unnamed))  # type: ignore[arg-type]
         if answers:
             self.request("ApiVersions", at_ms + 0.5, at_ms + 1, connection=number, broker=broker, peer=peer)

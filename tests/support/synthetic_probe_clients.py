@@ -19,6 +19,7 @@ from sluice.client.backoff import Uniform
 from sluice.client.config import ClientConfig
 from sluice.client.network import network_client
 from sluice.client.network.connection_states import ClusterConnectionStates
+from sluice.client.network.metadata_updater import MetadataUpdater
 from tests.support.synthetic_clients import (
     AtOnceAfterSuccess,
     Drawn,
@@ -94,6 +95,19 @@ def static(wait: Wait) -> Change:
     return change
 
 
+def reconnecting(wait: Wait) -> Change:
+    """Wait like this before connections."""
+
+    def change(patch: pytest.MonkeyPatch, random: Random) -> None:
+        patch.setattr(ClientConfig, "reconnect_backoff", lambda config, uniform: Drawn(wait, random))
+
+    return change
+
+
+def never_returns(patch: pytest.MonkeyPatch, random: Random) -> None:
+    patch.setattr(MetadataUpdater, "_rebootstrap", lambda updater, now_ms: None)
+
+
 def with_states(kind: type[ClusterConnectionStates]) -> Change:
     """Replace the class of the connection states."""
 
@@ -159,6 +173,12 @@ PROBE_CLIENTS = [
     *_throttled("throttle-fetch"),
     *_throttled("throttle-other"),
     *_throttled("throttle-long"),
+    ProbeClient("unchanged", "reconnect-sasl-rejected", {"KIP-144/12": PASS}),
+    ProbeClient("no wait", "reconnect-sasl-rejected", {"KIP-144/12": DEVIATES}, reconnecting(constant(20))),
+    ProbeClient("unchanged", "reconnect-all-lost", {"KIP-144/13": PASS}),
+    ProbeClient(
+        "never returns to the bootstrap address", "reconnect-all-lost", {"KIP-144/13": DEVIATES}, never_returns
+    ),
     ProbeClient("unchanged", "fetch-error", {}),
     ProbeClient("unchanged", "reconnect-idle", {"KIP-144/11": PASS}),
     ProbeClient("no wait", "reconnect-idle", {"KIP-144/11": DEVIATES}, with_states(AtOnceAfterSuccess)),

@@ -42,15 +42,15 @@ def _growth(case: Case) -> Verdict:
         above_ms = 0.0 if backoff.is_constant else JITTER * backoff.max_ms
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(above_ms))
 
-    return _judge(case, judge_tracks)
+    return judge_reconnects(case, judge_tracks)
 
 
 def _cap(case: Case) -> Verdict:
-    return _judge(case, lambda case, tracks, backoff: judge_at_cap(case, tracks, backoff, above=1 + JITTER))
+    return judge_reconnects(case, lambda case, tracks, backoff: judge_at_cap(case, tracks, backoff, above=1 + JITTER))
 
 
 def _reset_by_api_versions(case: Case) -> Verdict:
-    return _judge(case, lambda case, tracks, backoff: judge_first(case, _after_success(tracks), backoff))
+    return judge_reconnects(case, lambda case, tracks, backoff: judge_first(case, _after_success(tracks), backoff))
 
 
 def _no_reset_by_accepting(case: Case) -> Verdict:
@@ -84,11 +84,11 @@ def _no_reset_by_accepting(case: Case) -> Verdict:
             **details,
         )
 
-    return _judge(case, judge_tracks)
+    return judge_reconnects(case, judge_tracks)
 
 
 def _waits_after_loss(case: Case) -> Verdict:
-    return _judge(case, lambda case, tracks, backoff: judge_any(case, _after_success(tracks), backoff))
+    return judge_reconnects(case, lambda case, tracks, backoff: judge_any(case, _after_success(tracks), backoff))
 
 
 def _by_host(case: Case) -> Verdict:
@@ -118,7 +118,7 @@ def _by_host(case: Case) -> Verdict:
             )
         return judge_first(case, others, backoff)
 
-    return _judge(case, judge_tracks)
+    return judge_reconnects(case, judge_tracks)
 
 
 def _constant_where_set_alone(case: Case) -> Verdict:
@@ -126,14 +126,14 @@ def _constant_where_set_alone(case: Case) -> Verdict:
         return case.not_observable("the client has no reconnect.backoff.ms")
     if "reconnect.backoff.max.ms" in case.subject.settings:
         return case.not_observable("reconnect.backoff.max.ms is also set in this run")
-    return _judge(case, _constant)
+    return judge_reconnects(case, _constant)
 
 
 def _constant_above_maximum(case: Case) -> Verdict:
     backoff = reconnect_backoff(case.subject.settings)
     if backoff is None or backoff.base_ms <= backoff.max_ms:
         return case.not_observable("reconnect.backoff.ms is not above reconnect.backoff.max.ms in this run")
-    return _judge(case, _constant)
+    return judge_reconnects(case, _constant)
 
 
 def _constant(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
@@ -147,7 +147,7 @@ def _jitter(case: Case) -> Verdict:
         allowed = case.tolerance(backoff.base_ms)
         return judge_jitter(case, tracks, backoff, allowed, least=_JITTER_WAITS, is_one_draw=True)
 
-    return _judge(case, judge_tracks)
+    return judge_reconnects(case, judge_tracks)
 
 
 def _one_at_a_time(case: Case) -> Verdict:
@@ -166,7 +166,8 @@ def _one_at_a_time(case: Case) -> Verdict:
     return case.passes(f"sets up at most {most} connections to one broker at the same time", **details)
 
 
-def _judge(case: Case, judge_tracks: WaitJudge) -> Verdict:
+def judge_reconnects(case: Case, judge_tracks: WaitJudge) -> Verdict:
+    """Judge the waits before connections."""
     backoff = reconnect_backoff(case.subject.settings)
     assert backoff is not None, "the statement requires these settings"
     strategy = "metadata.recovery.strategy"

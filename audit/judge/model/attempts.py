@@ -37,11 +37,12 @@ class Outcome(StrEnum):
 
 
 # How an accepted connection can fail. Only the client sees refused connections.
-CLOSED, SILENT, AFTER_VERSIONS, LOST = PATHS = (
+CLOSED, SILENT, AFTER_VERSIONS, LOST, REJECTED = PATHS = (
     "accepted, then closed",
     "accepted, never answered",
     "dropped after ApiVersions was answered",
     "lost after it worked",
+    "rejected login",
 )
 
 

@@ -6,6 +6,9 @@ import msgspec
 
 from sluice.journal_events import AnyEvent
 
+# The listener of the bootstrap addresses, in a probe where these are not addresses of the metadata.
+BOOTSTRAP_LISTENER = "BOOTSTRAP"
+
 
 class Role(StrEnum):
     """The use of a client in a run."""

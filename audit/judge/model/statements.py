@@ -13,6 +13,8 @@ _P, _C, _A = Role.PRODUCER, Role.CONSUMER, Role.ADMIN
 _ANYONE = (_P, _C, _A)
 _RETRY = ("retry.backoff.ms", "retry.backoff.max.ms")
 _RECONNECT = ("reconnect.backoff.ms", "reconnect.backoff.max.ms")
+_SETUP = ("socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms")
+RECOVERY = "metadata.recovery.strategy"
 _DELIVERY = ("delivery.timeout.ms",)
 
 _CLOSED = ("reconnect-closed", "reconnect-reset")
@@ -253,19 +255,23 @@ _KIP_144 = (
     ),
     Statement(
         id="KIP-144/12",
-        text="Advances the backoff by two steps after each failed authentication.",
-        unobservable="it requires SASL, which no probe configures",
+        text="Advances the backoff by two steps after each failed authentication, or (KIP text) by one.",
+        settings=_RECONNECT,
+        probes=("reconnect-sasl-rejected",),
     ),
     Statement(
         id="KIP-144/13",
         text="Returns to the bootstrap addresses if no broker can be reached.",
-        unobservable="the bootstrap addresses of a probe are its brokers' addresses, so both look the same",
+        settings=(RECOVERY,),
+        probes=("reconnect-all-lost",),
         origin="KIP-899",
     ),
     Statement(
         id="KIP-144/14",
-        text="Gives up a connection that is not set up within 8 to 12 s at first, 30 s later.",
-        unobservable="over plain TCP the kernel completes connections without the broker",
+        text="Gives up a connection that is not set up within socket.connection.setup.timeout.ms ± 20 %, which "
+        "doubles up to its maximum.",
+        settings=(*_RECONNECT, *_SETUP),
+        probes=("reconnect-tls-stalled",),
         origin="KIP-601",
     ),
     Statement(

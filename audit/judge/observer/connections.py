@@ -25,6 +25,7 @@ from sluice.audit.judge.model.attempts import (
     AFTER_VERSIONS,
     CLOSED,
     LOST,
+    REJECTED,
     SILENT,
     Attempt,
     AttemptSequence,
@@ -34,6 +35,7 @@ from sluice.audit.judge.model.attempts import (
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionClosed, ConnectionOpened, ConnectionRefused, Request
 
 API_VERSIONS = "ApiVersions"
+_LOGIN = "SaslAuthenticate"
 _COORDINATOR = frozenset(
     [
         "JoinGroup",
@@ -86,8 +88,15 @@ class Connection(msgspec.Struct, kw_only=True):
         )
 
     @property
+    def is_rejected(self) -> bool:
+        """Whether the client failed to log in."""
+        return any(request.api == _LOGIN and request.error_codes for request in self.requests)
+
+    @property
     def outcome(self) -> Outcome:
         first = self.requests[0] if self.requests else None
+        if self.is_rejected:
+            return Outcome.ERROR
         if first is not None and first.answered_ns is not None and not first.error_codes:
             return Outcome.SUCCEEDED
         if self.closed_ns is None:
@@ -101,6 +110,8 @@ class Connection(msgspec.Struct, kw_only=True):
         """How it failed; "" if it is open, or the client closed it after use."""
         if self.closed_ns is None:
             return ""
+        if self.is_rejected:
+            return REJECTED
         if self.outcome is not Outcome.SUCCEEDED:
             return SILENT if self.by_client else CLOSED
         if self.by_client:

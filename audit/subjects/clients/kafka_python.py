@@ -18,6 +18,10 @@ CLIENT = Client(
         Known("request.timeout.ms", ("request_timeout_ms",), 30_000),
         Known("retry.backoff.max.ms", (), 1000),  # not supported: KIP-580's default
         Known("retry.backoff.ms", ("retry_backoff_ms",), 100),
+        Known("security.protocol", ("security_protocol",), "PLAINTEXT"),
+        Known("sasl.mechanism", ("sasl_mechanism",), None),
+        Known("sasl.username", ("sasl_plain_username",), None),
+        Known("sasl.password", ("sasl_plain_password",), None),
         Known("acks", ("acks",), "all", PRODUCER),
         Known("batch.size", ("batch_size",), 16_384, PRODUCER),
         Known("delivery.timeout.ms", ("delivery_timeout_ms",), 120_000, PRODUCER),

@@ -1,6 +1,7 @@
 """aiokafka: a producer, a consumer, an admin client. Run as a process, or as a task in virtual time."""
 
 import asyncio
+import ssl
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
@@ -27,6 +28,8 @@ async def run(job: Job, on_callback: OnCallback) -> None:
         "client_id": f"audit-{job.role}",
         **job.settings,
     }
+    if config.get("security_protocol") == "SSL":
+        config["ssl_context"] = ssl.create_default_context()
     while True:
         try:
             match job.workload:

@@ -12,7 +12,8 @@ from sluice.audit.runs.virtual_run import run_virtual
 from sluice.audit.subjects import VIRTUAL
 from sluice.journal_events import BrokerState, ConnectionOpened, Fault, LeaderChange, Request
 
-SHORT = [probe for probe in PROBES.values() if not probe.virtual_only]
+# The in-memory network has no TLS.
+SHORT = [probe for probe in PROBES.values() if not probe.virtual_only and probe.name != "reconnect-tls-stalled"]
 # Probes that change the cluster without a fault rule.
 WITHOUT_RULES: dict[str, type] = {
     "delivery-leader-gone": BrokerState,
@@ -32,6 +33,7 @@ TRIED: dict[str, tuple[str, int]] = {
     "metadata-disconnect": ("Metadata", 10),
     "metadata-leader-not-available": ("Metadata", 10),
     "metadata-unknown-topic": ("Metadata", 20),
+    "reconnect-sasl-rejected": ("SaslAuthenticate", 10),
     "throttle-fetch": ("Fetch", 20),
     "throttle-other": ("OffsetCommit", 20),
 }

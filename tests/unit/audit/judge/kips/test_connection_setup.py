@@ -1,0 +1,87 @@
+"""KIP-144/12 to 14: rejected logins, lost brokers, and connections that are not set up."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from sluice.audit.judge import judge
+from sluice.audit.judge.model.observation import BOOTSTRAP_LISTENER
+from sluice.audit.judge.model.verdict import State
+from tests.support.audit_events import SETTINGS, Journal, observed
+
+PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
+
+
+@pytest.mark.parametrize(
+    ("waits", "state"),
+    [
+        pytest.param([100, 400, 1000, 1000, 1000], PASS, id="two steps each time, as in Kafka"),
+        pytest.param([50, 100, 200, 400, 800, 1000], PASS, id="one step each time, as in the KIP"),
+        pytest.param([50] * 6, DEVIATES, id="none"),
+        pytest.param([100, 400], INCONCLUSIVE, id="twice"),
+    ],
+)
+def test_kip_144_12_backoff_after_rejected_logins_advances(waits: Sequence[float], state: State) -> None:
+    journal, at_ms = Journal(), 0.0
+    for wait in (*waits, 0):
+        number = journal.connection(at_ms, at_ms + 102)
+        journal.request("SaslHandshake", at_ms + 0.5, at_ms + 1, connection=number, version=1)
+        journal.request("SaslAuthenticate", at_ms + 1.5, at_ms + 2, connection=number, version=2, errors=[58])
+        at_ms += 102 + wait
+    assert judge("KIP-144/12", [observed("reconnect-sasl-rejected", journal.events)]).state is state
+
+
+@pytest.mark.parametrize(
+    ("strategy", "failures", "returns", "state"),
+    [
+        pytest.param("rebootstrap", 6, [500], PASS, id="returns"),
+        pytest.param("rebootstrap", 6, [], DEVIATES, id="never returns"),
+        pytest.param("rebootstrap", 6, [-10, 9000], DEVIATES, id="returns before and after the outage only"),
+        pytest.param("rebootstrap", 2, [], INCONCLUSIVE, id="hardly tries"),
+        pytest.param("none", 6, [], NOT_OBSERVABLE, id="is configured not to"),
+    ],
+)
+def test_kip_144_13_client_without_brokers(
+    strategy: str, failures: int, returns: Sequence[float], state: State
+) -> None:
+    journal = Journal()
+    for number in range(failures):
+        journal.connection(100 + 100 * number, 101 + 100 * number)
+    for at_ms in returns:
+        journal.connection(at_ms, at_ms + 50, answers=True, listener=BOOTSTRAP_LISTENER)
+    settings = {**SETTINGS, "metadata.recovery.strategy": strategy}
+    run = observed("reconnect-all-lost", journal.events, settings=settings, fault_ms=(0, 8000))
+    assert judge("KIP-144/13", [run]).state is state
+
+
+@pytest.mark.parametrize(
+    ("times", "state"),
+    [
+        pytest.param([1000, 2000, 2000, 2100], PASS, id="grow to the maximum"),
+        pytest.param([850, 2300, 1700], PASS, id="are jittered"),
+        pytest.param([1000] * 5, DEVIATES, id="do not grow"),
+        pytest.param([5000, 5000, 5000], NOT_OBSERVABLE, id="are those of another timeout"),
+        pytest.param([], NOT_OBSERVABLE, id="are none, as the connection is kept"),
+    ],
+)
+def test_kip_144_14_setup_timeouts(times: Sequence[float], state: State) -> None:
+    settings = {
+        **SETTINGS,
+        "reconnect.backoff.max.ms": 50,
+        "socket.connection.setup.timeout.ms": 1000,
+        "socket.connection.setup.timeout.max.ms": 2000,
+    }
+    runs = []
+    for repetition in range(2):
+        journal, at_ms = Journal(), 0.0
+        for each in times:
+            journal.connection(at_ms, at_ms + each, by_client=True)
+            at_ms += each + 50
+        journal.connection(at_ms)
+        runs.append(observed("reconnect-tls-stalled", journal.events, settings=settings, repetition=repetition))
+    assert judge("KIP-144/14", runs).state is state
+
+
+def test_kip_144_14_requires_a_connection() -> None:
+    settings = {**SETTINGS, "socket.connection.setup.timeout.ms": 1, "socket.connection.setup.timeout.max.ms": 1}
+    assert judge("KIP-144/14", [observed("reconnect-tls-stalled", [], settings=settings)]).state is INCONCLUSIVE
