@@ -4,7 +4,6 @@ Different on purpose: the SASL mechanisms are PLAIN and SCRAM, without a default
 properties of Java clients are accepted without effect.
 """
 
-import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from sluice.config.value_types import (
     choice_or_none,
     integer,
     listing,
+    offset_reset,
     password,
     text,
 )
@@ -64,23 +64,6 @@ def _servers() -> Kind:
 def _is_server(server: str) -> bool:
     host, _, port = server.rpartition(":")
     return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT
-
-
-# The syntax of java.time.Duration, without negative values.
-_DURATION = re.compile(r"P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?", re.IGNORECASE)
-
-
-def _offset_reset() -> Kind:
-    def parse(value: str) -> str:
-        value = value.strip()
-        if value in ("earliest", "latest", "none"):
-            return value
-        prefix, _, duration = value.partition(":")
-        if prefix != "by_duration" or not _DURATION.fullmatch(duration):
-            raise ValueError
-        return value
-
-    return Kind("STRING", "earliest, latest, none or by_duration:PnDTnHnM.nS", parse)
 
 
 _LARGEST_PORT = 65535
@@ -153,7 +136,7 @@ _PRODUCER = (
 _CONSUMER = (
     Property("allow.auto.create.topics", boolean(), "true"),
     Property("auto.commit.interval.ms", _INT, "5000"),
-    Property("auto.offset.reset", _offset_reset(), "latest"),
+    Property("auto.offset.reset", offset_reset("earliest", "latest", "none"), "latest"),
     Property("check.crcs", boolean(), "true"),
     Property("client.rack", text(), ""),
     Property("default.api.timeout.ms", _INT, "60000"),

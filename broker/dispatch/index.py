@@ -61,8 +61,13 @@ INDEX: dict[int, tuple[str, ServedApi]] = {
     72: ("configs.push_telemetry", ServedApi("PushTelemetry", 0, 0, requires="sluice.telemetry")),
     74: ("configs.list_config_resources", ServedApi("ListConfigResources", 0, 1)),
     75: ("topics.describe_topic_partitions", ServedApi("DescribeTopicPartitions", 0, 0)),
+    76: ("share_groups.share_group_heartbeat", ServedApi("ShareGroupHeartbeat", 1, 1)),
+    77: ("share_groups.share_group_describe", ServedApi("ShareGroupDescribe", 1, 1)),
     88: ("streams_groups.streams_group_heartbeat", ServedApi("StreamsGroupHeartbeat", 0, 1)),
     89: ("streams_groups.streams_group_describe", ServedApi("StreamsGroupDescribe", 0, 1)),
+    90: ("share_groups.describe_share_group_offsets", ServedApi("DescribeShareGroupOffsets", 0, 1)),
+    91: ("share_groups.alter_share_group_offsets", ServedApi("AlterShareGroupOffsets", 0, 0)),
+    92: ("share_groups.delete_share_group_offsets", ServedApi("DeleteShareGroupOffsets", 0, 0)),
     93: (
         "streams_groups.streams_group_topology_description_update",
         ServedApi("StreamsGroupTopologyDescriptionUpdate", 0, 0),

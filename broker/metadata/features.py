@@ -1,10 +1,10 @@
 """Features and their levels in ApiVersions (KIP-584).
 
-Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. The features of KRaft, of eligible
-leader replicas, and of share groups in 4.4 are not listed.
+Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by release. The features of KRaft and of
+eligible leader replicas in 4.4 are not listed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -22,11 +22,11 @@ class Feature(Struct, frozen=True):
     needed_api: int | None = None  # key of the API that the feature requires
 
 
-STREAMS_VERSION = "streams.version"
-TRANSACTION_VERSION = "transaction.version"
+SHARE_VERSION, STREAMS_VERSION, TRANSACTION_VERSION = "share.version", "streams.version", "transaction.version"
 _KAFKA_4_4 = (
     Feature("group.version", 0, 1, 1, needed_api=ApiKey.CONSUMER_GROUP_HEARTBEAT),
     Feature("metadata.version", 7, 33, 33),  # 3.3-IV3 to 4.4-IV2
+    Feature(SHARE_VERSION, 0, 2, 2, needed_api=ApiKey.SHARE_GROUP_HEARTBEAT),
     Feature(STREAMS_VERSION, 0, 1, 1, needed_api=ApiKey.STREAMS_GROUP_HEARTBEAT),
     Feature(TRANSACTION_VERSION, 0, 2, 2),
 )
@@ -37,6 +37,11 @@ _OF_RELEASE = {
     "kafka-3.9": (Feature("metadata.version", 1, 21, 21),),  # 3.0-IV1 to 3.9-IV0
     "kafka-3.4": (Feature("metadata.version", 1, 8, 8),),  # to 3.4-IV0
 }
+
+
+def supports_share_groups(features: Mapping[str, Feature]) -> bool:
+    feature = features.get(SHARE_VERSION)
+    return feature is not None and feature.finalized_level > 0
 
 
 def listed_features(release: str, served_apis: Collection[int]) -> dict[str, Feature]:

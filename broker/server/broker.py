@@ -303,10 +303,10 @@ class Broker:
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Complete requests for a deleted topic, and drop its committed offsets."""
+        """Complete requests for a deleted topic, and drop its state in groups."""
         self.replicas.topic_deleted(topic)
         if self.groups_in_use is not None:
-            self.groups_in_use.delete_topic_offsets(topic)
+            self.groups_in_use.topic_deleted(topic)
         if self.share_coordinator_in_use is not None:
             self.share_coordinator_in_use.delete_topic(topic.topic_id)
 

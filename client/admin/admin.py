@@ -28,9 +28,9 @@ from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, Descri
 from .access import AccessAdmin
 from .calls import AdminCalls, least_loaded, raise_error
 from .configs import ConfigAdmin
-from .groups import GroupAdmin
 from .partitions import PartitionAdmin
 from .quotas import QuotaAdmin
+from .share_groups import ShareGroupAdmin
 from .topics import TopicAdmin
 from .transactions import TransactionAdmin
 
@@ -38,7 +38,7 @@ from .transactions import TransactionAdmin
 _MAX_IN_FLIGHT = 1
 
 
-class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, GroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin):
+class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, ShareGroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin):
     """An admin client. It requires a running event loop and connects on the first call.
 
     Calls accept `timeout_ms`, their time including retries; the default is `default.api.timeout.ms`.

@@ -3,16 +3,11 @@
 Kafka's AutoOffsetResetStrategy; `by_duration` is KIP-1106.
 """
 
-import re
 from typing import NamedTuple
 
-EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -2, -1
+from sluice.config.value_types import parse_duration_ms
 
-_DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{0,9})?)S)?)?",
-    re.IGNORECASE,
-)
-_MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000}
+EARLIEST_TIMESTAMP, LATEST_TIMESTAMP = -2, -1
 
 
 class OffsetReset(NamedTuple):
@@ -36,7 +31,4 @@ def offset_reset(configured: str) -> OffsetReset:
     if named is not None:
         return named
     name, _, duration = configured.partition(":")
-    found = _DURATION.fullmatch(duration)
-    assert found is not None, configured
-    parts = {unit: float(number) for unit, number in found.groupdict().items() if number}
-    return OffsetReset(name, int(sum(number * _MS[unit] for unit, number in parts.items())))
+    return OffsetReset(name, parse_duration_ms(duration))

@@ -29,7 +29,7 @@ class AlterShareGroupOffsetsRequest(Message):
 class AlterShareGroupOffsetsResponsePartition(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
-        int16, V(errors="any UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR")
+        int16, V(errors="UNKNOWN_TOPIC_OR_PARTITION TOPIC_AUTHORIZATION_FAILED KAFKA_STORAGE_ERROR")
     ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 

@@ -33,7 +33,7 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
     start_offset: int64 = 0
     leader_epoch: int32 = 0
     lag: Annotated[int64, V("1+")] = -1
-    error_code: Annotated[int16, V(errors="any TOPIC_AUTHORIZATION_FAILED UNKNOWN_TOPIC_OR_PARTITION")] = 0
+    error_code: Annotated[int16, V(errors="TOPIC_AUTHORIZATION_FAILED LEADER_NOT_AVAILABLE")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 
 

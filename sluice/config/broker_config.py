@@ -32,6 +32,19 @@ if TYPE_CHECKING:
 # Hosts that mean all interfaces, so clients cannot connect to them.
 EVERYWHERE = ("", "0.0.0.0", "::")
 
+# Share group properties with the bounds that Kafka checks at the start.
+_SHARE_RANGES = tuple(
+    (f"group.share.{name}", f"group.share.min.{name}", f"group.share.max.{name}")
+    for name in (
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "assignment.interval.ms",
+        "record.lock.duration.ms",
+        "delivery.count.limit",
+        "partition.max.record.locks",
+    )
+)
+
 
 class Endpoint:
     """One entry of `listeners` or `advertised.listeners`. An empty host means all interfaces."""
@@ -259,6 +272,7 @@ class Config(Values):
         if not self.integer("max.connections.per.ip") and not self.rates("max.connections.per.ip.overrides"):
             words = "at least 1, unless max.connections.per.ip.overrides is set"
             raise self._wrong("max.connections.per.ip", "0", words)
+        self._check_share_groups()
         self._check_directory()
         host = self.text("sluice.admin.host")
         if not self.text("sluice.admin.token") and not _is_loopback(host):
@@ -298,6 +312,18 @@ class Config(Values):
         strays = [name for name in listeners if not name.startswith(prefixes)]
         if strays:
             self.warnings.append(f"properties of unknown listeners (names are in lower case): {', '.join(strays)}")
+
+    def _check_share_groups(self) -> None:
+        for name, least, most in _SHARE_RANGES:
+            low, value, high = self.integer(least), self.integer(name), self.integer(most)
+            if not low <= value <= high:
+                raise self._wrong(name, str(value), f"{least} ({low}) to {most} ({high})")
+        heartbeat, session = "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms"
+        if self.integer(heartbeat) >= self.integer(session):
+            raise self._wrong(heartbeat, str(self.integer(heartbeat)), f"less than {session}")
+        sessions, size = "group.share.max.share.sessions", self.integer("group.share.max.size")
+        if self.integer(sessions) < size:
+            raise self._wrong(sessions, str(self.integer(sessions)), f"at least group.share.max.size ({size})")
 
     def _check_queued_bytes(self) -> None:
         name = "queued.max.request.bytes"

@@ -20,6 +20,9 @@ UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Gi": 2**30,
     "Ti": 2**40,
 }
+# Days, hours, minutes and seconds.
+_DURATION = r"P(?=[\dT])(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{0,9})?)S)?)?"
+_DURATION_MS = 86_400_000, 3_600_000, 60_000, 1_000
 _LONGEST_NUMBER = 40  # characters: fits every long and every double in use, and bounds the work
 _LARGEST_EXPONENT = 30  # 1e30 exceeds every long; a larger exponent would only cost CPU time
 
@@ -141,6 +144,21 @@ def listing(accepts: str = "a list, separated by commas") -> Kind:
     return Kind("LIST", accepts, split_list)
 
 
+def offset_reset(*named: str) -> Kind:
+    """Accept these policies, or `by_duration` (KIP-1106)."""
+
+    def parse(text: str) -> str:
+        value = text.strip()
+        prefix, _, duration = value.partition(":")
+        if value not in named:
+            if prefix != "by_duration":
+                raise ValueError
+            parse_duration_ms(duration)
+        return value
+
+    return Kind("STRING", f"{', '.join(named)} or by_duration:PnDTnHnM.nS", parse)
+
+
 def replicas() -> Kind:
     """Accept the syntax of Kafka's ThrottledReplicaListValidator."""
 
@@ -235,6 +253,14 @@ def text_of(value: Value) -> str | None:
 def split_list(text: str) -> tuple[str, ...]:
     """Split a list as Kafka does: at commas, without surrounding blanks; empty text is the empty list."""
     return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
+
+
+def parse_duration_ms(text: str) -> int:
+    """Return the milliseconds of a duration such as P1DT2H3M4.5S (java.time.Duration, without signs)."""
+    found = re.fullmatch(_DURATION, text, re.IGNORECASE)
+    if found is None:
+        raise ValueError
+    return int(sum(float(number) * ms for number, ms in zip(found.groups("0"), _DURATION_MS, strict=True)))
 
 
 def parse_size(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 _ZOOKEEPER = "between brokers; Kafka 4.0 removed it with ZooKeeper"
 _CONTROLLERS = "between brokers and KRaft controllers; the controller of a sluice cluster is in the same process"
 _TOKENS = "delegation tokens are not implemented"
-_SHARE = "share groups (KIP-932) are not implemented"
+_SHARE = "records of share groups (KIP-932) are not served yet"
 _SHARE_STATE = "between brokers, for share groups"
 _QUORUM = "a sluice cluster has no controller quorum"
 
@@ -100,8 +100,8 @@ KAFKA_APIS = (
     KafkaApi(73, "AssignReplicasToDirs", "", _CONTROLLERS),
     KafkaApi(74, "ListConfigResources", "0-1"),
     KafkaApi(75, "DescribeTopicPartitions", "0"),
-    KafkaApi(76, "ShareGroupHeartbeat", "1", _SHARE),
-    KafkaApi(77, "ShareGroupDescribe", "1", _SHARE),
+    KafkaApi(76, "ShareGroupHeartbeat", "1"),
+    KafkaApi(77, "ShareGroupDescribe", "1"),
     KafkaApi(78, "ShareFetch", "1-2", _SHARE),
     KafkaApi(79, "ShareAcknowledge", "1-2", _SHARE),
     KafkaApi(80, "AddRaftVoter", "0-1", _QUORUM),
@@ -114,9 +114,9 @@ KAFKA_APIS = (
     KafkaApi(87, "ReadShareGroupStateSummary", "", _SHARE_STATE),
     KafkaApi(88, "StreamsGroupHeartbeat", "0-1"),
     KafkaApi(89, "StreamsGroupDescribe", "0-1"),
-    KafkaApi(90, "DescribeShareGroupOffsets", "0-1", _SHARE),
-    KafkaApi(91, "AlterShareGroupOffsets", "0", _SHARE),
-    KafkaApi(92, "DeleteShareGroupOffsets", "0", _SHARE),
+    KafkaApi(90, "DescribeShareGroupOffsets", "0-1"),
+    KafkaApi(91, "AlterShareGroupOffsets", "0"),
+    KafkaApi(92, "DeleteShareGroupOffsets", "0"),
     KafkaApi(93, "StreamsGroupTopologyDescriptionUpdate", "0"),
     KafkaApi(94, "UnregisterController", "0", _QUORUM),
 )

@@ -105,6 +105,8 @@ SECTIONS: dict[str, list[Limit]] = {
               "broker/handlers/groups/test_join_group.py::test_group_size_is_limited"),
         Limit("members of a consumer group", "group.consumer.max.size", "GROUP_MAX_SIZE_REACHED", _SAME,
               "broker/coordinator/group/consumer/test_heartbeat.py::test_full_group_rejects_new_members_only"),
+        Limit("members of a share group", "group.share.max.size", "GROUP_MAX_SIZE_REACHED", _SAME,
+              "broker/coordinator/group/share/test_heartbeat.py::test_full_group_rejects_new_members_only"),
         Limit("committed offsets of empty groups", "offsets.retention.minutes", "they expire", _SAME,
               "broker/coordinator/group/test_coordinator.py::"
               "test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_group"),

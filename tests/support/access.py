@@ -208,6 +208,20 @@ TABLE = (
         (_group(DESCRIBE, "the group", "members of streams"), _topic(DESCRIBE, "the group, if its topology has it")),
     ),
     Access("StreamsGroupTopologyDescriptionUpdate", "", (_group(READ, REQUEST, "streams"),)),
+    Access("ShareGroupHeartbeat", "", (_group(READ, REQUEST, "share"), _topic(DESCRIBE, REQUEST))),
+    Access(
+        "ShareGroupDescribe",
+        "",
+        (_group(DESCRIBE, "the group", "share"), _topic(DESCRIBE, "the group, if a member is assigned the topic")),
+    ),
+    Access("DescribeShareGroupOffsets", "of some topics", (_group(DESCRIBE, "the group", "share"), _topic(DESCRIBE))),
+    Access(
+        "DescribeShareGroupOffsets",
+        "of all topics",
+        (_group(DESCRIBE, "the group", "share"), _left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t"))),
+    ),
+    Access("AlterShareGroupOffsets", "", (_group(READ, REQUEST, "empty-share"), _topic(READ))),
+    Access("DeleteShareGroupOffsets", "", (_group(DELETE, REQUEST, "empty-share"), _topic(READ, "the topic"))),
 )
 
 

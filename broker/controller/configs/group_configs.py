@@ -1,24 +1,45 @@
-"""Configs of groups (KIP-848, GroupConfig), stored by group id whether the group exists or not.
-
-Those of consumer groups and Streams groups; Kafka's share groups are not served.
-"""
+"""Configs of groups (KIP-848, GroupConfig), stored by group id whether the group exists or not."""
 
 from collections.abc import Mapping
 
 from sluice.config.broker_config import Config
-from sluice.config.property_table import Property
+from sluice.config.property_table import PROPERTIES, Property
 from sluice.config.setting import DEFAULT_CONFIG, DYNAMIC_GROUP_CONFIG, Setting, Synonym
-from sluice.config.value_types import LONG_MAX, integer, listing, split_list, text, text_of
+from sluice.config.value_types import (
+    LONG_MAX,
+    boolean,
+    choice,
+    integer,
+    listing,
+    offset_reset,
+    split_list,
+    text,
+    text_of,
+)
 from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
 from .stored_configs import StoredConfigs
 
+_DLQ_TOPIC = "errors.deadletterqueue.topic.name"
+_RESET = offset_reset("earliest", "latest")
+_ISOLATION = choice("read_committed", "read_uncommitted")
 _STREAMS_TAGS, _STREAMS_ASSIGNOR = "streams.rack.aware.assignment.tags", "streams.assignor.name"
 _ROWS = (
     Property("consumer.session.timeout.ms", integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
     Property("consumer.heartbeat.interval.ms", integer(1), "5000", "KIP-848", "Heartbeat interval of members, ms."),
     Property("consumer.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
+    Property("share.session.timeout.ms", integer(1), "45000", "KIP-932", "Session timeout of members, ms."),
+    Property("share.heartbeat.interval.ms", integer(1), "5000", "KIP-932", "Heartbeat interval of members, ms."),
+    Property("share.record.lock.duration.ms", integer(1000), "30000", "KIP-932", "Acquisition time of records, ms."),
+    Property("share.delivery.count.limit", integer(2), "5", "KIP-932", "Maximum deliveries of a record."),
+    Property("share.partition.max.record.locks", integer(100), "2000", "KIP-932", "Records in flight per partition."),
+    Property("share.auto.offset.reset", _RESET, "latest", "KIP-932", "Start offset of new share partitions."),
+    Property("share.isolation.level", _ISOLATION, "read_uncommitted", "KIP-932", "Isolation level."),
+    Property("share.renew.acknowledge.enable", boolean(), "true", "KIP-1222", "Whether acquisitions can be renewed."),
+    Property("share.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
+    Property(_DLQ_TOPIC, text(), "", "KIP-1191", "Topic for records that were not accepted."),
+    Property("errors.deadletterqueue.copy.record.enable", boolean(), "false", "KIP-1191", "Whether to copy records."),
     Property("streams.session.timeout.ms", integer(1), "45000", "KIP-1071", "Session timeout of members, ms."),
     Property("streams.heartbeat.interval.ms", integer(1), "5000", "KIP-1071", "Heartbeat interval of members, ms."),
     Property("streams.num.standby.replicas", integer(0), "0", "KIP-1071", "Standby replicas of each stateful task."),
@@ -36,10 +57,10 @@ _INTERNAL = frozenset(
 )
 # The broker's properties with the least and the greatest value of a config.
 _BOUNDS = {
-    key: tuple(f"group.{kind}.{bound}.{name}" for bound in ("min", "max"))
-    for kind in ("consumer", "streams")
-    for name in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-    for key in (f"{kind}.{name}",)
+    row.name: tuple(f"group.{kind}.{bound}.{name}" for bound in ("min", "max"))
+    for row in _ROWS
+    for kind, _, name in (row.name.partition("."),)
+    if f"group.{kind}.min.{name}" in PROPERTIES and f"group.{kind}.max.{name}" in PROPERTIES
 }
 _MAXIMA = {
     "streams.num.standby.replicas": "group.streams.max.standby.replicas",
@@ -81,6 +102,8 @@ class GroupConfigs(StoredConfigs):
         if key == _STREAMS_TAGS:
             tags = split_list(value)
             return None if len(set(tags)) == len(tags) else f"{key} must not contain duplicate tag keys."
+        if key == _DLQ_TOPIC and value.startswith("__"):
+            return f"{key}: DLQ topic name must not start with '__'"
         known = self._config.names("group.streams.assignors")
         if key == _STREAMS_ASSIGNOR and value not in known:
             registered = f"Registered assignors are: [{', '.join(known)}]."
@@ -89,7 +112,7 @@ class GroupConfigs(StoredConfigs):
 
     def _session_problem(self, own: Mapping[str, str]) -> str | None:
         """Return the problem of a session that is not longer than the heartbeat interval."""
-        for kind in ("consumer", "streams"):
+        for kind in ("consumer", "share", "streams"):
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
             timeouts = [int(own.get(key, self.default(self.rows[key]))) for key in (session, heartbeat)]
             if (session in own or heartbeat in own) and timeouts[0] <= timeouts[1]:
@@ -105,9 +128,15 @@ class GroupConfigs(StoredConfigs):
     def default(self, row: Property) -> str:
         if row.name == _STREAMS_ASSIGNOR:
             return self._config.names("group.streams.assignors")[0]
-        return text_of(self._config.value(f"group.{row.name}")) or ""
+        name = _broker_property(row)
+        return text_of(self._config.value(name)) or "" if name in PROPERTIES else super().default(row)
 
     def default_synonyms(self, row: Property) -> list[Synonym]:
-        return self._config.synonyms(
-            "group.streams.assignors" if row.name == _STREAMS_ASSIGNOR else f"group.{row.name}"
-        )
+        name = _broker_property(row)
+        if name in PROPERTIES:
+            return self._config.synonyms(name)
+        return [Synonym(row.name, super().default(row), DEFAULT_CONFIG)]
+
+
+def _broker_property(row: Property) -> str:
+    return "group.streams.assignors" if row.name == _STREAMS_ASSIGNOR else f"group.{row.name}"

@@ -6,7 +6,7 @@ Offsets belong to a group id and survive a change of the group's type. The first
 without members. An empty group is deleted when its last offset expires.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +24,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.protocol.records.record import int64
 
-from .group import CONSUMER, STREAMS, Commit, Group, NewOffset
+from .group import CONSUMER, SHARE, STREAMS, Commit, Group, NewOffset
 from .offsets import CommittedOffset, TopicPartition
 from .records import offset_commit, offset_tombstones
 from .runtime import GroupRuntime, Recovered
@@ -32,6 +32,8 @@ from .runtime import GroupRuntime, Recovered
 if TYPE_CHECKING:
     from sluice.broker.coordinator.group.consumer.classic_members import ClassicMembers
     from sluice.broker.coordinator.group.consumer.heartbeat import ConsumerProtocol
+    from sluice.broker.coordinator.group.share.heartbeat import ShareProtocol
+    from sluice.broker.coordinator.group.share.offsets import ShareOffsets
     from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol
     from sluice.broker.coordinator.services import CoordinatorHost
 
@@ -75,6 +77,18 @@ class GroupCoordinator(GroupRuntime):
 
         return StreamsProtocol(self)
 
+    @cached_property
+    def share(self) -> "ShareProtocol":
+        from sluice.broker.coordinator.group.share.heartbeat import ShareProtocol  # deferred for start-up time
+
+        return ShareProtocol(self)
+
+    @cached_property
+    def share_offsets(self) -> "ShareOffsets":
+        from sluice.broker.coordinator.group.share.offsets import ShareOffsets  # deferred for start-up time
+
+        return ShareOffsets(self, self.share)
+
     def read(self, log: PartitionLog) -> Recovered:
         from .replay import recover  # deferred: a new broker has nothing to load
 
@@ -85,6 +99,8 @@ class GroupCoordinator(GroupRuntime):
             self.classic.loaded(group)
         elif group.type == STREAMS:
             self.streams.loaded(group)
+        elif group.type == SHARE:
+            self.share.loaded(group)
         else:
             self.consumer.loaded(group)
 
@@ -242,13 +258,26 @@ class GroupCoordinator(GroupRuntime):
         error = self._delete(group, deleted)
         return error or codes
 
-    def delete_topic_offsets(self, topic: Topic) -> None:
+    def delete_share_state(self, group_ids: Iterable[str], done: Callable[[Mapping[str, ErrorCode]], None]) -> None:
+        """Delete the state of share groups that are to be deleted; `done` gets the errors by group id."""
+        share_groups = [one for one in group_ids if one in self.groups and self.groups[one].type == SHARE]
+        if share_groups:
+            self.share_offsets.delete_all(share_groups, done)
+        else:
+            done({})
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Delete the committed offsets in a topic, and its state in share groups."""
         for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id):
             self._delete(self.groups[group_id], partitions)
+        if any(group.type == SHARE for group in self.groups.values()):
+            self.share.initialization.topic_deleted(topic)
 
     def _delete_expired(self) -> None:
         now_ms = self.now_ms()
         for group in list(self.groups.values()):
+            if group.type == SHARE:
+                continue  # without offsets, it does not expire
             committed = self.offsets.of_group(group.group_id)
             unstable = self.offsets.unstable(group.group_id)
             expired = [

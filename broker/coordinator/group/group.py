@@ -9,7 +9,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .offsets import CommittedOffset
 
-CONSUMER, STREAMS = "consumer", "streams"  # the group types of KIP-848 and KIP-1071
+CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"  # the group types of KIP-848, KIP-932 and KIP-1071
 UNKNOWN_MEMBER_ID = ""  # of a member without an id
 
 
@@ -41,7 +41,7 @@ class Group(Protocol):
     """A group. Errors are returned as values."""
 
     group_id: str
-    type: str  # in ListGroups: "classic", "consumer", "streams"
+    type: str  # in ListGroups: "classic", "consumer", "share", "streams"
 
     @property
     def state_name(self) -> str:

@@ -2,8 +2,7 @@
 
 Follows the `replay` methods of Kafka's GroupMetadataManager and OffsetMetadataManager. A classic group is restored as
 Stable or Empty: rounds are not stored, nor are the protocols of a member except the selected one. A group that has only
-offsets is restored as a simple group. Different on purpose: records of types that Kafka knows and sluice does not
-(share groups) are skipped like those of a newer Kafka.
+offsets is restored as a simple group. Records of types that are unknown here are skipped.
 """
 
 from collections.abc import Mapping
@@ -71,15 +70,24 @@ def _consumer_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
     return CONSUMER_RECORD_TYPES, ConsumerGroupBuilder()
 
 
+def _share_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
+    from sluice.broker.coordinator.group.share.replay import SHARE_RECORD_TYPES, ShareGroupBuilder
+
+    return SHARE_RECORD_TYPES, ShareGroupBuilder()
+
+
 def _streams_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
     from sluice.broker.coordinator.group.streams.replay import STREAMS_RECORD_TYPES, StreamsGroupBuilder
 
     return STREAMS_RECORD_TYPES, StreamsGroupBuilder()
 
 
-_BUILDERS = dict.fromkeys((3, 4, 5, 6, 7, 8, 16), _consumer_groups) | dict.fromkeys(
-    (17, 19, 20, 21, 22, 23), _streams_groups
-)
+# By record type.
+_BUILDERS = {
+    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), _consumer_groups),
+    **dict.fromkeys(range(10, 16), _share_groups),
+    **dict.fromkeys((17, 19, 20, 21, 22, 23), _streams_groups),
+}
 
 
 def recover(log: PartitionLog, now_ms: int) -> Recovered:

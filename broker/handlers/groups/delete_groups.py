@@ -3,9 +3,12 @@
 v3 adds an error message that no group here needs (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -21,12 +24,23 @@ API = served("DeleteGroups", "0-3")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:
-    groups, names = broker.groups, list(dict.fromkeys(ctx.sliced(request.groups_names)))
+    names = list(dict.fromkeys(ctx.sliced(request.groups_names)))
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
+    allowed = [group_id for group_id in ctx.sliced(names) if group_id not in denied]
+    errors = dict.fromkeys(denied, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def delete(share_errors: Mapping[str, ErrorCode]) -> Message | Outcome:
+        return _delete(ctx, broker, names, {**errors, **share_errors})
+
+    return respond_when_done(ctx, partial(broker.groups.delete_share_state, allowed), delete)
+
+
+def _delete(
+    ctx: RequestContext, broker: "GroupServices", names: Sequence[str], known_errors: Mapping[str, ErrorCode]
+) -> Message | Outcome:
     results = [
         DeletableGroupResult(
-            group_id=group_id,
-            error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED if group_id in denied else groups.delete_group(group_id),
+            group_id=group_id, error_code=known_errors.get(group_id) or broker.groups.delete_group(group_id)
         )
         for group_id in ctx.sliced(names)
     ]

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
-from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
+from sluice.broker.coordinator.group.group import SHARE, UNKNOWN_MEMBER_ID
 from sluice.broker.coordinator.group.parked_responses import ParkedResponses
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -82,7 +82,7 @@ class ClassicProtocol:
         before = self._runtime.groups.get(group_id)
         if isinstance(before, ClassicGroup):
             return before
-        if before is not None and not before.is_empty:
+        if before is not None and (before.type == SHARE or not before.is_empty):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if member_id != UNKNOWN_MEMBER_ID:
             return ErrorCode.UNKNOWN_MEMBER_ID

@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.security.acl.acl import Acl
 from sluice.protocol.apis import API_KEYS
@@ -17,6 +18,10 @@ from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRe
 from sluice.protocol.apis.create_acls import CreateAclsRequest
 from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from sluice.protocol.apis.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
 from sluice.protocol.apis.fetch import ReplicaState
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -31,6 +36,7 @@ from tests.support.acls import alice, secured_broker
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.groups import commit_request, stable_group
 from tests.support.records import fetch
+from tests.support.share_groups import AT_ONCE, ShareMember, converge
 from tests.support.streams_groups import StreamsMember, stateless
 from tests.support.transactions import add_request, init_request, produce_request
 from tests.support.virtual_broker import VirtualBroker
@@ -93,6 +99,9 @@ REQUESTS: dict[tuple[str, str], Maker] = {
     ("ConsumerGroupDescribe", ""): lambda _: ConsumerGroupDescribeRequest(group_ids=["members"]),
     ("StreamsGroupDescribe", ""): lambda _: StreamsGroupDescribeRequest(group_ids=["members of streams"]),
     ("DescribeTopicPartitions", "of all topics"): lambda _: DescribeTopicPartitionsRequest(),
+    ("DescribeShareGroupOffsets", "of all topics"): lambda _: DescribeShareGroupOffsetsRequest(
+        groups=[DescribeShareGroupOffsetsRequestGroup(group_id="share", topics=None)]
+    ),
 }
 # The version, where it is not the latest. The latest AddPartitionsToTxn is for brokers; the latest OffsetFetch has no
 # topic names.
@@ -111,7 +120,7 @@ SINGLE = [
 
 def response_to_alice(access: Access, *acls: Acl) -> Message:
     """Return the response to alice with these ACLs, from a broker with topics, groups and transactions."""
-    broker = secured_broker("sluice.telemetry=true")
+    broker = secured_broker("sluice.telemetry=true", AT_ONCE)
     topic = broker.topic()
     populate(broker, topic.topic_id)
     broker.broker.cluster.acls.create(acls)
@@ -135,6 +144,10 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     assert not StreamsMember(broker, group_id="members of streams", topology=stateless()).join().error_code
     member = ConsumerMember(broker, group_id="members")
     assert not member.join().error_code
+    sharing = ShareMember(broker, group_id="share")
+    sharing.join()
+    converge(sharing)
+    broker.broker.groups.groups["empty-share"] = ShareGroup("empty-share")
     client = broker.client()
     assert error_codes(client.call(commit_request(group_id="empty", topic_id=topic_id), 9)) == []
     assert error_codes(client.call(init_request(), 5)) == []

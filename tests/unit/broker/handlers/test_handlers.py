@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sluice.broker.controller.configs.client_metrics import DEFAULT_INTERVAL_MS
 from sluice.broker.controller.configs.client_metrics_manager import Subscription
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS
@@ -25,6 +26,11 @@ from sluice.protocol.apis.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from sluice.protocol.apis.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from sluice.protocol.apis.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -38,6 +44,10 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_acls import DeleteAclsRequest
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from sluice.protocol.apis.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from sluice.protocol.apis.describe_acls import DescribeAclsRequest
 from sluice.protocol.apis.describe_client_quotas import DescribeClientQuotasRequest
@@ -47,6 +57,11 @@ from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.apis.describe_producers import DescribeProducersRequest
 from sluice.protocol.apis.describe_producers import TopicRequest as DescribeProducersTopic
+from sluice.protocol.apis.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
@@ -80,6 +95,8 @@ from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
+from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest
+from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from sluice.protocol.apis.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
@@ -296,6 +313,28 @@ PLAIN: dict[str, Maker] = {
     "StreamsGroupTopologyDescriptionUpdate": lambda version, topic_id: StreamsGroupTopologyDescriptionUpdateRequest(
         group_id="streams", member_id="member"
     ),
+    "ShareGroupHeartbeat": lambda version, topic_id: ShareGroupHeartbeatRequest(
+        group_id="share", member_id="another", subscribed_topic_names=["t"]
+    ),
+    "ShareGroupDescribe": lambda version, topic_id: ShareGroupDescribeRequest(group_ids=["share"]),
+    "DescribeShareGroupOffsets": lambda version, topic_id: DescribeShareGroupOffsetsRequest(
+        groups=[
+            DescribeShareGroupOffsetsRequestGroup(
+                group_id="share", topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])]
+            )
+        ]
+    ),
+    "AlterShareGroupOffsets": lambda version, topic_id: AlterShareGroupOffsetsRequest(
+        group_id="empty-share",
+        topics=[
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name="t", partitions=[AlterShareGroupOffsetsRequestPartition(partition_index=0)]
+            )
+        ],
+    ),
+    "DeleteShareGroupOffsets": lambda version, topic_id: DeleteShareGroupOffsetsRequest(
+        group_id="empty-share", topics=[DeleteShareGroupOffsetsRequestTopic(topic_name="t")]
+    ),
     "GetTelemetrySubscriptions": lambda version, topic_id: GetTelemetrySubscriptionsRequest(),
     "PushTelemetry": push_telemetry,
     "ListConfigResources": lambda version, topic_id: ListConfigResourcesRequest(),
@@ -333,6 +372,7 @@ def test_valid_request_returns_no_error(name: str, version: int) -> None:
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
     broker.broker.groups.groups["streams"] = StreamsGroup("streams")
+    broker.broker.groups.groups |= {name: ShareGroup(name) for name in ("share", "empty-share")}
     open_transaction(broker)
     client = broker.client()
     if name.startswith("Sasl"):  # which a PLAINTEXT listener does not support

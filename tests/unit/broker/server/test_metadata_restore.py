@@ -159,9 +159,9 @@ SETTINGS_WITHOUT_EFFECT = {
         ConfigRecord(resource_type=4, resource_name="1", name="num.partitions", value="2"),
         "broker 1 num.partitions",
     ),
-    "a config of an unsupported group type": (
-        ConfigRecord(resource_type=32, resource_name="g", name="share.isolation.level", value="read_committed"),
-        "group g share.isolation.level",
+    "an unknown config of a group": (
+        ConfigRecord(resource_type=32, resource_name="g", name="unknown.timeout.ms", value="1"),
+        "group g unknown.timeout.ms",
     ),
     "a config of a client metrics subscription": (
         ConfigRecord(resource_type=16, resource_name="s", name="what", value="?"),

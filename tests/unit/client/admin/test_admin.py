@@ -188,6 +188,22 @@ async def test_consumer_group_offsets() -> None:
         assert isinstance(removed.errors()["i"], errors.UnknownMemberIdException)
 
 
+async def test_share_group_offsets() -> None:
+    async with cluster(brokers=2) as (admin, _):
+        (await admin.create_topics([NewTopic("t", 2, 1)])).all()
+        altered = await admin.alter_share_group_offsets("g", {T0: 7, TopicPartition("t", 9): 1})
+        assert list(altered.errors()) == [TopicPartition("t", 9)]
+        assert [one.start_offset for one in (await admin.list_share_group_offsets("g")).all().values()] == [7]
+        some = (await admin.list_share_group_offsets("g", [T0, T1])).all()
+        assert {at: one.start_offset for at, one in some.items()} == {T0: 7, T1: -1}
+        assert (await admin.describe_share_groups(["g"]))["g"].group_state == "Empty"
+        assert list(await admin.list_groups(types=["share"])) == ["g"]
+        assert list((await admin.delete_share_group_offsets("g", ["t", "u"])).errors()) == ["u"]
+        assert (await admin.list_share_group_offsets("g")).all() == {}
+        (await admin.delete_groups(["g"])).all()
+        assert isinstance((await admin.describe_share_groups(["g"])).errors()["g"], errors.GroupIdNotFoundException)
+
+
 async def test_old_brokers_accept_one_group_per_request() -> None:
     async with cluster(sluice_kafka_release="kafka-2.8") as (admin, _):
         (await admin.create_topics([NewTopic("t", 2, 1)])).all()
@@ -262,7 +278,7 @@ def test_every_served_admin_api_has_a_call() -> None:
     not_an_admins = {
         "Produce", "Fetch", "JoinGroup", "Heartbeat", "SyncGroup", "SaslHandshake", "SaslAuthenticate",
         "OffsetForLeaderEpoch", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit",
-        "ConsumerGroupHeartbeat", "GetTelemetrySubscriptions", "PushTelemetry",
+        "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "GetTelemetrySubscriptions", "PushTelemetry",
     }  # fmt: skip
     named = set(re.findall(r"\b(\w+)Response\b", text))
     missing = {API_KEYS[key].name for key in HANDLERS} - named

@@ -205,6 +205,15 @@ INVALID_SETTINGS = {
         "queued.max.request.bytes=5",
         "--override: queued.max.request.bytes: expected at least socket.request.max.bytes (104857600), or -1, got 5",
     ),
+    "a share group property outside its bounds": (
+        "group.share.session.timeout.ms=1000",
+        "--override: group.share.session.timeout.ms: expected group.share.min.session.timeout.ms (45000) to "
+        "group.share.max.session.timeout.ms (60000), got 1000",
+    ),
+    "fewer share sessions than members": (
+        "group.share.max.share.sessions=199",
+        "--override: group.share.max.share.sessions: expected at least group.share.max.size (200), got 199",
+    ),
     "an unprotected admin port": (
         "sluice.admin.host=0.0.0.0",
         "--override: sluice.admin.host: expected a loopback address, unless sluice.admin.token is set, got 0.0.0.0",

@@ -184,12 +184,12 @@ def test_records_written_by_apache_kafka_are_read() -> None:
 
 
 def test_records_of_unsupported_group_types_are_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    share = from_hex("000b 0001 67"), from_hex("0000 00000001 00")
+    unknown = from_hex("007f 0001 67"), from_hex("0000 00000001 00")
     offset = from_hex(OFFSET_KEY), from_hex("0002 0000000000000005 0000 0000000000000007")
     with caplog.at_level(logging.WARNING, "sluice.broker"):
-        broker = loaded(share, offset)
+        broker = loaded(unknown, offset)
     assert committed(broker).offset == 5
-    assert [vars(line)["type"] for line in caplog.records] == [11]
+    assert [vars(line)["type"] for line in caplog.records] == [127]
 
 
 # -- records of Sluice -------------------------------------------------------------------------------------------------

@@ -149,10 +149,22 @@ def test_group_has_the_configs_of_all_group_types() -> None:
         "streams.assignment.interval.ms": ("1000", False),
         "streams.rack.aware.assignment.tags": ("", False),
         "streams.assignor.name": ("sticky", False),
+        "share.session.timeout.ms": ("45000", False),
+        "share.heartbeat.interval.ms": ("5000", False),
+        "share.record.lock.duration.ms": ("30000", False),
+        "share.delivery.count.limit": ("5", False),
+        "share.partition.max.record.locks": ("2000", False),
+        "share.auto.offset.reset": ("latest", False),
+        "share.isolation.level": ("read_uncommitted", False),
+        "share.renew.acknowledge.enable": ("true", False),
+        "share.assignment.interval.ms": ("1000", False),
+        "errors.deadletterqueue.topic.name": ("", False),
+        "errors.deadletterqueue.copy.record.enable": ("false", False),
     }
     timeout = configs["consumer.session.timeout.ms"]
     assert synonyms(timeout) == [("group.consumer.session.timeout.ms", "45000", DEFAULT_SOURCE)]
     assert synonyms(configs["streams.assignor.name"]) == [("group.streams.assignors", "sticky", DEFAULT_SOURCE)]
+    assert synonyms(configs["share.isolation.level"]) == [("share.isolation.level", "read_uncommitted", DEFAULT_SOURCE)]
 
 
 def test_internal_configs_of_a_group_are_described_if_they_are_set() -> None:

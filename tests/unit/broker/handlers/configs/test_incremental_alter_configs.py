@@ -185,10 +185,10 @@ REJECTED: dict[str, tuple[AlterConfigsResource, ErrorCode, str]] = {
         INVALID_REQUEST,
         "Default group resources are not allowed.",
     ),
-    "group: unsupported config": (
-        resource(GROUP, "g", ("share.auto.offset.reset", SET, "earliest")),
+    "group: unknown config": (
+        resource(GROUP, "g", ("unknown.timeout.ms", SET, "1")),
         INVALID_CONFIG,
-        "Unknown group config name: share.auto.offset.reset",
+        "Unknown group config name: unknown.timeout.ms",
     ),
     "group: value below the broker's minimum": (
         resource(GROUP, "g", ("consumer.session.timeout.ms", SET, "44999")),
@@ -218,6 +218,22 @@ REJECTED: dict[str, tuple[AlterConfigsResource, ErrorCode, str]] = {
             ),
         )
     },
+    "share group: value outside the broker's range": (
+        resource(GROUP, "g", ("share.record.lock.duration.ms", SET, "14999")),
+        INVALID_CONFIG,
+        "share.record.lock.duration.ms must be in the range 15000 to 60000 inclusive.",
+    ),
+    "share group: invalid duration": (
+        resource(GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:1h")),
+        INVALID_CONFIG,
+        "Invalid value by_duration:1h for configuration share.auto.offset.reset: "
+        "expected earliest, latest or by_duration:PnDTnHnM.nS",
+    ),
+    "share group: reserved dead-letter topic": (
+        resource(GROUP, "g", ("errors.deadletterqueue.topic.name", SET, "__x")),
+        INVALID_CONFIG,
+        "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'",
+    ),
     "group: invalid value": (
         resource(GROUP, "g", ("consumer.session.timeout.ms", SET, "a")),
         INVALID_CONFIG,

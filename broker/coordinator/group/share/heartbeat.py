@@ -1,0 +1,267 @@
+"""ShareGroupHeartbeat (KIP-932). Follows the share part of Kafka's GroupMetadataManager and GroupCoordinatorService.
+
+A heartbeat is handled at once, in these steps:
+
+    1. Check the request, the group, its size, the member and its epoch.
+    2. Update the member. Bump the group epoch if its subscription or the topics have changed, or if initialized
+       partitions are not assigned yet.
+    3. If the assignment epoch is behind and `group.share.assignment.interval.ms` has passed since the last assignment,
+       compute a new target from the initialized partitions.
+    4. Move the member to its target.
+    5. Initialize new partitions of subscribed topics at the share coordinator, after the response.
+
+So a member that joins a new group gets no partitions; a later heartbeat assigns them. Different on purpose: topic
+changes are detected by a member's request; in Kafka the controller reports them.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
+from sluice.broker.coordinator.group.assignors.spec import Assignment, MemberSpec
+from sluice.broker.coordinator.group.group import Group, HeartbeatError
+from sluice.broker.coordinator.group.runtime import GroupRuntime
+from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis import share_group_heartbeat as api
+from sluice.protocol.errors import ErrorCode
+
+from . import records, simple_assignor
+from .group import ShareGroup
+from .initialization import StateInitialization
+from .member import JOIN_EPOCH, LEAVE_EPOCH, ShareMember
+
+
+class ShareProtocol:
+    def __init__(self, runtime: GroupRuntime) -> None:
+        self._runtime = runtime
+        self._cluster = runtime.host.cluster
+        self._max_size = runtime.host.config.integer("group.share.max.size")
+        self.initialization = StateInitialization(runtime)
+
+    # -- heartbeats ----------------------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest
+    ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
+        problem = _problem(request)
+        if problem is not None:
+            return HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
+        error = self._runtime.error(request.group_id)
+        if error:
+            return HeartbeatError(error, None)
+        if request.member_epoch == LEAVE_EPOCH:
+            return self._leave(request)
+        return self._join_or_stay(ctx, request)
+
+    def _join_or_stay(
+        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest
+    ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
+        joins = request.member_epoch == JOIN_EPOCH
+        group = self.group_for(request.group_id, creates=joins)
+        if isinstance(group, HeartbeatError):
+            return group
+        member_id = request.member_id
+        known = group.members.get(member_id)
+        if known is None and len(group.members) >= self._max_size:
+            message = f"The share group has reached its maximum capacity of {self._max_size} members."
+            return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+        if known is None and not joins:
+            return _unknown_member(group, member_id)
+        member = ShareMember(member_id) if known is None else known
+        epoch_error = _epoch_error(member, request.member_epoch)
+        if epoch_error is not None:
+            return epoch_error
+        return self._advance(group, member, _updated(ctx, request, member), request)
+
+    def _advance(
+        self, group: ShareGroup, member: ShareMember, updated: ShareMember, request: api.ShareGroupHeartbeatRequest
+    ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
+        self._runtime.groups[group.group_id] = group
+        written: list[KeyValue] = []
+        bumped = self._change(group, member, updated, written)
+        self._update_target(group, written)
+        updated = self._reconcile(group, updated, bumped, written)
+        settings = self._runtime.group_configs(group.group_id)
+        self._restart_session(group, member.member_id, settings.integer("share.session.timeout.ms"))
+        initialize = self.initialization.start(group, written)
+        error = self._runtime.write_or_restore(group.group_id, written)
+        if error:
+            return HeartbeatError(error, None)
+        if initialize is not None:
+            initialize()
+        response = api.ShareGroupHeartbeatResponse(
+            member_id=updated.member_id,
+            member_epoch=updated.member_epoch,
+            heartbeat_interval_ms=settings.integer("share.heartbeat.interval.ms"),
+        )
+        is_full = request.subscribed_topic_names is not None
+        if request.member_epoch == JOIN_EPOCH or is_full or updated.assigned != member.assigned:
+            response.assignment = api.Assignment(
+                topic_partitions=[
+                    api.TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+                    for topic_id, partitions in updated.assigned.items()
+                ]
+            )
+        return response
+
+    def group_for(self, group_id: str, *, creates: bool) -> ShareGroup | HeartbeatError:
+        """Return the group, which may be a new one that is not added yet."""
+        group = self._runtime.groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            return group
+        if group is not None:
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+        if creates:
+            return ShareGroup(group_id)
+        return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+
+    # -- from a request to an assignment -------------------------------------------------------------------------------
+
+    def _change(self, group: ShareGroup, member: ShareMember, updated: ShareMember, written: list[KeyValue]) -> bool:
+        """Update the member and the group epoch; return whether the epoch was bumped."""
+        if updated != member:
+            written.append(records.member_metadata(group.group_id, updated))
+        bump = updated.subscribed_topic_names != member.subscribed_topic_names
+        if group.assignment_epoch >= group.group_epoch:
+            bump |= not group.is_empty and group.has_unassigned_partitions()
+        group.members[member.member_id] = updated
+        current = group.current_metadata_hash(self._cluster)
+        if bump or current != group.metadata_hash:
+            self._bump_epoch(group, current, written)
+            return True
+        return False
+
+    def _bump_epoch(self, group: ShareGroup, metadata_hash: int, written: list[KeyValue]) -> None:
+        group.group_epoch += 1
+        group.metadata_hash = metadata_hash
+        written.append(records.group_epoch(group.group_id, group.group_epoch, metadata_hash))
+
+    def _update_target(self, group: ShareGroup, written: list[KeyValue]) -> None:
+        now_ms = self._runtime.now_ms()
+        interval_ms = self._runtime.group_configs(group.group_id).integer("share.assignment.interval.ms")
+        is_due = not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
+        if group.assignment_epoch >= group.group_epoch or not is_due:
+            return
+        target = self._new_target(group)
+        for member_id in group.members:
+            assigned = target[member_id]
+            if assigned != group.target.get(member_id):
+                written.append(records.target_assignment(group.group_id, member_id, assigned))
+            group.target[member_id] = assigned
+        group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, now_ms
+        written.append(records.target_epoch(group.group_id, group.assignment_epoch, now_ms))
+
+    def _new_target(self, group: ShareGroup) -> dict[str, Assignment]:
+        members = {
+            member_id: MemberSpec(self._topic_ids(member), group.target.get(member_id, {}))
+            for member_id, member in group.members.items()
+        }
+        assignable = {topic.topic_id: _assignable(group, topic) for topic in group.subscribed_topics(self._cluster)}
+        return simple_assignor.assign(members, assignable, homogeneous=group.is_homogeneous)
+
+    def _reconcile(
+        self, group: ShareGroup, member: ShareMember, group_changed: bool, written: list[KeyValue]
+    ) -> ShareMember:
+        """Give the member its target, without topics that it does not subscribe to."""
+        at_target = member.member_epoch == group.assignment_epoch
+        if at_target and not group_changed:
+            return member
+        subscribed = self._topic_ids(member)
+        target = group.target.get(member.member_id, {})
+        reconciled = member._replace(assigned={one: those for one, those in target.items() if one in subscribed})
+        if not at_target:
+            reconciled = reconciled._replace(
+                member_epoch=group.assignment_epoch, previous_member_epoch=member.member_epoch
+            )
+        if reconciled != member:
+            group.members[member.member_id] = reconciled
+            written.append(records.current_assignment(group.group_id, reconciled))
+        return reconciled
+
+    def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
+        known = (self._cluster.topics.get(name) for name in member.subscribed_topic_names)
+        return frozenset(topic.topic_id for topic in known if topic is not None)
+
+    # -- removal -------------------------------------------------------------------------------------------------------
+
+    def _leave(self, request: api.ShareGroupHeartbeatRequest) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
+        group = self._runtime.groups.get(request.group_id)
+        if not isinstance(group, ShareGroup):
+            problem = "not found" if group is None else "is not a share group"
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
+        if request.member_id not in group.members:
+            return _unknown_member(group, request.member_id)
+        error = self._remove(group, request.member_id)
+        if error:
+            return HeartbeatError(error, None)
+        return api.ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+
+    def _remove(self, group: ShareGroup, member_id: str) -> ErrorCode:
+        """Remove a member; the next target assigns its partitions to others."""
+        written = records.member_tombstones(group.group_id, member_id)
+        group.remove(member_id)
+        self._bump_epoch(group, group.current_metadata_hash(self._cluster), written)
+        if group.is_empty:
+            group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
+            written.append(records.target_epoch(group.group_id, group.assignment_epoch, 0))
+        return self._runtime.write_or_restore(group.group_id, written)
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def loaded(self, group: Group) -> None:
+        assert isinstance(group, ShareGroup)
+        self.initialization.loaded(group)
+        timeout_ms = self._runtime.group_configs(group.group_id).integer("share.session.timeout.ms")
+        for member_id in group.members:
+            self._restart_session(group, member_id, timeout_ms)
+
+    def _restart_session(self, group: ShareGroup, member_id: str, timeout_ms: int) -> None:
+        group.cancel_session(member_id)
+        expire = partial(self._remove, group, member_id)
+        group.sessions[member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
+
+
+def _problem(request: api.ShareGroupHeartbeatRequest) -> str | None:
+    """Return what makes a request invalid for any group."""
+    named = (("MemberId", request.member_id), ("GroupId", request.group_id), ("RackId", request.rack_id))
+    blank = next((name for name, value in named if value is not None and not value.strip()), None)
+    if blank is not None:
+        return f"{blank} can't be empty."
+    if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
+        return "SubscribedTopicNames must be set in first request."
+    return "MemberEpoch is invalid." if request.member_epoch < LEAVE_EPOCH else None
+
+
+def _unknown_member(group: ShareGroup, member_id: str) -> HeartbeatError:
+    message = f"Member {member_id} is not a member of group {group.group_id}."
+    return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+
+
+def _epoch_error(member: ShareMember, epoch: int) -> HeartbeatError | None:
+    """Accept the current epoch, the previous one after a lost response, or 0 to rejoin."""
+    current, previous = member.member_epoch, member.previous_member_epoch
+    if epoch in (JOIN_EPOCH, current) or (epoch < current and epoch == previous):
+        return None
+    compared = "greater" if epoch > current else "smaller"
+    unknown = f", and it does not match the previous member epoch ({previous})" if epoch < current else ""
+    message = (
+        f"The share group member has a {compared} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({current}){unknown}. The member must abandon all its partitions and rejoin."
+    )
+    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+
+
+def _updated(ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, member: ShareMember) -> ShareMember:
+    names = request.subscribed_topic_names
+    return member._replace(
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        subscribed_topic_names=member.subscribed_topic_names if names is None else frozenset(names),
+        client_id=ctx.session.client_id,
+        client_host=ctx.session.client_host,
+    )
+
+
+def _assignable(group: ShareGroup, topic: Topic) -> Sequence[int]:
+    state = None if group.partitions is None else group.partitions.initialized.get(topic.topic_id)
+    return [] if state is None else [one for one in range(len(topic.partitions)) if one in state.partitions]

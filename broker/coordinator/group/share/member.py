@@ -1,0 +1,21 @@
+"""An immutable member of a share group. Follows Kafka's ShareGroupMember."""
+
+from typing import NamedTuple
+
+from sluice.broker.coordinator.group.assignors.spec import Assignment
+
+JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
+LEAVE_EPOCH = -1
+
+_NOTHING: Assignment = {}
+
+
+class ShareMember(NamedTuple):
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1  # the response with the current epoch may be lost
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""  # as Java prints an address: "/127.0.0.1"
+    subscribed_topic_names: frozenset[str] = frozenset()
+    assigned: Assignment = _NOTHING

@@ -1,0 +1,1 @@
+"""Members and offsets of share groups (KIP-932)."""

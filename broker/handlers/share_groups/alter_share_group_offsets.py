@@ -1,0 +1,82 @@
+"""AlterShareGroupOffsets, key 91, version 0: sets start offsets of a share group without members (KIP-932).
+
+Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+API = served("AlterShareGroupOffsets", "0")
+
+
+def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: "GroupServices") -> Message | Outcome:
+    error = _error(ctx, request, broker)
+    if error:
+        return _respond(ctx, [], AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message))
+    denied = broker.auth.filter_denied(
+        ctx, AclOperation.READ, ResourceType.TOPIC, [topic.topic_name for topic in request.topics]
+    )
+    failed: list[AlterShareGroupOffsetsResponseTopic] = []
+    accepted: list[AlterShareGroupOffsetsRequestTopic] = []
+    for topic in ctx.sliced(request.topics):
+        if topic.topic_name in denied:
+            failed.append(_failed(broker, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif topic.topic_name not in broker.metadata.topics:
+            failed.append(_failed(broker, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            accepted.append(topic)
+    start = partial(broker.groups.share_offsets.alter, request.group_id, accepted)
+    return respond_when_done(ctx, start, partial(_respond, ctx, failed))
+
+
+def _error(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: "GroupServices") -> ErrorCode:
+    if not supports_share_groups(broker.features):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _respond(
+    ctx: RequestContext, failed: list[AlterShareGroupOffsetsResponseTopic], response: AlterShareGroupOffsetsResponse
+) -> AlterShareGroupOffsetsResponse:
+    if not response.error_code:
+        response.responses[:0] = failed
+    partitions = (one for topic in response.responses for one in topic.partitions)
+    ctx.error_code = response.error_code or next((one.error_code for one in partitions if one.error_code), 0)
+    return response
+
+
+def _failed(
+    broker: "GroupServices", requested: AlterShareGroupOffsetsRequestTopic, error: ErrorCode
+) -> AlterShareGroupOffsetsResponseTopic:
+    topic = broker.metadata.topics.get(requested.topic_name)
+    return AlterShareGroupOffsetsResponseTopic(
+        topic_name=requested.topic_name,
+        topic_id=ZERO_UUID if topic is None else topic.topic_id,
+        partitions=[
+            AlterShareGroupOffsetsResponsePartition(
+                partition_index=one.partition_index, error_code=error, error_message=error.message
+            )
+            for one in requested.partitions
+        ],
+    )

@@ -1,0 +1,120 @@
+"""DescribeShareGroupOffsets, key 90, versions 0-1: start offsets of share groups; null requests all (KIP-932).
+
+v1 adds the lag (KIP-1226). Follows KafkaApis.handleDescribeShareGroupOffsetsRequest.
+"""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+API = served("DescribeShareGroupOffsets", "0-1")
+
+_NO_OFFSET = -1
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class _Wait(NamedTuple):
+    """A group whose offsets are read; `topics`: requested ones, None for all."""
+
+    group: DescribeShareGroupOffsetsResponseGroup
+    topics: list[DescribeShareGroupOffsetsRequestTopic] | None
+
+
+def handle(
+    ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broker: "GroupServices"
+) -> Message | Outcome:
+    groups: list[DescribeShareGroupOffsetsResponseGroup] = []
+    waits: list[_Wait] = []
+    for requested in ctx.sliced(request.groups):
+        group = DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
+        groups.append(group)
+        error = _error(ctx, broker, requested)
+        if error:
+            group.error_code, ctx.error_code = error, ctx.error_code or error
+            group.error_message = error.message if error is not ErrorCode.GROUP_AUTHORIZATION_FAILED else None
+        elif requested.topics is None or requested.topics:
+            waits.append(_Wait(group, requested.topics))
+
+    def start(done: Callable[[None], None]) -> None:
+        left = len(waits)
+
+        def described(wait: _Wait, topics: list[DescribeShareGroupOffsetsResponseTopic]) -> None:
+            nonlocal left
+            wait.group.topics = _authorized(ctx, broker, wait, topics)
+            left -= 1
+            if not left:
+                done(None)
+
+        for wait in waits:
+            names = None if wait.topics is None else _visible(ctx, broker, wait.topics)
+            broker.groups.share_offsets.describe(wait.group.group_id, names, partial(described, wait))
+        if not waits:
+            done(None)
+
+    return respond_when_done(ctx, start, lambda _: DescribeShareGroupOffsetsResponse(groups=groups))
+
+
+def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
+    """Return the group's error. Only a request for all offsets needs the group's coordinator, as in Kafka."""
+    if not supports_share_groups(broker.features):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return broker.groups.error(requested.group_id) if requested.topics is None else ErrorCode.NONE
+
+
+def _visible(
+    ctx: RequestContext, broker: "GroupServices", topics: list[DescribeShareGroupOffsetsRequestTopic]
+) -> dict[str, list[int]]:
+    hidden = _hidden(ctx, broker, [topic.topic_name for topic in topics])
+    return {topic.topic_name: topic.partitions for topic in topics if topic.topic_name not in hidden}
+
+
+def _authorized(
+    ctx: RequestContext, broker: "GroupServices", wait: _Wait, found: list[DescribeShareGroupOffsetsResponseTopic]
+) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    """Leave out topics that the client must not see; if it requested them, return an error."""
+    hidden = _hidden(ctx, broker, [topic.topic_name for topic in wait.topics or found])
+    if wait.topics is None:
+        return [topic for topic in found if topic.topic_name not in hidden]
+    denied = [
+        DescribeShareGroupOffsetsResponseTopic(
+            topic_name=topic.topic_name,
+            partitions=[
+                DescribeShareGroupOffsetsResponsePartition(
+                    partition_index=index,
+                    start_offset=_NO_OFFSET,
+                    error_code=_DENIED,
+                    error_message=_DENIED.message,
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in wait.topics
+        if topic.topic_name in hidden
+    ]
+    return found + denied
+
+
+def _hidden(ctx: RequestContext, broker: "GroupServices", names: list[str]) -> Collection[str]:
+    return broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

@@ -1,0 +1,48 @@
+"""ShareGroupHeartbeat, key 76, version 1: all communication of a share group's member with its coordinator (KIP-932).
+
+Follows Kafka's GroupCoordinatorService.shareGroupHeartbeat; see broker/coordinator/group/share/heartbeat.py.
+"""
+
+from typing import TYPE_CHECKING
+
+from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
+from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import GroupServices
+
+API = served("ShareGroupHeartbeat", "1")
+
+_LONGEST_MEMBER_ID = 36  # a UUID with hyphens
+
+
+def handle(ctx: RequestContext, request: ShareGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
+    if not supports_share_groups(broker.features):
+        return _error_response(ctx, ErrorCode.UNSUPPORTED_VERSION)
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
+        return _error_response(ctx, ErrorCode.INVALID_REQUEST)
+    topics = request.subscribed_topic_names or ()
+    if broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics):
+        return _error_response(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    response = broker.groups.share.heartbeat(ctx, request)
+    if isinstance(response, HeartbeatError):
+        return _error_response(ctx, *response)
+
+    def respond(errors: ReplicationErrors) -> ShareGroupHeartbeatResponse:
+        return _error_response(ctx, errors[request.group_id]) if errors else response
+
+    return respond_when_replicated(ctx, broker, [request.group_id], respond)
+
+
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str | None = None) -> ShareGroupHeartbeatResponse:
+    ctx.error_code = code
+    return ShareGroupHeartbeatResponse(error_code=code, error_message=message)

@@ -1,0 +1,291 @@
+"""ShareGroupHeartbeat: joining, assignment, epochs, sessions, initialization of partitions, and every error."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from sluice.protocol.errors import ErrorCode
+from tests.support.consumer_groups import ConsumerMember
+from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, converge, share_group
+from tests.support.virtual_broker import VirtualBroker
+
+SESSION_MS = 45_000
+
+
+def make_broker(*overrides: str, partitions: int = 4) -> tuple[VirtualBroker, MemoryPersister]:
+    broker = VirtualBroker(AT_ONCE, *overrides)
+    broker.topic("t", partitions)
+    persister = MemoryPersister()
+    vars(broker.broker)["share_persister"] = persister
+    return broker, persister
+
+
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return make_broker()[0]
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        pytest.param({"member_id": ""}, None, id="no member id"),
+        pytest.param({"member_id": "m" * 37}, None, id="a member id longer than a UUID"),
+        pytest.param({"member_id": " "}, "MemberId can't be empty.", id="blank member id"),
+        pytest.param({"group_id": " "}, "GroupId can't be empty.", id="blank group id"),
+        pytest.param({"rack_id": ""}, "RackId can't be empty.", id="empty rack id"),
+        pytest.param(
+            {"subscribed_topic_names": []}, "SubscribedTopicNames must be set in first request.", id="no topics"
+        ),
+        pytest.param({"member_epoch": -2}, "MemberEpoch is invalid.", id="epoch below -1"),
+    ],
+)
+def test_invalid_request_is_rejected(broker: VirtualBroker, fields: dict[str, Any], message: str | None) -> None:
+    response = ShareMember(broker).join(**fields)
+    assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+@pytest.mark.parametrize(("epoch", "message"), [(1, "Share group group not found."), (-1, "Group group not found.")])
+def test_unknown_group_is_rejected(broker: VirtualBroker, epoch: int, message: str) -> None:
+    response = ShareMember(broker).heartbeat(member_epoch=epoch)
+    assert (response.error_code, response.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+@pytest.mark.parametrize(
+    "epoch", [pytest.param(0, id="joins"), pytest.param(1, id="stays"), pytest.param(-1, id="leaves")]
+)
+def test_group_of_another_type_is_rejected(broker: VirtualBroker, epoch: int) -> None:
+    consumer = ConsumerMember(broker)
+    consumer.join()
+    consumer.leave()
+    response = ShareMember(broker).join(member_epoch=epoch)
+    assert (response.error_code, response.error_message) == (
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        "Group group is not a share group.",
+    )
+
+
+def test_share_group_rejects_members_of_other_protocols_even_if_empty(broker: VirtualBroker) -> None:
+    member = ShareMember(broker)
+    member.join()
+    member.leave()
+    assert ConsumerMember(broker).join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    joins = JoinGroupRequest(
+        group_id="group",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range")],
+    )
+    assert member.client.call(joins, 2).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_full_group_rejects_new_members_only() -> None:
+    broker, _ = make_broker("group.share.max.size=1")
+    one, two = ShareMember(broker, "one"), ShareMember(broker, "two")
+    assert one.join().error_code == 0
+    response = two.join()
+    assert (response.error_code, response.error_message) == (
+        ErrorCode.GROUP_MAX_SIZE_REACHED,
+        "The share group has reached its maximum capacity of 1 members.",
+    )
+    assert one.heartbeat().error_code == one.join().error_code == 0
+
+
+@pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
+def test_unknown_member_is_rejected(broker: VirtualBroker, epoch: int) -> None:
+    ShareMember(broker, "one").join()
+    response = ShareMember(broker, "two").heartbeat(member_epoch=epoch)
+    assert (response.error_code, response.error_message) == (
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        "Member two is not a member of group group.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("epoch", "message"),
+    [
+        (
+            9,
+            "The share group member has a greater member epoch (9) than the one known by the group coordinator (3). "
+            "The member must abandon all its partitions and rejoin.",
+        ),
+        (
+            1,
+            "The share group member has a smaller member epoch (1) than the one known by the group coordinator (3), "
+            "and it does not match the previous member epoch (2). "
+            "The member must abandon all its partitions and rejoin.",
+        ),
+    ],
+    ids=["later", "too early"],
+)
+def test_member_with_another_epoch_is_fenced(broker: VirtualBroker, epoch: int, message: str) -> None:
+    member = ShareMember(broker)
+    member.join()
+    converge(member)
+    assert member.epoch == 3
+    response = member.heartbeat(member_epoch=epoch)
+    assert (response.error_code, response.error_message) == (ErrorCode.FENCED_MEMBER_EPOCH, message)
+    assert member.heartbeat(member_epoch=2).error_code == 0  # its last response may be lost
+    assert member.heartbeat(member_epoch=0, subscribed_topic_names=["t"]).error_code == 0
+
+
+def test_broker_without_the_feature_does_not_support_share_groups() -> None:
+    broker = VirtualBroker("sluice.kafka.release=kafka-3.9")
+    assert "share.version" not in broker.broker.features
+    assert not {76, 77, 78, 79, 90, 91, 92} & broker.broker.advertised.keys()
+
+
+# -- assignment --------------------------------------------------------------------------------------------------------
+
+
+def test_partitions_are_assigned_after_they_are_initialized() -> None:
+    broker, persister = make_broker(partitions=2)
+    persister.holds = True
+    member = ShareMember(broker)
+    joined = member.join()
+    assert (joined.member_id, joined.member_epoch, joined.heartbeat_interval_ms) == ("member", 2, 5_000)
+    assert member.partitions == {}
+    assert persister.requests == [("initialize", "group", 2, [{0: -1, 1: -1}])]
+    waiting = member.heartbeat()
+    assert (waiting.member_epoch, waiting.assignment) == (2, None)
+    persister.release()
+    assert member.heartbeat().member_epoch == 3
+    assert member.partitions == {"t": [0, 1]}
+    assert member.heartbeat().assignment is None
+    assert member.heartbeat(subscribed_topic_names=["t"]).assignment is not None
+
+
+def test_members_share_partitions_and_take_over_those_of_a_leaver(broker: VirtualBroker) -> None:
+    members = [ShareMember(broker, name) for name in ("one", "two", "three")]
+    for member in members:
+        member.join()
+    converge(*members)
+    assert sorted(index for member in members for index in member.partitions["t"]) == [0, 1, 2, 3]
+    left = members.pop().leave()
+    assert (left.member_id, left.member_epoch) == ("three", -1)
+    converge(*members)
+    assert [len(member.partitions["t"]) for member in members] == [2, 2]
+
+
+def test_next_assignment_waits_for_the_interval_but_not_after_the_group_was_empty() -> None:
+    broker, _ = make_broker("group.share.assignment.interval.ms=1000")
+    one, two = ShareMember(broker, "one"), ShareMember(broker, "two")
+    one.join()
+    two.join()
+    assert (one.epoch, two.epoch) == (2, 2)
+    broker.advance(1_000)
+    converge(one, two, rounds=1)
+    assert (one.epoch, two.epoch) == (3, 3)
+    one.leave()
+    two.leave()
+    one.join()
+    assert one.partitions == {"t": [0, 1, 2, 3]}
+
+
+def test_changed_subscription_takes_effect_with_the_next_target(broker: VirtualBroker) -> None:
+    broker.topic("u", 1)
+    member = ShareMember(broker)
+    member.join()
+    converge(member)
+    member.heartbeat(subscribed_topic_names=["u"])
+    assert member.partitions == {}
+    member.heartbeat()
+    assert member.partitions == {"u": [0]}
+    assert share_group(broker).partitions is not None
+
+
+def test_added_partitions_start_at_the_earliest_offset() -> None:
+    broker, persister = make_broker(partitions=1)
+    member = ShareMember(broker)
+    member.join()
+    converge(member)
+    broker.broker.cluster.add_partitions(broker.broker.cluster.topics["t"], 2)
+    converge(member)
+    assert persister.requests[1:] == [("initialize", "group", 4, [{1: 0}])]
+    assert member.partitions == {"t": [0, 1]}
+
+
+def test_deleted_topic_is_removed_from_the_group(broker: VirtualBroker) -> None:
+    member = ShareMember(broker, topics=["t", "unknown"])
+    member.join()
+    converge(member)
+    member.client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000), 6)
+    assert share_group(broker).partitions == StatePartitions()
+    converge(member)
+    assert member.partitions == {}
+
+
+@pytest.mark.parametrize("retry", [pytest.param(False, id="before the interval"), pytest.param(True, id="after it")])
+def test_unanswered_initialization_is_requested_again(retry: bool) -> None:
+    broker, persister = make_broker(partitions=1)
+    persister.holds = True
+    member = ShareMember(broker)
+    member.join()
+    broker.advance(30_000 if retry else 29_999)
+    member.heartbeat()
+    assert len(persister.requests) == 1 + retry
+
+
+def test_failed_initialization_is_requested_again_by_the_next_heartbeat() -> None:
+    broker, persister = make_broker(partitions=2)
+    persister.fails[1] = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    member = ShareMember(broker)
+    member.join()
+    assert share_group(broker).partitions == StatePartitions()
+    persister.fails.clear()
+    converge(member)
+    assert len(persister.requests) == 2
+    assert member.partitions == {"t": [0, 1]}
+
+
+# -- sessions and configs ----------------------------------------------------------------------------------------------
+
+
+def set_config(member: ShareMember, key: str, value: str) -> None:
+    resource = AlterConfigsResource(
+        resource_type=32, resource_name="group", configs=[AlterableConfig(name=key, config_operation=0, value=value)]
+    )
+    [response] = member.client.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    assert not response.error_code, response
+
+
+@pytest.mark.parametrize("configured_ms", [None, 50_000])
+def test_member_without_heartbeats_is_removed(broker: VirtualBroker, configured_ms: int | None) -> None:
+    member = ShareMember(broker)
+    timeout_ms = SESSION_MS
+    if configured_ms is not None:
+        set_config(member, "share.session.timeout.ms", str(configured_ms))
+        timeout_ms = configured_ms
+    member.join()
+    broker.advance(timeout_ms - 1)
+    assert member.heartbeat().error_code == 0
+    broker.advance(timeout_ms - 1)
+    assert share_group(broker).state_name == "Stable"
+    broker.advance(1)
+    assert share_group(broker).state_name == "Empty"
+    assert member.heartbeat().error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_heartbeat_interval_follows_the_group_config(broker: VirtualBroker) -> None:
+    member = ShareMember(broker)
+    set_config(member, "share.heartbeat.interval.ms", "7000")
+    assert member.join().heartbeat_interval_ms == 7_000
+
+
+def test_consumer_group_heartbeat_reports_a_share_group(broker: VirtualBroker) -> None:
+    member = ShareMember(broker)
+    member.join()
+    request = ConsumerGroupHeartbeatRequest(group_id="group", member_id="m", member_epoch=1)
+    assert member.client.call(request, 1).error_message == "Group group is not a consumer group."
