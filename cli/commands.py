@@ -49,7 +49,6 @@ class Group(click.Group):
 
 
 def _sentence(command: click.Command) -> str:
-    """Return the help's first sentence on one line."""
     first, end, _ = " ".join((command.help or "").partition("\n\n")[0].split()).partition(". ")
     return f"{first}." if end else first
 

@@ -112,5 +112,5 @@ def _factor(jitter: float, uniform: Uniform) -> float:
 
 
 def _exponent_of(ratio: float, multiplier: int) -> float:
-    """Return the logarithm of `ratio` to the base `multiplier`; infinity for a multiplier of 1."""
+    """Return infinity for a multiplier of 1."""
     return log(ratio) / log(multiplier) if multiplier > 1 else inf

@@ -76,7 +76,7 @@ CONNECTORS: dict[str, tuple[Jar, ...]] = {
 
 
 def connector_for(pyspark_version: str) -> tuple[Jar, ...]:
-    """Return the jars of this PySpark version; raise SluiceError if it is unknown."""
+    """Raise SluiceError for an unknown version."""
     jars = CONNECTORS.get(pyspark_version)
     if jars is None:
         known = ", ".join(CONNECTORS)

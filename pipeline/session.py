@@ -81,7 +81,7 @@ def open_session_without_kafka(
 
 
 def installed_pyspark() -> str:
-    """Return the version of PySpark; raise SluiceError if it is not installed."""
+    """Raise SluiceError if it is not installed."""
     try:
         return version("pyspark")
     except PackageNotFoundError:

@@ -31,8 +31,6 @@ class Message(msgspec.Struct, gc=False, kw_only=True):
 
 
 class Field:
-    """A declared field of a message class."""
-
     __slots__ = ("compact", "default", "is_array", "meaning", "name", "null", "struct", "tag", "type", "versions")
 
     def __init__(self, name: str, declared: object, default: object) -> None:

@@ -64,7 +64,7 @@ class ClientQuotaCallback(Protocol):
 
 
 def load_callback(path: str, configs: Mapping[str, str]) -> ClientQuotaCallback:
-    """Return a configured instance of the class at `path`; raise ConfigError."""
+    """Raise ConfigError if the class cannot be loaded or configured."""
     module, _, name = path.rpartition(".")
     try:
         callback: ClientQuotaCallback = getattr(import_module(module), name)()

@@ -162,7 +162,7 @@ def _rate_in_numbers(rate: Rate, found: QuotaExplanation) -> str:
 
 
 def _delay_in_numbers(of: Violation, kind: str) -> str:
-    """Return KIP-13's (O - T) / T * W in numbers."""
+    """Return KIP-13's (O - T) / T * W."""
     rate, bound = format_rate(of.rate, kind), format_rate(of.bound, kind)
     return f"({rate} - {bound}) / {bound} * {of.window_size_ms:,} ms = {of.throttle_ms:,} ms"
 

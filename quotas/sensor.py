@@ -79,7 +79,7 @@ class SampledStat:
         self._value += value
 
     def measure(self, now_ms: int) -> float:
-        """Drop the samples that are stale at `now_ms`, then combine the rest."""
+        """Drop stale samples first."""
         if now_ms >= self._fresh_until_ms:
             self._purge(now_ms)
         return self.combine(self._samples())
@@ -148,7 +148,6 @@ class SampledStat:
         return now_ms - self._counted_from_ms(sample) >= self._windows.span_ms
 
     def _counted_from_ms(self, sample: Sample) -> int:
-        """Return the time from which `sample` counts for `num_samples` windows."""
         return sample.last_event_ms
 
 

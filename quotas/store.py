@@ -75,7 +75,7 @@ class QuotaStores:
 
 
 def _static(config: Config, prefix: str) -> dict[QuotaEntity, float]:
-    """Return the client-id quotas of KIP-13's properties, in bytes/s."""
+    """Read KIP-13's properties, in bytes/s."""
     quotas = {QuotaEntity(client_id=name): bound for name, bound in config.rates(f"{prefix}.override").items()}
     default = config.rate(f"{prefix}.default")
     return quotas if default is None else {**quotas, QuotaEntity(client_id=DEFAULT): default}

@@ -96,7 +96,7 @@ class GlobalThread:
         log.info(f"global table {name}: restored, {len(self.tables[name])} keys")
 
     async def _read_to(self, partition: TopicPartition, end: int) -> int:
-        """Read one partition alone, so that the progress of others does not extend its deadline."""
+        """Read partitions one by one, so that others do not extend the deadline."""
         settings = self._settings
         deadline = _Deadline(settings.task_timeout_ms)
         self._consumer.assign([partition])

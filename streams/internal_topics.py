@@ -58,8 +58,6 @@ class TopicAdmin(Protocol):
 
 
 class InternalTopicManager:
-    """The internal topics, on the group leader."""
-
     def __init__(
         self,
         admin: TopicAdmin,
@@ -98,7 +96,6 @@ class InternalTopicManager:
         return counts
 
     async def _partitions_of_sources(self, topology: ProcessorTopology, deadline_ms: float) -> dict[str, int]:
-        """Return the partition counts of source topics that are not internal."""
         wanted = {
             topic for part in topology.subtopologies for topic in part.sources if topic not in part.repartition_sources
         }
@@ -178,7 +175,7 @@ class InternalTopicManager:
             raise StreamsException(f"{description} failed: {error}") from error
 
     async def _wait(self, names: Iterable[str], deadline_ms: float) -> None:
-        """Wait before the next attempt; raise TimeoutException after the deadline."""
+        """Raise TimeoutException after the deadline."""
         topics = ", ".join(sorted(names))
         left_ms = deadline_ms - self._clock.monotonic_ms()
         if left_ms <= 0:

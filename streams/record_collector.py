@@ -89,7 +89,6 @@ class RecordCollector:
         self._outgoing.append(_Outgoing(topic, record, partition, partitioner))
 
     def drop(self) -> None:
-        """Discard collected records: their source record is processed again."""
         self._outgoing.clear()
 
     async def settle(self) -> None:

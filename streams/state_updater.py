@@ -12,7 +12,7 @@ log = logging.getLogger("sluice.streams")
 
 
 class StateUpdater:
-    """The state updater of one thread, to be used in `async with`."""
+    """To be used in `async with`."""
 
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader

@@ -245,7 +245,7 @@ class TaskManager:
         return True
 
     async def _commit(self, tasks: Collection[StreamTask]) -> None:
-        """Commit these tasks; raise ClientTimeoutException or StreamsException."""
+        """Raise ClientTimeoutException or StreamsException."""
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for task in tasks:
             offsets |= await task.prepare_commit()

@@ -71,7 +71,7 @@ class Clients:
             row.read(self._server.brokers, mutation, number, now_ms)
 
     def _others(self, number: int) -> list[ClientRow]:
-        """Return some clients that may have changed, least recently read first."""
+        """Least recently read first."""
         changed = [row for row in self._rows.values() if row.may_have_changed]
         changed.sort(key=attrgetter("snapshot_number"))
         return changed[: _OTHERS if number else _OTHERS_AT_FIRST]
@@ -95,7 +95,6 @@ class Clients:
                     row.software = " ".join(ctx.session.client_software)
 
     def _add_recorded(self) -> None:
-        """Add disconnected clients with recorded usage."""
         users, client_ids = ({key[position] for key in self._rows} for position in (0, 1))
         managers = (manager for broker in self._server.brokers.values() for manager in broker.quotas)
         for user, client_id in (bucket for manager in managers for bucket in manager.buckets()):

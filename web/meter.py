@@ -77,7 +77,6 @@ class Meter:
         return self.seen
 
     def _rate_and_charged(self, rate: Rate, now_ms: int) -> tuple[float, float]:
-        """Return the rate, and the charges since the last read."""
         total = charged = 0.0
         oldest_start_ms = now_ms
         values: dict[int, float] = {}

@@ -21,7 +21,7 @@ _UNANSWERED = "produce-mute"  # here request.timeout.ms comes before the wait
 
 
 class _Pair(NamedTuple):
-    """Two statements; `contradiction` returns what excludes both verdicts, or ""."""
+    """`contradiction` returns what excludes both verdicts, or ""."""
 
     first: str
     second: str

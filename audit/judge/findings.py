@@ -130,7 +130,6 @@ def _came_ns(one: Observation) -> list[int]:
 
 
 def _is_done(one: Observation) -> bool:
-    """Return whether all sent records were completed when the fault ended, as far as the driver reported."""
     assert one.fault_until_ns is not None, "the caller checked that the fault ended"
     sent = records(one.callbacks)
     return bool(sent) and all(each.end and each.ended_ns <= one.fault_until_ns for each in sent)
@@ -186,7 +185,7 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
-    """Leave out overlapping sequences of connections to one broker, whose attempts may be assigned to the wrong one."""
+    """Leave out overlapping sequences of connections to one broker: an attempt may be assigned to the wrong one."""
     connects = [one for one in found if one.kind is Kind.CONNECT]
     for one in found:
         first, last = one.attempts[0], one.attempts[-1]
@@ -219,7 +218,7 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
 
 
 def _is_refuted(finding: Finding, runs: Sequence[_Run]) -> bool:
-    """Return whether a longer sequence of another run did not fall back at the same count: a counter always wraps."""
+    """Return whether a longer sequence of another run did not fall back at that count: a counter always wraps."""
     failures, before_ms = finding.measured["failures"], finding.measured["before_ms"]
     assert isinstance(failures, float | int), "measured by _wrapped"
     assert isinstance(before_ms, float | int), "measured by _wrapped"

@@ -66,7 +66,7 @@ Rows = Sequence[Sequence[float]]
 
 
 class _Step(NamedTuple):
-    """The waits after n failures: their number, and the sums of their logarithms and of the squared logarithms."""
+    """The waits after n failures, and the sums of their logarithms and of the squared logarithms."""
 
     size: int
     total: float
@@ -252,7 +252,6 @@ def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[f
 
 
 def _ratios(rows: Rows, model: _Model, steps: int) -> list[float]:
-    """Divide each row's first waits by the growth of the model."""
     ratios = [waited_ms / model.grown(number) for row in rows for number, waited_ms in enumerate(row[:steps])]
     return _near(ratios) or [row[0] for row in rows if row]
 

@@ -117,7 +117,7 @@ def share_is_off(short: int, long: int, waits: int) -> bool:
 
 
 def _how(off: _Off, waits: Sequence[Wait], backoff: Backoff, fit: Fit | None) -> tuple[Wait, str]:
-    """Return an example, and what is wrong."""
+    """Return an example with the problem."""
     which, word = (off.short, "short") if len(off.short) >= len(off.long) else (off.long, "long")
     example = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
     shown = None if backoff.is_constant else fit

@@ -73,7 +73,6 @@ def _sequences(run: Observation, kind: Kind) -> list[AttemptSequence]:
 
 
 def _is_reset(observations: Sequence[Observation], kind: Kind, model: Fit) -> bool | None:
-    """Return whether the first waits after a success are near the base."""
     first = [
         wait.waited_ms
         for probe in _RESETS.get(kind, ())

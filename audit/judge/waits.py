@@ -35,8 +35,6 @@ class Wait(NamedTuple):
 
 
 class Track(NamedTuple):
-    """A sequence with its waits."""
-
     sequence: AttemptSequence
     repetition: int
     waits: list[Wait]
@@ -109,7 +107,7 @@ def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt
 
 
 def _needs_connection(sequence: AttemptSequence, before: Attempt) -> bool:
-    """Return whether the client first had to reconnect, which has a separate backoff."""
+    """Return whether the client first had to reconnect, which has its own backoff."""
     return sequence.kind is not Kind.CONNECT and before.outcome is not Outcome.ERROR
 
 

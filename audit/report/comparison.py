@@ -110,7 +110,6 @@ def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
 
 
 def _verdicts(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change | None]:
-    """Yield one change per statement; None for an unchanged verdict."""
     old = {verdict.statement: verdict for verdict in before.verdicts}
     new = {verdict.statement: verdict for verdict in now.verdicts}
     for statement in in_order([*old, *new]):

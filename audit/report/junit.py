@@ -86,7 +86,7 @@ def _case(verdict: Verdict, result: SubjectResult) -> Element:
 
 
 def _class(result: SubjectResult, what: str) -> str:
-    """Remove dots: CI servers split class names there."""
+    """CI servers split class names at dots."""
     return f"audit.{_clean(result.subject.name).replace('.', '_')}.{_clean(what)}"
 
 

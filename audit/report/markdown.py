@@ -94,7 +94,6 @@ def _numbers(verdict: Verdict) -> str:
 
 
 def _citation(name: str, what: str, cited_before: set[str]) -> str:
-    """Shorten the citation if `cited_before` has it."""
     citation = cited(name, what)
     if citation is None:
         return ""
@@ -142,5 +141,5 @@ def _name(subject: SubjectResult) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape all markup: clients choose their names."""
+    """Escape markup: clients choose their names."""
     return re.sub(r"([\\`*_\[\]<>|#~&$])", r"\\\1", printable(text))

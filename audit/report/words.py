@@ -125,7 +125,7 @@ def number(value: float) -> str:
 
 
 def measured(name: str, value: float | str) -> str:
-    """Format a measured value; names that end in _ms are times."""
+    """Names that end in _ms are times."""
     if isinstance(value, str):
         return value
     return milliseconds(value) if name.endswith("_ms") else number(value)

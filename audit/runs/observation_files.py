@@ -18,7 +18,6 @@ def observation_file(report: Path, number: int) -> Path:
 
 
 def write_observations(file: Path, observations: Sequence[Observation]) -> None:
-    """Raise SluiceError if the file cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(gzip.compress(msgspec.msgpack.encode(observations), _LEVEL, mtime=0))

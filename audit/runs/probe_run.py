@@ -131,7 +131,6 @@ class ProbeRun:
         return "" if await self._shows_activity(_WORKS_WITHIN_MS) else "the client did not start"
 
     async def _shows_activity(self, within_ms: float) -> bool:
-        """Wait for a connection, a callback, or an end; return False on timeout."""
         until_ms = self._clock.monotonic_ms() + within_ms
         while not (self.callbacks or self._problem() or _has_connected(self.events())):
             if self._clock.monotonic_ms() > until_ms:

@@ -70,7 +70,7 @@ class SubjectAudit:
         self._version = ""
 
     async def measure(self) -> SubjectResult:
-        """Measure and judge, or raise SubjectError."""
+        """Raise SubjectError if the subject cannot be started."""
         await self._judge.forget()
         more = {name: probe.least for name, probe in self._probes.items()}
         while more and await self._round(more):
@@ -174,7 +174,7 @@ class SubjectAudit:
     # -- verdicts ------------------------------------------------------------------------------------------------------
 
     async def _judged(self) -> dict[str, int]:
-        """Judge new runs; return the number of further runs by probe."""
+        """Return the number of further runs by probe."""
         self._report_progress("judging")
         began_ms = self._clock.monotonic_ms()
         more: Counter[str] = Counter()

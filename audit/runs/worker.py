@@ -114,7 +114,7 @@ class Worker:
             await process.wait()
 
     async def _request(self, request: WorkerRequest) -> WorkerResponse:
-        """Send a request; raise SluiceError for an error in the process."""
+        """Raise SluiceError for an error in the process."""
         data = msgspec.msgpack.encode(request)
         async with self._turn:
             if self._process is None:

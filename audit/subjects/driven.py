@@ -54,8 +54,6 @@ def _own(client: Client, job: Job) -> Job:
 
 
 async def start_driver(client: Client, job: Job, on_callback: OnCallback, **environment: str) -> SubjectProcess:
-    """Start a driver with its job on standard input."""
-
     def on_line(line: bytes) -> None:
         try:
             callback = msgspec.json.decode(line, type=Callback)
@@ -97,8 +95,6 @@ class VirtualSubject(DrivenSubject):
 
 
 class RunningTask:
-    """A driver running as a task."""
-
     def __init__(self, task: "asyncio.Task[None]") -> None:
         self._task = task
 

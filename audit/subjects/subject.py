@@ -37,8 +37,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Running(Protocol):
-    """A running client."""
-
     def ended(self) -> str | None:
         """Return why it ended, in one line; None while it runs."""
 

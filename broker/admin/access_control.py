@@ -54,7 +54,7 @@ class AccessControl:
 
 
 def _netloc(origin: str) -> str | None:
-    """Return host and port of an origin, or None if it is malformed."""
+    """Return None if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:

@@ -164,7 +164,7 @@ class Cluster:
         return self.brokers.get(partition.leader)
 
     def new_producer_ids(self, node_id: int) -> range:
-        """Allocate new producer ids for a broker, or raise NotDurableError."""
+        """Raise NotDurableError if the metadata log cannot be written."""
         given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
         if self.metadata_log is not None and self.metadata_log.producer_ids_allocated(node_id, given.stop):
             raise NotDurableError("producer ids")
@@ -319,7 +319,7 @@ class Cluster:
         return failed
 
     def delete(self, topic: Topic) -> ErrorCode:
-        """Delete a topic and its records, or return an error. The caller completes requests for its partitions."""
+        """Leave it to the caller to complete requests for the partitions."""
         failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topic_deleted(topic.topic_id)
         if failed:
             return failed
@@ -367,7 +367,7 @@ class Cluster:
         self.topics_by_id[topic.topic_id] = topic
 
     def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
-        """Return new partitions on these brokers: the live ones are in sync, and the first of them leads."""
+        """Let the live brokers be in sync, and the first of them lead."""
         partitions = []
         for replicas in placements:
             isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)

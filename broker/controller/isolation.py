@@ -99,7 +99,7 @@ class IsolatedMetadata(MetadataCache):
             local.log = IsolatedLog(local.log)
 
     def resign_stale_leaders(self) -> list[tuple[Partition, Partition]]:
-        """Resign from the partitions that another broker leads; return each with the cluster's current object."""
+        """Return each with the cluster's current object."""
         stale = [
             (local, partition)
             for topic in self.topics.values()

@@ -80,7 +80,6 @@ class Dispatcher:
     # -- the requests of one read --------------------------------------------------------------------------------------
 
     def begin_read(self, ctx: RequestContext) -> float:
-        """Read the clocks once for all requests of a read."""
         ctx.now_ms = self.clock.wall_ms()
         ctx.started_ms = self._read_ms = self.clock.monotonic_ms()
         return self._read_ms

@@ -57,7 +57,7 @@ class LeaderEpochs:
         self.latest = self._epochs[-1] if kept else UNDEFINED_EPOCH
 
     def truncate_from_start(self, log_start_offset: int) -> bool:
-        """Move the start of the epochs to `log_start_offset`; return whether an entry changed."""
+        """Return whether an entry changed."""
         covered = bisect_right(self._start_offsets, log_start_offset)
         if not covered or (self._start_offsets[covered - 1] == log_start_offset and covered == 1):
             return False

@@ -85,7 +85,7 @@ class RestoredLog(NamedTuple):
 
 
 class LogStorage(Protocol):
-    """The storage of one log, or of all logs; file operations may raise OSError."""
+    """File operations may raise OSError."""
 
     def configure(self, config: LogConfig) -> None: ...
 

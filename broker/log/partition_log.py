@@ -233,7 +233,7 @@ class PartitionLog:
         return AppendResult(0, first_offset, last_offset, appendable.log_append_time_ms, self.log_start_offset)
 
     def advance_high_watermark(self, offset: int) -> bool:
-        """Move the high watermark up to `offset`; return whether it moved."""
+        """Return whether it moved."""
         if offset <= self.high_watermark:
             return False
         assert offset <= self.log_end_offset
@@ -364,7 +364,7 @@ class PartitionLog:
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
-        """Return the base offset of the batch at `offset`, or `offset` if none has it."""
+        """Return `offset` if no batch has it."""
         header = next((header for header, _ in self.segment_list.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 

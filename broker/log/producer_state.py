@@ -236,7 +236,7 @@ class ProducerState:
         )
 
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
-        """Check a coordinator's data; it has no sequence numbers."""
+        """Such batches have no sequence numbers."""
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -416,7 +416,7 @@ class ProducerState:
         self._aborted.extend(aborted)
 
     def aborted_between(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return transactions by marker offset; `upper_offset` is exclusive."""
+        """Sorted by marker offset; `upper_offset` is exclusive."""
         return self._aborted[self._ended_before(offset) : self._ended_before(upper_offset)]
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:

@@ -8,7 +8,7 @@ from .topic import Partition
 
 
 class PartitionLeadership(Struct, frozen=True):
-    """The leader and replicas of a partition, named like Partition's attributes."""
+    """Attributes are named like Partition's."""
 
     leader: int
     leader_epoch: int

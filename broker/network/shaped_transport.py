@@ -128,7 +128,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         below.set_protocol(self)
 
     def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:
-        """Limit bytes per second (None: unlimited) until the returned function is called."""
+        """Unlimited if None; until the returned function is called."""
         limit = in_bytes_per_s, out_bytes_per_s
         self._limits.append(limit)
         self._pace()

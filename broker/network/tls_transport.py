@@ -93,7 +93,6 @@ class _HandshakeTimeout(DelayedOperation):
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def __init__(self, acceptor: TlsAcceptor, connect: Callable[[], Connection]) -> None:
-        """Create the session; `connect` creates the Connection after the handshake."""
         super().__init__()
         self.connect = connect
         self._acceptor = acceptor

@@ -43,8 +43,6 @@ def send_request(
 
 
 class _PendingRequest(DelayedOperation):
-    """A pending request, in the Produce purgatory."""
-
     __slots__ = ("_broker", "_code", "_done", "_other")
 
     def __init__(self, broker: "Peer", other: "Peer", done: Callable[[ErrorCode], None]) -> None:

@@ -35,8 +35,6 @@ class BrokerLiveness(Protocol):
 
 
 class ClusterMembers(Protocol):
-    """The cluster of a broker."""
-
     @property
     def controller_in_use(self) -> BrokerLiveness | None: ...
 

@@ -63,5 +63,4 @@ class RunReport(Struct, frozen=True):
 
     @property
     def problems(self) -> list[StepDone]:
-        """Steps that failed."""
         return [step for step in self.steps if step.problem]

@@ -70,7 +70,7 @@ REVERSIBLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota",
 
 
 def timeline(scenario: Scenario) -> Timeline:
-    """Check a scenario, or raise ScenarioError."""
+    """Raise ScenarioError if the scenario is invalid."""
     config = _config(scenario)
     each = (moment for index, step in enumerate(scenario.steps) for moment in _moments(f"steps[{index}]", step))
     steps = list(islice(each, _MOST_MOMENTS + 1))

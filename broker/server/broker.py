@@ -155,7 +155,6 @@ class Broker:
         return created.code if isinstance(created, TopicError) else ErrorCode.LEADER_NOT_AVAILABLE
 
     def create_topic(self, new: NewTopic) -> Topic | TopicError:
-        """Let the controller create a topic."""
         if self.is_isolated:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self.cluster.auto_create(new)

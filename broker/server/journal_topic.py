@@ -54,7 +54,7 @@ class JournalTopic:
         self._publish_later(_HURRY_MS if self._reader.last_seq - self._after >= PAGE_ENTRIES else POLL_MS)
 
     def _write(self, events: list[AnyEvent]) -> bool:
-        """Write events as one batch; return False without a leader or on a disk error."""
+        """Return False without a leader or on a disk error."""
         partition = self._partition()
         leader = None if partition is None else brokers_of(self._cluster).get(partition.leader)
         if partition is None or leader is None:
@@ -70,7 +70,7 @@ class JournalTopic:
         return True
 
     def _partition(self) -> Partition | None:
-        """Create the topic if it is missing; return None without a leader."""
+        """Create a missing topic; return None without a leader."""
         if JOURNAL_TOPIC not in self._cluster.topics:
             replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
             self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))

@@ -34,7 +34,6 @@ class ThrottleHistograms:
         self.by_api: dict[tuple[str, str, str], ThrottleHistogram] = {}  # API, user, client id
 
     def add(self, api: str, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
-        """Record a throttle time; `now_ms` is wall clock."""
         client = (user, client_id)
         if client not in self._clients:
             if len(self._clients) < self._max_clients:

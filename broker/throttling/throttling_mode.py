@@ -81,7 +81,7 @@ class ThrottlingMode:
     def _send_fetch(
         self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
     ) -> None:
-        """Send now, encoded again with the session id if it opens a session."""
+        """Encode a response again if it opens a session, to add its id."""
         if fetch is not None and fetch.sent(response):
             body = ctx.encode(response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
@@ -241,7 +241,7 @@ class Withhold(Hold):
             self._finish_request_time(ctx, response, served_ms)
 
     def _finish_request_time(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
-        """Charge request time after a throttle time of `served_ms`; hold again if required."""
+        """Hold again if required; `served_ms`: the throttle time so far."""
         charges = self._charges
         now_ms = charges.time.at(ctx.now_ms)
         request_ms = charges.charge_time(ctx, now_ms)

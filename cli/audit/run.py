@@ -117,7 +117,7 @@ def run(
 def _measured(
     subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int, out: Path
 ) -> "tuple[AuditResult, bool]":
-    """Return the result, and whether a signal stopped the run; a second signal also skips the judge."""
+    """Return also whether a signal stopped the run; a second signal skips the judge too."""
     from rich.console import Console
 
     from sluice.audit.runs import Budget, audit

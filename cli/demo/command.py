@@ -125,7 +125,7 @@ async def _watch(
     screen: Screen,
     is_over: Callable[[float], bool],
 ) -> None:
-    """Show the clients until the end; raise SluiceError if one ends early."""
+    """Raise SluiceError if a client ends early."""
     tick = 0
     while not is_over(clock.monotonic_ms()):
         if tick % _TICKS_PER_SCRAPE == 0:

@@ -37,7 +37,7 @@ def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
 
 
 def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
-    """Write a column for each field of any kind; null where a kind lacks it."""
+    """Fields that a kind lacks are null."""
     from pyarrow import parquet, table  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 
     kept = list(lines)

@@ -38,7 +38,7 @@ def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapp
 
 
 async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
-    """Return the result of one attempt, without retries."""
+    """Call without retries."""
     try:
         if "://" in bootstrap:
             raise ConfigError

@@ -221,7 +221,7 @@ class Consumer:
             self._ensure_open()
 
     def _find_positions(self, now_ms: float) -> float:
-        """Request missing positions; return when to call again."""
+        """Return when to call again."""
         self._metadata.raise_fatal_error()
         for topic in self._metadata.cluster.topic_errors:
             self._metadata.raise_topic_error(topic)

@@ -73,7 +73,6 @@ class AsyncNetwork:
         return cls(client, loop, connector)
 
     async def wait(self, until_ms: float = inf) -> None:
-        """Wait for a change, or until `until_ms`."""
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(waiter)
         timer = None if until_ms == inf else self.clock.call_at(until_ms, lambda: _complete(waiter))
@@ -230,7 +229,7 @@ class AsyncioConnector:
 
 
 def _connect_error(error: OSError) -> Exception:
-    """Return the error of a connection attempt; a connection lost in the handshake is not a TLS failure."""
+    """Distinguish a TLS failure from a connection lost in the handshake."""
     if isinstance(error, ssl.SSLError):
         is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
         return error if is_lost else SslAuthenticationException(str(error))

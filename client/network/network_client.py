@@ -457,7 +457,6 @@ class NetworkClient:
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def _arm(self, at_ms: float) -> None:
-        """Run `_tick` at this time or earlier."""
         if at_ms >= self._due_ms or self.is_closed:
             return
         if self._timer is not None:

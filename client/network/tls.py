@@ -7,7 +7,7 @@ from sluice.client.config import ClientConfig
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
-    """Return the TLS context of a client; raise ConfigError for unusable files."""
+    """Raise ConfigError for unusable files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(config.text("ssl.endpoint.identification.algorithm"))
     trusted, certificates = (config.text_or_none(f"ssl.truststore.{name}") for name in ("location", "certificates"))

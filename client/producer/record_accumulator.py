@@ -168,7 +168,7 @@ class RecordAccumulator:
         )
 
     def _time_left_ms(self, batch: ProducerBatch, now_ms: float) -> float | None:
-        """Return the rest of a failed batch's backoff; None if there is none."""
+        """Return None if there is no backoff."""
         if batch.attempts == 0 or batch.leader_changed_for_this_retry:
             return None
         left_ms = self._retry_backoff.backoff(batch.attempts - 1) - batch.waited_ms(now_ms)
@@ -178,7 +178,7 @@ class RecordAccumulator:
         return self.settings.linger_ms - batch.waited_ms(now_ms)
 
     def node_was_ready(self, node_id: int, now_ms: float, *, is_ready: bool) -> None:
-        """Record whether a node was ready; the partitioner avoids unavailable nodes."""
+        """Let the partitioner avoid nodes that were not ready."""
         if is_ready:
             self._not_ready_since_ms.pop(node_id, None)
         elif self.settings.availability_timeout_ms > 0:

@@ -215,7 +215,7 @@ class Sender:
         return now_ms if is_any_sent else until_ms  # there may be more for the same nodes
 
     def _expire(self, now_ms: float) -> float:
-        """Fail expired batches; return when the next one expires, or now if that may unblock others."""
+        """Return when the next batch expires, or now if that may unblock others."""
         queued, next_expiry_ms = self._accumulator.expired(now_ms)
         timeout_ms = self._accumulator.settings.delivery_timeout_ms
         expired_in_flight: list[ProducerBatch] = []
@@ -392,7 +392,7 @@ def _missing_response(exchange: Exchange) -> PartitionProduceResponse:
 
 
 def _errors_of_records(result: PartitionProduceResponse) -> Mapping[int, KafkaException]:
-    """Return the errors of single records, by index (KIP-467)."""
+    """Return the errors by index in the batch (KIP-467)."""
     errors = result.record_errors
     code = result.error_code if len(errors) == 1 else ErrorCode.INVALID_RECORD
     return {

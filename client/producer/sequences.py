@@ -103,7 +103,6 @@ class ProducerSequences:
         self._of(partition).start_at_beginning(producer)
 
     def close_gap(self, failed: ProducerBatch) -> None:
-        """Close the sequence gap of a failed batch of a transactional producer."""
         found = self._of(failed.partition)
         found.next_sequence -= failed.record_count
         for batch in found.in_flight:

@@ -358,7 +358,7 @@ class Transactions(TransactionManager):
         return request.result
 
     def _check_error(self, request: TransactionRequest, response: Message, code: int, now_ms: float) -> bool:
-        """Return whether there is no error; otherwise handle it."""
+        """Handle an error; return whether there was none."""
         if not code:
             return True
         if request.coordinator is not None and code in _LOOK_UP_AGAIN:

@@ -86,7 +86,7 @@ def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
 
 
 def _lines(records: DataFrame) -> DataFrame:
-    """Return the client events, and count all events."""
+    """Also counts all events."""
     events = records.where(f.col(REASON).isNull())
     noted = events.observe(
         "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum(f"{EVENT}.lost"), f.lit(0)).alias("lost")
@@ -115,7 +115,7 @@ def _load_state(group_state: GroupState) -> HostState:
 
 
 def _store_state(state: HostState, group_state: GroupState, settings: JobSettings) -> None:
-    """Store a non-empty state, and set the timeout at which it changes without an event."""
+    """Set the timeout at which the state changes without an event."""
     if not (state.waiting or state.host.span or state.host.open):
         if group_state.exists:
             group_state.remove()

@@ -108,7 +108,7 @@ def is_failure(event: HostEvent) -> bool:
 
 
 def _operations(request: Request) -> list[str]:
-    """Return the keys of the retriable operations in a request: for Produce its batches, otherwise the call."""
+    """Return keys: for Produce one per batch, otherwise one for the call."""
     if request.api == "Produce":
         return request.attempt_key.split(",")
     topics = list(dict.fromkeys(each.topic for each in request.partitions))[:_MOST_TOPICS]

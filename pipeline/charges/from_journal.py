@@ -195,7 +195,7 @@ def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
 
 
 def _by_client(batch: RecordBatch) -> Iterator[tuple[tuple[Kind, int, str, str], _Ints]]:
-    """Yield each client's API, broker, principal and client id, with its rows in order."""
+    """Yield each key with its rows in order."""
     codes = np.zeros(len(batch), np.int64)
     names = [batch.column(name).dictionary_encode() for name in ("api", "broker", "principal", "client_id")]
     for column in names:

@@ -72,7 +72,6 @@ def take_line(line: str, gathered: Gathered) -> str | None:
 
 
 def _split(line: str) -> tuple[int, str]:
-    """Return the line's timestamp, in ns since the epoch, and its body."""
     before, begins, body = line.partition(_BEGINS)
     if not begins:
         raise NotUnderstoodError("neither a journal event nor a completed request of Kafka's request log")

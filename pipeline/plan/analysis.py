@@ -126,7 +126,7 @@ class _Search:
         return found
 
     def _narrow(self, quota: int, found: Finding, too_small: int) -> tuple[Finding, int, int]:
-        """Try a quota; return the sufficient finding, its quota, and the insufficient quota."""
+        """Return the sufficient finding, its quota, and the insufficient quota."""
         between = self._try(quota)
         if self._limits.are_met(between.outcome):
             return between, quota, too_small

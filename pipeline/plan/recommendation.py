@@ -59,7 +59,7 @@ def _of_kind(kind: Kind, needs: list[Need], by: By, most_overrides: int) -> Reco
 
 
 def _has_name(need: Need, by: By) -> bool:
-    """Return whether an override is possible: clients without a client id share one default."""
+    """Clients without a client id share one default."""
     return bool(need.user or by == "client-id") and bool(need.client_id or by == "user")
 
 

@@ -176,7 +176,7 @@ class _Replay:
         return self._outcome()
 
     def _run_within(self, row: int) -> int:
-        """Record the next requests of the trace that cannot exceed the bound; return the row after them."""
+        """Return the row after the requests that cannot exceed the bound."""
         requests, shift_ns, sensor = self._requests, self._shift_ns, self._sensor
         at_ns, totals, count = requests.at_ns, requests.totals, len(requests)
         if sensor is None or row == count:
@@ -216,7 +216,7 @@ class _Replay:
             self._detach(after, next_ns, next_wait_ns)
 
     def _charge_one_lane(self, row: int, due_ns: int, waited_ns: int) -> tuple[bool, int]:
-        """Charge a request of a client with one lane; return whether it is served, and the next request's wait."""
+        """Return whether the request is served, and the next request's wait."""
         requests, throttling = self._requests, self._throttling[0]
         throttle_ns = self._record(row, due_ns)
         if throttle_ns and self._retract(row, due_ns, throttling):
@@ -248,7 +248,7 @@ class _Replay:
         return throttle_ms * _MS
 
     def _retract(self, row: int, due_ns: int, throttling: Throttling) -> bool:
-        """Remove the charge of a muted fetch, as its response was empty; return False for other requests."""
+        """Remove the charge of a muted fetch, whose response was empty; return False for others."""
         if throttling is not MUTE or self._client.kind != "Fetch":
             return False
         value = float(self._requests.value[row])

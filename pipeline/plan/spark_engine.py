@@ -100,7 +100,7 @@ def _encoded(rows: Sequence[tuple[object, ...]]) -> Iterator[pa.RecordBatch]:
 
 
 def _of_group(key: tuple[pa.Scalar, ...], group: pa.Table, settings: Settings) -> pa.Table:
-    """Return the results of one key: findings of a client, or unchanged counts and quarantined lines."""
+    """Return a client's findings, or unchanged counts and quarantined lines."""
     what, *client, _ = (part.as_py() for part in key)
     if what == _CHARGES:
         in_order = group.sort_by("part")

@@ -61,7 +61,7 @@ def table_of(rows: Iterable[Sequence[object]], columns: Columns) -> pa.Table:
 
 
 class Writer:
-    """A writer of one table, in chunks, to one file in the table's folder."""
+    """Writes in chunks, to one file in the table's folder."""
 
     def __init__(self, out: Path, table: str, columns: Columns) -> None:
         self._columns = columns

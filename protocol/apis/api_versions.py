@@ -30,8 +30,6 @@ class ApiVersion(Message):
 
 
 class SupportedFeatureKey(Message):
-    """A feature and the levels that the broker supports."""
-
     name: Annotated[string, V("3+")] = ""
     min_version: Annotated[int16, V("3+")] = 0
     max_version: Annotated[int16, V("3+")] = 0

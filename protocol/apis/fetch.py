@@ -80,8 +80,6 @@ class LeaderIdAndEpoch(Message):
 
 
 class SnapshotId(Message):
-    """A snapshot to fetch instead (KIP-630)."""
-
     end_offset: int64 = -1
     epoch: int32 = -1
 

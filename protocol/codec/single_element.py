@@ -335,7 +335,7 @@ class _Writer:
             self._source.dedent()
 
     def _open(self, cls: type[Message], variable: str, path: str) -> list[str]:
-        """Emit the unpacking of arrays; return the conditions on all other fields."""
+        """Return the conditions on all other fields."""
         shape, single = self._shape, self._shape.single
         self._variables[path] = variable
         checks: list[str] = []

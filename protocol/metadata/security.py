@@ -53,8 +53,6 @@ class RemoveUserScramCredentialRecord(MetadataMessage):
 
 
 class DelegationTokenRecord(MetadataMessage):
-    """A created or renewed delegation token."""
-
     TYPE: ClassVar[int] = 10
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -182,7 +182,7 @@ class LogValidator:
         return self._build([message.record() for message in messages], None)
 
     def _first_batch(self) -> tuple[int, int, int]:
-        """Return position, size and magic; check that the batch is the only one if required."""
+        """Return position, size and magic."""
         batches = batch_bounds(self.data)
         first = next(batches, None)
         if first is None:
@@ -218,7 +218,7 @@ class LogValidator:
             raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid sequence number {header.base_sequence} {message}")
 
     def _read_section(self, header: BatchHeader) -> tuple[bytes, BrokenStream | None] | None:
-        """Return the decompressed records of a batch that keeps its format; None if they need no check."""
+        """Return None for records that need no check."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         limit_bytes = self.config.max_section_bytes
         deep_max_bytes = self.config.deep_max_bytes

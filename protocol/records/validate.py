@@ -190,7 +190,6 @@ def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfi
 
 
 def _ensure_few(data: Bytes, config: AppendConfig) -> None:
-    """Raise TooManyRecords if `data` may have more messages or batches than `config.max_records`."""
     size = len(data)
     if size > config.max_records * SMALLEST_MESSAGE_BYTES and _LENGTH_AND_MAGIC.unpack_from(data) != (
         size - LOG_OVERHEAD,

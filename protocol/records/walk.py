@@ -180,7 +180,6 @@ def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeade
 
 
 def _skip(section: bytes, position: int, size: int) -> int:
-    """Return the next position; raise IndexError if bytes are missing."""
     if size > len(section) - position:
         raise IndexError(position)
     return position + max(size, 0)

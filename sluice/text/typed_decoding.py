@@ -129,7 +129,7 @@ class _Location:
         return self._path, reason
 
     def _moved(self, name: str) -> str:
-        """Return the error for a field of a tagged struct that was given beside the struct, or nothing."""
+        """Return the error for a field given beside its tagged struct, or nothing."""
         assert isinstance(self._given, Mapping)
         for outer in self._structs():
             for field in outer.fields:

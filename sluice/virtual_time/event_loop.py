@@ -223,7 +223,7 @@ class _Task(asyncio.Task[T]):
 
 
 def _number(future: "_Future[T] | _Task[T]") -> int:
-    """Assign the next number on the first use."""
+    """Assign numbers on first use."""
     loop = future.get_loop()
     assert isinstance(loop, VirtualLoop)
     future.number = loop.next_number()
@@ -236,7 +236,6 @@ def _ensure(is_possible: bool, what: str) -> None:
 
 
 def _where(task: "asyncio.Task[object]") -> str:
-    """Return the innermost function and line of a task."""
     inner: object = task.get_coro()
     found = repr(inner)
     while inner is not None:

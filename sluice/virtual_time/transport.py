@@ -346,7 +346,7 @@ class MemoryTransport(asyncio.Transport):
             self._read_end()
 
     def _feed(self) -> int:
-        """Pass one read's bytes to the protocol; return their number."""
+        """Return the number of bytes."""
         protocol, data = self._protocol, self._in.popleft()
         if self._in:
             data = b"".join((data, *self._in))

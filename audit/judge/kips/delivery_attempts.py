@@ -28,8 +28,6 @@ _NOTHING = Tolerance(0, 0)
 
 
 class _Batch(NamedTuple):
-    """A batch whose first attempt failed, and the end of its observation."""
-
     sequence: AttemptSequence
     until_ns: int
     observation: Observation

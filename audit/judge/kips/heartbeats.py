@@ -34,5 +34,4 @@ def without_regular(
 
 
 def _off_time(since_ms: float, interval_ms: float) -> float:
-    """Return the distance from the next due time, as a share of the interval."""
     return abs(since_ms - interval_ms) / interval_ms if interval_ms else inf

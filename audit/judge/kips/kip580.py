@@ -77,7 +77,6 @@ def _reset_by_success(case: Case) -> Verdict:
 
 
 def _comes_after_success(case: Case, track: Track) -> bool:
-    """Return whether another batch was delivered on a retry before."""
     first_ns = track.sequence.attempts[0].at_ns
     return any(
         other.kind is Kind.PRODUCE

@@ -27,8 +27,6 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome of an attempt."""
-
     SUCCEEDED = "succeeded"  # of a connection: its first request (usually ApiVersions) was answered without an error
     ERROR = "error"  # a response with an error code
     DISCONNECTED = "disconnected"  # the broker closed the connection without a response

@@ -121,7 +121,7 @@ def _client(sent: Sent) -> str:
 
 
 def _by_records(sent: Sequence[Sent]) -> Iterator[_Found]:
-    """Yield the attempts of records that were always sent together; `sent` is of one client and partition."""
+    """Yield attempts of records that were always sent together; `sent` is of one client and partition."""
     attempts: dict[str, list[int]] = {}  # by record: numbers in `sent`
     equal: set[str] = set()
     for number, one in enumerate(sent):

@@ -110,7 +110,7 @@ def _kind(request: Request) -> Kind:
 
 
 def _calls(requests: Iterable[Request], outcomes: Outcomes) -> list[tuple[Request, Attempt]]:
-    """Return attempts in order; the two requests of a pair are one."""
+    """Count the two requests of a pair as one attempt."""
     calls: list[tuple[Request, Attempt]] = []
     begun: dict[str, int] = {}  # by operation: index of the attempt whose second request may follow
     for request in requests:

@@ -41,7 +41,7 @@ async def run(job: Job, on_callback: OnCallback) -> None:
 
 @asynccontextmanager
 async def _at_once(producer: Producer, reporter: DriverReporter) -> AsyncIterator[None]:
-    """Create a producer that is closed without waiting for unsent records."""
+    """Do not wait for unsent records when closing."""
     reporter.event("started")
     await producer.__aenter__()
     reporter.event("ready")

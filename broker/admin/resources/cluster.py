@@ -61,8 +61,6 @@ class PartitionShown(Struct):
 
 
 class TopicShown(Struct):
-    """A topic and its partitions."""
-
     name: str
     partitions: list[PartitionShown]
 

@@ -150,7 +150,6 @@ def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError
 
 
 def _typed(key: str) -> Property:
-    """Return the row whose type a value must have."""
     row = row_of_any(key)
     return Property(key, row.kind, row.default, row.spec, row.doc)
 

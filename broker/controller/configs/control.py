@@ -35,7 +35,6 @@ class ConfigurationControl:
         }
 
     def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
-        """Apply incremental changes (KIP-339), or return an error."""
         unknown = [change.operation for change in changes.values() if change.operation not in _OPERATIONS]
         if unknown:
             return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")

@@ -111,7 +111,6 @@ class GroupConfigs(StoredConfigs):
         return None
 
     def _session_problem(self, own: Mapping[str, str]) -> str | None:
-        """Return the problem of a session that is not longer than the heartbeat interval."""
         for kind in ("consumer", "share", "streams"):
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
             timeouts = [int(own.get(key, self.default(self.rows[key]))) for key in (session, heartbeat)]

@@ -95,7 +95,6 @@ def write_leader_epochs(directory: Path, epochs: Sequence[tuple[int, int]]) -> N
 
 
 def write_partition_metadata(directory: Path) -> None:
-    """Write the metadata topic's id unless the file exists."""
     if (directory / _PARTITION_METADATA).exists():
         return
     text = f"version: 0\ntopic_id: {printed_uuid(_METADATA_TOPIC_ID)}"

@@ -168,7 +168,6 @@ def _damage(recovered: Recovered, cut: Cut) -> str:
 
 
 def _ensure_complete(recovered: Recovered, directory: Path) -> None:
-    """Raise SluiceError if the log ends before its last epoch."""
     epochs = read_leader_epochs(directory)
     if epochs and recovered.end_offset < max(1, epochs[-1][1]):
         epoch, offset = epochs[-1]

@@ -70,7 +70,6 @@ class CoordinatorLog:
         return self.append_batch(key, batch_of(records, now_ms, producer_id, producer_epoch), now_ms)
 
     def append_batch(self, key: str, data: bytes, now_ms: int) -> ErrorCode:
-        """Append the result of `batch_of`."""
         partition = self.partition_of(key)
         error = self._precondition_error(partition)
         if error:

@@ -315,7 +315,7 @@ class GroupCoordinator(GroupRuntime):
 
 
 def _least_bytes(ctx: RequestContext, group_id: str, accepted: list[tuple[TopicPartition, CommittedOffset]]) -> int:
-    """Return the least size of a batch, which may be too large, before it is built."""
+    """Return the least size of a batch before it is built."""
     names = sum(len(topic) for (topic, _), _ in ctx.sliced(accepted))
     return names + len(accepted) * (_LEAST_OFFSET_BYTES + len(group_id))
 

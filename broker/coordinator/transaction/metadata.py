@@ -34,7 +34,7 @@ LEGACY_CLIENT, EPOCH_RAISING_CLIENT = 0, 2  # transaction versions of clients, d
 
 
 class TransactionState(IntEnum):
-    """The state of a transaction. The numbers are those in `__transaction_state`."""
+    """The numbers are those in `__transaction_state`."""
 
     EMPTY = 0
     ONGOING = 1

@@ -20,7 +20,7 @@ KEY_VERSION = 0
 
 
 class TransactionLogKey(Message):
-    """The key of a transactional id; its version 0 doubles as the record type."""
+    """The version 0 doubles as the record type."""
 
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 

@@ -136,5 +136,5 @@ class StateAction(Action, frozen=True):
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        """Begin the state, or raise SluiceError; return how to undo it."""
+        """Return how to undo it; raise SluiceError."""
         raise NotImplementedError

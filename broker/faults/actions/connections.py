@@ -219,7 +219,6 @@ def _shaped(server: "SocketServer", connection: "Connection") -> "ShapedTranspor
 
 
 def _check_listeners(fault: "ActiveRule", config: Config, suits: Callable[[str], bool], required: str) -> None:
-    """Raise RuleProblem if no matching listener suits."""
     names = [endpoint.name for endpoint in config.listeners(0)]
     matched = [name for name in names if fault.match.hits_listener(name)]
     if not matched:

@@ -129,7 +129,7 @@ def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partit
 
 
 def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
-    """Return matching partitions with a leader, internal topics only by name; raise ClusterError if there are none."""
+    """Match internal topics only by name; raise ClusterError if nothing matches."""
     match, named = fault.match, fault.rule.topic is not None
     found = [
         partition

@@ -6,8 +6,6 @@ CloseMethod = Literal["fin", "rst"]
 
 
 class ResponseFrame:
-    """A response frame with its size prefix."""
-
     __slots__ = ("close", "copies", "data")
 
     def __init__(self, data: bytes) -> None:

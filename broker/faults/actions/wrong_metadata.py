@@ -241,7 +241,7 @@ def _hintable(outcome: Message | Outcome) -> Iterator[tuple[str | bytes, int, _H
 
 
 def _other(partition: _MetadataPartition, nodes: list[int]) -> int:
-    """Return a broker that does not lead a partition, preferably one of its replicas."""
+    """Prefer a replica."""
     others = [*partition.replica_nodes, *nodes]
     return next(node_id for node_id in others if node_id != partition.leader_id)
 

@@ -14,7 +14,6 @@ _LONGEST_MS = 365 * 24 * 60 * 60_000  # a year; longer ones are mistakes, and ti
 
 
 def parse_ms(duration: Duration, path: str) -> float:
-    """Return ms, or raise RuleProblem at `path`."""
     if isinstance(duration, str):
         written = _WRITTEN.fullmatch(duration)
         if written is None:

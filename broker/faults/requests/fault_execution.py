@@ -234,7 +234,6 @@ class FaultExecution:
 
     @property
     def fetch_error(self) -> Callable[[str, int], ErrorCode | None] | None:
-        """None if no rule fails fetches."""
         return self._fetch_error if self._failed_partitions else None
 
     def _fetch_error(self, topic: str, partition: int) -> ErrorCode | None:

@@ -113,7 +113,7 @@ class RouteFaults:
         return bool(partitions) and all(topic == JOURNAL_TOPIC for topic, _ in partitions)
 
     def _entities(self, ctx: RequestContext, request: Message) -> RequestEntities:
-        """Return the entities in a request; for Fetch, also the partitions of its session."""
+        """For Fetch, include the partitions of its session."""
         partitions, groups, transactional_ids = self._read(request, self._broker.metadata.topics_by_id)
         if isinstance(request, FetchRequest) and request.session_epoch > 0:
             sessions = self._broker.fetch_sessions_in_use

@@ -59,7 +59,7 @@ def _alter(
 
 
 def _malformed(alteration: Alteration, times: int) -> ApiError | None:
-    """Return the error of a malformed request; `times` counts the resource in it."""
+    """Check the part of one resource, which is in the request `times` times."""
     if times > 1:
         message = "Each resource must appear at most once."
     elif len(set(alteration.keys)) < len(alteration.keys):

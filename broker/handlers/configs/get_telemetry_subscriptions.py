@@ -47,7 +47,6 @@ def handle(
 
 
 def selectors(ctx: RequestContext, client_instance_id: bytes) -> dict[str, str]:
-    """Return the client attributes that subscriptions can match."""
     address, _, port = ctx.connection.peer.rpartition(":")
     name, version = ctx.session.client_software
     return {

@@ -52,7 +52,6 @@ def handle(
 def _without_hidden_topics(
     ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
-    """Return an error in place of groups with a topic that the client must not see."""
     topics = [_topics(group) for group in ctx.sliced(described)]
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
     return [

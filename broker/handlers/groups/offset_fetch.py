@@ -151,7 +151,7 @@ def _fetch(
 
 
 def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
-    """Return the error; versions without group errors repeat it in each partition."""
+    """Versions without group errors repeat it in each partition."""
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)

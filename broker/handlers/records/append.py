@@ -127,7 +127,7 @@ def append(
 
 
 class _LongAppend:
-    """Records that are validated in the worker, and the position of their response."""
+    """Records to validate in the worker, and the place of their response."""
 
     def __init__(
         self, partition: Partition, data: PartitionProduceData, now_ms: int, results: list[PartitionProduceResponse]
@@ -170,7 +170,7 @@ def _append(
     data: PartitionProduceData,
     validated: Appendable | InvalidRecords | None = None,
 ) -> PartitionProduceResponse | None:
-    """Append to one partition; return None if the records must first be validated in the worker."""
+    """Return None if the records must first be validated in the worker."""
     records: memoryview = data.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     try:
         check_produced(ctx.version, records)
@@ -197,7 +197,6 @@ def _append(
 def append_response(
     ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
 ) -> PartitionProduceResponse:
-    """Return a partition's response; count stored records."""
     if result.error_code:
         return _failed(ctx, index, result)
     base_offset = result.base_offset

@@ -60,8 +60,6 @@ def _handle_general(ctx: RequestContext, broker: "RecordServices", request: Fetc
 
 
 class _DelayedFetch(DelayedOperation):
-    """A long poll of up to `max_wait_ms` for `min_bytes`."""
-
     __slots__ = ("_ctx", "_fetch")
 
     def __init__(self, ctx: RequestContext, fetch: Fetch, max_wait_ms: int) -> None:
@@ -77,7 +75,7 @@ class _DelayedFetch(DelayedOperation):
 
 
 class _DelayedSinglePartitionFetch(DelayedOperation):
-    """A long poll at the end of one partition, with the general path as a fallback."""
+    """Falls back to the general path."""
 
     __slots__ = ("_broker", "_ctx", "_found", "_item", "_partition", "_request")
 

@@ -206,7 +206,7 @@ class Fetch:
         return response
 
     def _read_partitions(self, reported: list[ResponsePartition] | None) -> list[FetchableTopicResponse]:
-        """Read the partitions in order; consecutive partitions of a topic share one topic entry."""
+        """Consecutive partitions of a topic share one topic entry."""
         session, reader, for_old_client = self._session, self._reader, self._ctx.version < FORMATS_KNOWN_SINCE
         remaining, read_bytes = self._max_bytes, 0
         responses: list[FetchableTopicResponse] = []

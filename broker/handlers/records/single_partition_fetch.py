@@ -23,7 +23,7 @@ _RECORD_BATCHES_SINCE = 4
 
 
 def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
-    """Return the one requested partition; None if the request needs the general path."""
+    """Return None if the request needs the general path."""
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
     try:

@@ -78,7 +78,7 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServ
 
 
 class _Denied(NamedTuple):
-    """Topics that the client must not delete, and those that it must not see."""
+    """`hidden`: topics that the client must not see."""
 
     undeletable: Collection[str]
     hidden: Collection[str]

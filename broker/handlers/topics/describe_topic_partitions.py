@@ -106,7 +106,7 @@ def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTo
 
 
 def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """Return the error with each requested topic; as in Kafka, without topics there is none."""
+    """As in Kafka, there is no error without topics."""
     code = ctx.error_code = ErrorCode.INVALID_REQUEST
     return DescribeTopicPartitionsResponse(
         topics=[

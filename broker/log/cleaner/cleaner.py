@@ -98,7 +98,7 @@ class LogCleaning(Generic[S]):
         self.bytes_kept = 0
 
     def steps(self) -> Steps[None]:
-        """Clean in steps; raise InvalidRecords if the log is unreadable."""
+        """Raise InvalidRecords if the log is unreadable."""
         yield from self._collect_keys(self.end_offset)
         end_offset = self._offsets.latest_offset + 1
         segments = self._log.segments_before(end_offset)

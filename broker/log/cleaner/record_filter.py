@@ -69,7 +69,7 @@ class BatchCleaner:
         self._delete_retention_ms = delete_retention_ms
 
     def clean(self, header: BatchHeader, batch: memoryview) -> Steps[Remains | None]:
-        """Return the remains, or None; raise InvalidRecords if the records are unreadable."""
+        """Raise InvalidRecords if the records are unreadable."""
         useless = self._transactions.is_useless(header, batch)
         horizon = header.base_timestamp if header.has_delete_horizon else None
         is_removable = useless and (not header.is_control or (horizon is not None and horizon <= self._now_ms))

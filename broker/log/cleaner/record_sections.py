@@ -41,7 +41,7 @@ class Section:
         return len(self._starts)
 
     def collect_keys(self, offsets: OffsetMap, from_offset: int, most_records: int) -> bool:
-        """Add keys of records from `from_offset` on; return False if one does not fit."""
+        """Return False if a key does not fit."""
         data, base_offset, position = self._data, self._header.base_offset, self._position
         shards, room = offsets.shards, offsets.room()
         # No more records than free entries, so that only a full map needs a check.

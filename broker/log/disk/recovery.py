@@ -155,7 +155,6 @@ def _remove(path: str) -> None:
 
 
 def _replay(producers: ProducerState, segment: FileSegment, header: BatchHeader, batch: memoryview) -> None:
-    """Replay a batch with an unverified checksum."""
     try:
         producers.replay(header, batch)
     except InvalidRecords as error:

@@ -42,7 +42,6 @@ class RuleAddition:
         return RuleEnd(self)
 
     def _seeded(self, context: ScenarioContext) -> Rule:
-        """Derive a seed from the scenario's, if the rule needs one."""
         rule = self.rule
         draws = rule.probability is not None or type(rule.the_action).DRAWS
         if context.seed is None or rule.seed is not None or not draws:

@@ -99,7 +99,6 @@ class Authorizer:
     def authorize_by_resource_type(
         self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Return whether any resource of the type is allowed (Authorizer.authorizeByResourceType)."""
         may_everything = self.authorize(ctx, operation, resource_type, ANY_NAME, references=0, log_denied=False)
         return may_everything or self.allows_some(
             ctx.session.principal, ctx.session.client_host[1:], operation, resource_type

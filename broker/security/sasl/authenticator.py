@@ -284,7 +284,7 @@ class SaslAuthenticator:
             self._expires_at_ms = ctx.started_ms + lifetime_ms
 
     def _check_session(self, ctx: RequestContext, api_key: int | None) -> None:
-        """Start a re-authentication; raise RemoteProtocolError after the session's end."""
+        """Raise RemoteProtocolError after the session's end."""
         if self._expires_at_ms is None:
             return
         now_ms = ctx.started_ms

@@ -145,7 +145,7 @@ class ConsumerGroup:
             self._subscriptions.matched(metadata.cluster.topics)
 
     async def _find_positions(self, deadline_ms: float) -> bool:
-        """Seek to committed offsets; return whether the lookup is complete."""
+        """Return whether the lookup is complete."""
         if self._finding is None:
             missing = self._subscriptions.in_state(FetchState.INITIALIZING)
             if not missing:

@@ -63,7 +63,7 @@ def _assign(group: GroupSpec, subscribed: Set[bytes]) -> dict[str, Assignment]:
 def _keep(
     member: MemberSpec, subscribed: Set[bytes], limit: int
 ) -> tuple[dict[bytes, set[int]], list[_TopicPartition]]:
-    """Return up to `limit` partitions that a member keeps, and those that it must give up."""
+    """Return the partitions that a member keeps, and those that it must give up."""
     kept: dict[bytes, set[int]] = {}
     surplus: list[_TopicPartition] = []
     for topic, partitions in member.assigned.items():

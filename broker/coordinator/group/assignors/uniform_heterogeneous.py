@@ -75,7 +75,7 @@ class _AssignmentBuilder:
         }
 
     def _balance_topic(self, topic: bytes) -> bool:
-        """Balance a topic's subscribers; return whether any partition moved."""
+        """Return whether any partition moved."""
         subscribers = _ByLoad(self._subscribers[topic], self._sizes)
         if subscribers.imbalance <= 1:
             return False

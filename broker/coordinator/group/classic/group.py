@@ -88,8 +88,6 @@ RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANC
 
 
 class ClassicGroup(msgspec.Struct, eq=False):
-    """A classic group. ClassicProtocol sets the timers and sends the responses."""
-
     group_id: str
     state_since_ms: int | None  # wall clock; None: unknown, not written by old brokers
     state: ClassicState = EMPTY

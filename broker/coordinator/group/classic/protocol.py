@@ -75,7 +75,7 @@ class ClassicProtocol:
         return self._rejoin(ctx, request, group)
 
     def _find_or_create_group(self, group_id: str, member_id: str) -> ClassicGroup | ErrorCode:
-        """Return the group, or create it for a new member, also in place of an empty group; offsets stay."""
+        """Replace an empty group of another type; its offsets stay."""
         error = self._runtime.error(group_id)
         if error:
             return error
@@ -171,7 +171,7 @@ class ClassicProtocol:
         old: ClassicMember,
         member_id: str,
     ) -> JoinGroupResponse | Outcome:
-        """Replace a static member that rejoins without a member id; fence the old one."""
+        """Fence the old one."""
         leader_before = group.leader_id
         self._end_join(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         self._end_sync(old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))

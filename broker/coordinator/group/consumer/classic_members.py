@@ -175,7 +175,7 @@ class ClassicMembers:
 
 
 def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember | ErrorCode:
-    """Find a leaving member; an admin client may send only the instance id."""
+    """Allow an instance id alone, as from an admin client."""
     if identity.group_instance_id is None:
         return group.members.get(identity.member_id) or ErrorCode.UNKNOWN_MEMBER_ID
     member = group.static_member(identity.group_instance_id)
@@ -196,7 +196,7 @@ def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 def _find_slot(
     group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool
 ) -> MemberSlot | ErrorCode:
-    """Return the slot of a joining member; a dynamic member may be new with any member id."""
+    """Accept any member id from a new dynamic member."""
     static = None if instance_id is None else group.static_member(instance_id)
     if instance_id is None or (is_new and static is None):
         return MemberSlot(group.members.get(member_id) or ConsumerMember(member_id))

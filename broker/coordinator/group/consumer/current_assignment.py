@@ -65,7 +65,7 @@ def _next_assignment(member: ConsumerMember, goal: Goal, owned: Owned) -> Consum
 
 
 def _assign_free(member: ConsumerMember, goal: Goal, assigned: dict[bytes, dict[int, int]]) -> bool:
-    """Add the free partitions of the target; return whether that is all of it."""
+    """Return whether all partitions of the target were free."""
     all_free = True
     for topic, partitions in goal.target.items():
         if topic not in goal.subscribed:

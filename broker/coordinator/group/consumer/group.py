@@ -62,8 +62,6 @@ class TimerKind(Enum):
 
 
 class ConsumerGroup(msgspec.Struct, eq=False):
-    """A consumer group. ConsumerRebalance writes records and sets timers."""
-
     group_id: str
     group_epoch: int = 1
     assignment_epoch: int = 1
@@ -177,7 +175,6 @@ class ConsumerGroup(msgspec.Struct, eq=False):
             self.cancel_timer(kind, member_id)
 
     def replace_static(self, old: ConsumerMember, new: ConsumerMember) -> None:
-        """Replace a static member by its new instance, which keeps the target."""
         target = self.target.get(old.member_id, {})
         self.remove(old.member_id)
         self.put(new)

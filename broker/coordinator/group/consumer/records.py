@@ -100,8 +100,6 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 
 
 class TopicPartitions(Message):
-    """Assigned partitions of one topic, and their assignment epochs."""
-
     topic_id: uuid = ZERO_UUID
     partitions: list[int32] = []
     assignment_epochs: Annotated[list[int32] | None, V("0+", null="0+", tag=0)] = None
