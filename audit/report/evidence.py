@@ -7,6 +7,7 @@ from sluice.audit.judge.model.observation import SubjectInfo
 from sluice.audit.judge.model.verdict import Finding, Fit, Series, State, SubjectResult, Verdict
 
 from .citations import Citation, cited
+from .kip_texts import kip_texts
 from .plots import Plot, attempts_plot, waits_plot
 from .words import FINDINGS, VerdictStyle, kip_of, milliseconds, place_words, style_of
 
@@ -39,6 +40,7 @@ class Evidence(NamedTuple):
     finding: str = ""
     statement: str = ""
     text: str = ""
+    kip_text: str = ""
     fit: Fit | None = None
     expected: Mapping[str, str] = {}
     allowed: str = "allowed"
@@ -80,6 +82,7 @@ def verdict_evidence(identity: str, result: SubjectResult, verdict: Verdict, tex
         style=style_of(verdict),
         statement=verdict.statement,
         text=text,
+        kip_text=kip_texts()[verdict.statement].in_words if verdict.statement in kip_texts() else "",
         fit=verdict.fit,
         expected=verdict.expected,
         allowed=f"allowed by {kip_of(verdict.statement)}",

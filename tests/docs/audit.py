@@ -4,10 +4,15 @@ from pathlib import Path
 
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
+from sluice.audit.report.kip_texts import kip_texts
 from sluice.audit.report.words import in_order
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 _PROBES = ("<!-- probes, generated from audit/probes: begin -->", "<!-- probes: end -->")
+_STATEMENTS = (
+    "<!-- statements, generated from audit/report/kip_texts.toml: begin -->",
+    "<!-- statements: end -->",
+)
 _UNOBSERVABLE = (
     "<!-- unobservable statements, generated from audit/judge/model/statements.py: begin -->",
     "<!-- unobservable statements: end -->",
@@ -16,7 +21,7 @@ _UNOBSERVABLE = (
 
 def page_with_tables(text: str) -> str:
     """Return the page with current tables."""
-    return _put(_UNOBSERVABLE, _unobservable(), _put(_PROBES, _probes(), text))
+    return _put(_STATEMENTS, _statements(), _put(_UNOBSERVABLE, _unobservable(), _put(_PROBES, _probes(), text)))
 
 
 def _put(marks: tuple[str, str], content: str, text: str) -> str:
@@ -31,6 +36,18 @@ def _probes() -> str:
         for probe in PROBES.values()
     ]
     return "\n".join(["| probe | role | injected failure | statements |", "|---|---|---|---|", *rows])
+
+
+def _statements() -> str:
+    rows = [
+        f"| {statement} | {STATEMENTS[statement].text} | {_escaped(kip_texts()[statement].in_words)} |"
+        for statement in in_order(kip_texts())
+    ]
+    return "\n".join(["| statement | text | the KIP, and Kafka's client |", "|---|---|---|", *rows])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", r"\*")
 
 
 def _unobservable() -> str:
