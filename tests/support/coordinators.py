@@ -4,6 +4,8 @@ from pathlib import Path
 
 from sluice.broker.coordinator.group.classic.group import EMPTY, ClassicGroup
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+from sluice.broker.coordinator.group.share.group import ShareGroup
+from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, Partition
 from sluice.protocol.records.batch import iter_batches
@@ -98,6 +100,11 @@ def _picture(group: object) -> object:
             group.target,
             group.regexes,
         )
+    if isinstance(group, ShareGroup):
+        epochs = group.group_epoch, group.assignment_epoch, group.assignment_timestamp_ms, group.metadata_hash
+        states = group.partitions or StatePartitions()
+        partitions = {topic_id: state.partitions for topic_id, state in states.initialized.items()}
+        return epochs, group.members, group.target, partitions, set(states.initializing), states.deleting
     assert isinstance(group, ClassicGroup)
     return (
         group.state,

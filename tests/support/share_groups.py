@@ -8,7 +8,7 @@ from sluice.broker.coordinator.services import ShareErrors, ShareSummaries
 from sluice.broker.coordinator.share.summary import PartitionSummary
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker
 
 # A new target assignment is computed without a delay.
 AT_ONCE = "group.share.assignment.interval.ms=0"
@@ -92,9 +92,10 @@ class ShareMember:
         *,
         group_id: str = "group",
         topics: Sequence[str] = ("t",),
+        client: Client | None = None,
     ) -> None:
         self.broker = broker
-        self.client = broker.client()
+        self.client = client or broker.client()
         self.group_id = group_id
         self.member_id = member_id
         self.topics = list(topics)

@@ -12,6 +12,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
 from tests.support.coordinators import ONE_PARTITION, pictured
 from tests.support.groups import Member, fetch_request, fetched, settled_group
+from tests.support.share_groups import ShareMember
 from tests.support.transactions import begun
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
@@ -35,6 +36,11 @@ def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
     for consumer in consumers:
         consumer.join()
     converge(*consumers)
+    sharing = ShareMember(broker, group_id="share")
+    sharing.join()
+    broker.advance(1_000)
+    sharing.heartbeat()
+    assert sharing.partitions == {"t": [0, 1, 2, 3]}
     producer = begun(broker)
     assert producer.add_offsets("group") == producer.commit_offset("group", 9) == ErrorCode.NONE
     before = pictured(broker)
@@ -46,7 +52,8 @@ def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
         member = Member(broker)
         member.member_id, member.generation_id = known.member_id, known.generation_id
         assert member.heartbeat() == ErrorCode.NONE
-    client = broker.client()
+    client = sharing.client = broker.client()
+    assert sharing.heartbeat().member_epoch == sharing.epoch
     assert fetched(client.call(fetch_request(), 9))["t", 0] == (5, ErrorCode.NONE)
     producer.client = client
     assert producer.send(b"w") == producer.end() == ErrorCode.NONE

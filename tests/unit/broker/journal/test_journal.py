@@ -31,6 +31,7 @@ from sluice.protocol.message import Message
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
 from tests.support.groups import settled_group
 from tests.support.records import batch, fetch, produce, produce_of
+from tests.support.share_groups import ShareMember
 from tests.support.transactions import begun
 from tests.support.virtual_broker import JOURNAL, WALL_START_MS, Client, VirtualBroker
 
@@ -454,6 +455,19 @@ def test_states_of_a_consumer_group_are_recorded() -> None:
         ("Stable", "Assigning", 4, 1),
         ("Assigning", "Stable", 4, 1),
         ("Stable", "Empty", 5, 0),
+    ]
+
+
+def test_states_of_a_share_group_are_recorded() -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.topic(partitions=2)
+    member = ShareMember(broker)
+    member.join()
+    member.leave()
+    states = [one for one in events(broker, kind="group-state") if isinstance(one, GroupState)]
+    assert [(one.group_type, one.before, one.after, one.generation, one.members) for one in states] == [
+        ("share", "Empty", "Stable", 2, 1),
+        ("share", "Stable", "Empty", 3, 0),
     ]
 
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.protocol.apis.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -23,6 +25,7 @@ from sluice.protocol.apis.describe_share_group_offsets import (
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support.coordinators import move_leader, pictured, reload_groups
 from tests.support.groups import fetch_request
 from tests.support.records import produce
 from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, converge, share_group
@@ -278,20 +281,25 @@ def test_group_is_the_same_after_its_coordinator_reloads(stage: Stage) -> None:
     member = ShareMember(stage.broker)
     member.join(rack_id="r")
     converge(member)
-    before, groups = share_group(stage.broker), stage.broker.broker.groups
-    partition = groups.log.partition_of("group")
-    groups.shards.unload(partition)
-    groups.shards.load(partition)
-    after = share_group(stage.broker)
-    assert after is not before
-    compared = ("group_epoch", "assignment_epoch", "assignment_timestamp_ms", "metadata_hash", "members", "target")
-    assert {one: getattr(after, one) for one in compared} == {one: getattr(before, one) for one in compared}
-    assert before.partitions is not None
-    assert after.partitions is not None
-    assert {one: state.partitions for one, state in after.partitions.initialized.items()} == {
-        one: state.partitions for one, state in before.partitions.initialized.items()
-    }
+    before = pictured(stage.broker)
+    reload_groups(stage.broker)
+    assert pictured(stage.broker) == before
     stage.broker.advance(44_999)
     assert member.heartbeat().error_code == NO_ERROR
     stage.broker.advance(45_000)
     assert share_group(stage.broker).state_name == "Empty"
+
+
+def test_another_broker_continues_a_group_after_a_move() -> None:
+    broker = VirtualBroker("sluice.brokers=3", AT_ONCE)
+    broker.topic("t", 3)
+    partition = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC).partition_of("group")
+    member = ShareMember(broker, client=broker.client(node_id=partition.leader))
+    member.join()
+    converge(member)
+    move_leader(broker, partition, partition.leader % 3 + 1)
+    assert member.heartbeat().error_code == ErrorCode.NOT_COORDINATOR
+    member.client = broker.client(node_id=partition.leader)
+    assert member.heartbeat().member_epoch == 3
+    assert member.heartbeat(subscribed_topic_names=["t"]).assignment is not None
+    assert member.partitions == {"t": [0, 1, 2]}
