@@ -15,6 +15,7 @@ from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.metadata.cache import MetadataCache
+from sluice.broker.metadata.features import Features
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     COORDINATOR_TOPICS,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from .services import BrokerNode
 
 _DIRECTORY_TICK_MS = 1000
+_IDLE_INTERVAL_MS = 500  # between no-op records (metadata.max.idle.interval.ms)
 # Producer ids per allocation of a broker, from 0 (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 _PRODUCER_IDS_PER_BLOCK = 1000
 # The prefix of the properties of each coordinator's topic.
@@ -74,6 +76,8 @@ class Cluster:
         self.cluster_id = config.text("sluice.cluster.id")
         self.brokers: dict[int, BrokerNode] = {}
         self.fenced: set[int] = set()  # node ids of the brokers that the controller considers dead
+        self.unregistered: set[int] = set()  # fenced ones that register again when they start
+        self.features = Features()
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0
@@ -90,6 +94,7 @@ class Cluster:
         # Dynamic configs (KIP-226) by node id; "" has the cluster-wide defaults.
         self.broker_configs: dict[str, Mapping[str, str]] = {}
         self.clock = clock
+        self._started_ms = clock.monotonic_ms()
         self._random = random
         self.rules = TopicRules(self, config, random)
         self.next_producer_id = 0
@@ -159,6 +164,34 @@ class Cluster:
         if self.controller_in_use is not None and self.controller.is_unavailable:
             return NO_LEADER
         return self.metadata.controller_id
+
+    @property
+    def quorum_leader_id(self) -> int:
+        """The node id of the controller, as DescribeQuorum returns it."""
+        return self.config.integer("node.id")
+
+    @property
+    def metadata_end_offset(self) -> int:
+        """The end of the metadata log; without one, of a log of no-op records."""
+        if self.metadata_log is not None:
+            return self.metadata_log.end_offset
+        return int(self.clock.monotonic_ms() - self._started_ms) // _IDLE_INTERVAL_MS
+
+    def update_features(self, levels: Mapping[str, int]) -> ErrorCode:
+        """Set valid levels, or return an error."""
+        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.features_updated(levels)
+        if not failed:
+            for name, level in levels.items():
+                self.features.set_level(name, level)
+        return failed
+
+    def unregister(self, node_id: int) -> ErrorCode:
+        """Remove the registration of a broker, or return an error. It registers again when it starts."""
+        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.broker_unregistered(node_id)
+        if not failed:
+            self.unregistered.add(node_id)
+            self.controller.unregistered(node_id)
+        return failed
 
     def leader_of(self, partition: Partition) -> "BrokerNode | None":
         return self.brokers.get(partition.leader)

@@ -150,6 +150,10 @@ class Controller:
         if missed and node_id not in self._cluster.fenced:
             self._fence(node_id)
 
+    def unregistered(self, node_id: int) -> None:
+        if node_id not in self._cluster.fenced:
+            self._fence(node_id)
+
     def _fence(self, node_id: int) -> None:
         self._cluster.fenced.add(node_id)
         self._journal_state(node_id, "fenced")
@@ -161,6 +165,7 @@ class Controller:
 
     def _on_broker_up(self, node_id: int) -> None:
         self._states[node_id] = RUNNING
+        self._cluster.unregistered.discard(node_id)
         self._journal_state(node_id, RUNNING.value)
         if not self.is_unavailable:
             self._unfence(node_id)
@@ -199,6 +204,8 @@ class Controller:
         if self.is_unavailable:
             return
         for node_id in self._states:
+            if node_id in self._cluster.unregistered:
+                continue
             if self.is_running(node_id):
                 self._unfence(node_id)
             elif node_id not in self._cluster.fenced:

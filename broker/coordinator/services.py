@@ -9,7 +9,7 @@ from sluice.broker.coordinator.share.state import SharePartitionId, ShareState
 from sluice.broker.coordinator.share.summary import PartitionSummary
 from sluice.broker.journal.journal import Journal
 from sluice.broker.metadata.cache import MetadataCache, Node
-from sluice.broker.metadata.features import Feature
+from sluice.broker.metadata.features import Features
 from sluice.broker.metadata.topic import Partition, Topic, TopicPartition
 from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.replica.services import Peer
@@ -103,7 +103,7 @@ class CoordinatorHost(Peer, Node, Protocol):
     @property
     def auth(self) -> AuthHelper: ...
     @property
-    def features(self) -> Mapping[str, Feature]: ...
+    def features(self) -> Features: ...
     @property
     def journal(self) -> Journal | None: ...
     @property

@@ -1,6 +1,6 @@
 """The interfaces of the broker for handlers, one for each folder. Imported by type checkers only."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
@@ -10,7 +10,7 @@ from sluice.broker.coordinator.group.coordinator import GroupCoordinator
 from sluice.broker.coordinator.services import CoordinatorHost
 from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from sluice.broker.metadata.cache import MetadataCache
-from sluice.broker.metadata.features import Feature
+from sluice.broker.metadata.features import Features
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
@@ -66,7 +66,7 @@ class ClusterServices(Services, Protocol):
     @property
     def api_keys(self) -> list[ApiVersion]: ...
     @property
-    def features(self) -> Mapping[str, Feature]: ...
+    def features(self) -> Features: ...
 
 
 class ConfigServices(Services, Protocol):
@@ -77,8 +77,7 @@ class ConfigServices(Services, Protocol):
 
 
 class GroupServices(Services, CoordinatorHost, Protocol):
-    @property
-    def rebalance_protocols(self) -> Collection[str]: ...
+    def serves_groups(self, protocol: str) -> bool: ...
     @property
     def groups(self) -> GroupCoordinator: ...
     @property

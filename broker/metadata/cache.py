@@ -57,14 +57,14 @@ class MetadataCache:
 
     @property
     def brokers(self) -> Sequence[Node]:
-        """All registered brokers, fenced ones included."""
+        """All brokers, fenced ones included."""
         return list(self._brokers.values())
 
     @property
     def live_brokers(self) -> Sequence[Node]:
         fenced = self.fenced
         if not fenced:
-            return self.brokers
+            return list(self._brokers.values())
         return [broker for node_id, broker in self._brokers.items() if node_id not in fenced]
 
     @property

@@ -19,6 +19,7 @@ COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, S
 # The journal as a topic (journal_topic.py), also read-only for clients.
 JOURNAL_TOPIC = "__sluice_journal"
 INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
+METADATA_TOPIC = "__cluster_metadata"  # of DescribeQuorum; clients cannot read it
 NO_LEADER = -1
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249

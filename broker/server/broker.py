@@ -13,7 +13,7 @@ from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
 from sluice.broker.dispatch.dispatcher import Dispatcher
 from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
 from sluice.broker.metadata.cache import MetadataCache
-from sluice.broker.metadata.features import listed_features
+from sluice.broker.metadata.features import GROUP_FEATURES, listed_features
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     GROUP_METADATA_TOPIC,
@@ -109,10 +109,11 @@ class Broker:
             if handler.api.requires and not config.boolean(handler.api.requires):
                 self.advertised.pop(key, None)
                 self.served.pop(key, None)
-        self.features = listed_features(release, self.served)
+        self.features = cluster.features
+        if not self.features.by_name:
+            self.features.by_name = listed_features(release, self.served)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
-        self.rebalance_protocols = config.names("group.coordinator.rebalance.protocols")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
         self._producer_ids = iter(range(0))
         self.scheduler.schedule(_SENSOR_EXPIRY_INTERVAL_MS, self._expire_sensors)
@@ -180,6 +181,11 @@ class Broker:
     def _new_metadata(self) -> MetadataCache:
         cluster = self.cluster
         return MetadataCache(cluster.topics, cluster.topics_by_id, cluster.fenced, cluster.brokers)
+
+    def serves_groups(self, protocol: str) -> bool:
+        """Return whether consumer, share or streams groups are enabled."""
+        enabled = self.config.names("group.coordinator.rebalance.protocols")
+        return protocol in enabled and self.features.is_enabled(GROUP_FEATURES[protocol])
 
     def started_leading(self, partition: Partition) -> None:
         """Load coordinator state, and complete delayed produces."""

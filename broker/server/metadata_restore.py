@@ -16,6 +16,7 @@ from sluice.broker.controller.metadata_log.image import METADATA_VERSION, Metada
 from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
 from sluice.broker.controller.metadata_log.record_versions import LATEST_METADATA_VERSION
 from sluice.broker.controller.metadata_log.recovery import TRUNCATE_DAMAGED
+from sluice.broker.metadata.features import KRAFT_VERSION
 from sluice.broker.metadata.topic import NO_LEADER, PartitionState
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.property_table import TOPIC_PROPERTIES
@@ -37,7 +38,8 @@ def open_metadata(
     cluster: Cluster, log_dir: str, directory_id: bytes, make_room: Callable[[], bool] = lambda: False
 ) -> DurableMetadata:
     first = next(iter(brokers_of(cluster).values()))
-    levels = {name: feature.finalized_level for name, feature in first.features.items()}
+    # kraft.version has control records instead, which a single controller does not need.
+    levels = {name: first.features.level(name) for name in first.features.by_name if name != KRAFT_VERSION}
     features = {METADATA_VERSION: LATEST_METADATA_VERSION} | levels
     truncates = first.config.boolean(TRUNCATE_DAMAGED)
     metadata_log = open_metadata_log(
@@ -78,7 +80,7 @@ def _registration(broker: Broker, number: int, epoch: int, directory_id: bytes) 
             SupportedFeature(
                 name=feature.name, min_supported_version=feature.min_level, max_supported_version=feature.max_level
             )
-            for feature in broker.features.values()
+            for feature in broker.features.by_name.values()
         ],
         rack=None,
         fenced=False,
@@ -133,8 +135,17 @@ def fill(cluster: Cluster, image: MetadataImage) -> None:
     for record in image.scram_credentials.values():
         ignored += _add_credential(cluster, record)
     cluster.next_producer_id = image.next_producer_id
+    _set_feature_levels(cluster, image.features)
     if ignored:
         log.warning("settings in the data directory without effect", extra={"settings": ", ".join(ignored)})
+
+
+def _set_feature_levels(cluster: Cluster, levels: Mapping[str, int]) -> None:
+    """Set the levels that UpdateFeatures changed; data of 3.x has metadata.version alone, and keeps the defaults."""
+    for name, feature in list(cluster.features.by_name.items()) if len(levels) > 1 else ():
+        level = levels.get(name, 0)
+        if name not in (METADATA_VERSION, KRAFT_VERSION) and feature.min_level <= level <= feature.max_level:
+            cluster.features.set_level(name, level)
 
 
 def _add_topic(cluster: Cluster, topic: TopicImage, configs: Mapping[str, str]) -> list[str]:

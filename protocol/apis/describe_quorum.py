@@ -37,7 +37,7 @@ class ReplicaState(Message):
 
 class ResponsePartitionData(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[int16, V(errors="any UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER")] = 0
+    error_code: Annotated[int16, V(errors="UNKNOWN_TOPIC_OR_PARTITION NOT_LEADER_OR_FOLLOWER")] = 0
     error_message: Annotated[string | None, V("2+", null="2+")] = ""
     leader_id: int32 = 0
     leader_epoch: int32 = 0

@@ -20,5 +20,5 @@ class UnregisterBrokerResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: int16 = 0
+    error_code: Annotated[int16, V(errors="any controller BROKER_ID_NOT_REGISTERED")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""

@@ -29,7 +29,7 @@ class UpdateFeaturesRequest(Message):
 
 class UpdatableFeatureResult(Message):
     feature: Annotated[string, V(map_key=True)] = ""
-    error_code: Annotated[int16, V(errors="any controller FEATURE_UPDATE_FAILED")] = 0
+    error_code: Annotated[int16, V(errors="FEATURE_UPDATE_FAILED")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
 
 
@@ -38,6 +38,6 @@ class UpdateFeaturesResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
     throttle_time_ms: int32 = 0
-    error_code: Annotated[int16, V(errors="any controller FEATURE_UPDATE_FAILED")] = 0
+    error_code: Annotated[int16, V(errors="any controller INVALID_UPDATE_VERSION")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = ""
-    results: Annotated[list[UpdatableFeatureResult], V("0-1", answers="feature_updates")] = []
+    results: Annotated[list[UpdatableFeatureResult], V("0-1")] = []

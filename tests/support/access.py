@@ -175,6 +175,8 @@ TABLE = (
     Access("AlterClientQuotas", "", (_cluster(ALTER_CONFIGS, "each entity"),)),
     Access("DescribeUserScramCredentials", "", (_cluster(DESCRIBE),)),
     Access("AlterUserScramCredentials", "", (_cluster(ALTER, "each user"),)),
+    Access("DescribeQuorum", "", (_cluster(DESCRIBE),)),
+    Access("UpdateFeatures", "", (_cluster(ALTER),)),
     Access("DescribeCluster", "", ()),
     Access("DescribeProducers", "", (_topic(READ),)),
     Access(
@@ -199,6 +201,7 @@ TABLE = (
     Access("GetTelemetrySubscriptions", "", ()),
     Access("PushTelemetry", "", ()),
     Access("ListConfigResources", "", (_cluster(DESCRIBE_CONFIGS),)),
+    Access("UnregisterBroker", "", (_cluster(ALTER),)),
     Access("DescribeTopicPartitions", "of some topics", (_topic(DESCRIBE, "the topic"),)),
     Access("DescribeTopicPartitions", "of all topics", (_left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t")),)),
     Access("StreamsGroupHeartbeat", "", (_group(READ, REQUEST, "streams"), _topic(DESCRIBE, REQUEST))),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition, PartitionState, Topic
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.metadata.brokers import UnregisterBrokerRecord
 from sluice.protocol.metadata.log import ProducerIdsRecord
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.security import (
@@ -18,7 +19,7 @@ from sluice.protocol.metadata.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData, FeatureLevelRecord
 from sluice.protocol.metadata.topics import (
     SAME_LEADER,
     PartitionChangeRecord,
@@ -122,6 +123,14 @@ class DurableMetadata:
             eligible_leader_replicas=[] if has_elr else None,
             last_known_elr=[] if has_elr else None,
         )
+
+    def features_updated(self, levels: Mapping[str, int]) -> ErrorCode:
+        changed = {name: level for name, level in levels.items() if level != self.image.features.get(name, 0)}
+        return self.append([FeatureLevelRecord(name=name, feature_level=level) for name, level in changed.items()])
+
+    def broker_unregistered(self, node_id: int) -> ErrorCode:
+        epoch = self.image.brokers[node_id].broker_epoch
+        return self.append([UnregisterBrokerRecord(broker_id=node_id, broker_epoch=epoch)])
 
     def configured(self, kind: int, name: str, before: Mapping[str, str], after: Mapping[str, str]) -> ErrorCode:
         return self.append(_configs(kind, name, before, after))

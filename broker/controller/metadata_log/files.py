@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from sluice.broker.log.disk.text_files import UnreadableFileError, read_checkpoint
+from sluice.broker.metadata.topic import METADATA_TOPIC
 from sluice.errors import SluiceError
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
 
-METADATA_TOPIC = "__cluster_metadata"
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 _METADATA_TOPIC_ID = bytes(15) + b"\1"  # Kafka's Uuid.METADATA_TOPIC_ID
 _QUORUM_STATE = "quorum-state"

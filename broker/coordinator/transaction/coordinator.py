@@ -99,8 +99,6 @@ class TransactionCoordinator:
         config = host.config
         self._host = host
         self._log = CoordinatorLog(host, TRANSACTION_STATE_TOPIC)
-        feature = host.features.get(TRANSACTION_VERSION)
-        self._version = 0 if feature is None else feature.finalized_level
         self._max_timeout_ms = config.integer("transaction.max.timeout.ms")
         self._expiration_ms = config.integer("transactional.id.expiration.ms")
         self._entries: dict[str, _Entry] = {}
@@ -112,6 +110,10 @@ class TransactionCoordinator:
             config.integer("transaction.remove.expired.transaction.cleanup.interval.ms"), self.remove_expired
         )
         self.shards.load_led()
+
+    @property
+    def _version(self) -> int:
+        return self._host.features.level(TRANSACTION_VERSION)
 
     def __iter__(self) -> Iterator[TransactionMetadata]:
         return (entry.current for entry in self._entries.values())

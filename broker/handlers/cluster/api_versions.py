@@ -28,7 +28,6 @@ _SOFTWARE_SINCE = 3
 _FEATURES_SINCE = 3
 _LEVEL_0_SINCE = 4
 _ANY_NODE = -1
-_FEATURES_EPOCH = 0  # features never change
 
 
 def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterServices") -> ApiVersionsResponse:
@@ -47,7 +46,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     if ctx.version < _FEATURES_SINCE:
         return ApiVersionsResponse(api_keys=broker.api_keys)
-    features = broker.features.values()
+    features = broker.features.by_name.values()
     return ApiVersionsResponse(
         api_keys=broker.api_keys,
         supported_features=[
@@ -55,13 +54,14 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
             for feature in features
             if feature.min_level > 0 or ctx.version >= _LEVEL_0_SINCE
         ],
-        finalized_features_epoch=_FEATURES_EPOCH,
+        finalized_features_epoch=broker.features.epoch,
         # The fields are a range of levels; since Kafka 3.0 it is a single level.
         finalized_features=[
             FinalizedFeatureKey(
                 name=feature.name, max_version_level=feature.finalized_level, min_version_level=feature.finalized_level
             )
             for feature in features
+            if feature.finalized_level
         ],
     )
 

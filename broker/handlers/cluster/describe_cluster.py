@@ -36,10 +36,15 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "Cluste
         )
     metadata = broker.metadata
     nodes = metadata.brokers if request.include_fenced_brokers else metadata.live_brokers
+    unregistered = broker.cluster.unregistered
     response = DescribeClusterResponse(
         cluster_id=broker.cluster.cluster_id,
         controller_id=broker.controller_id,
-        brokers=[_broker(ctx, node, is_fenced=node.node_id in metadata.fenced) for node in nodes],
+        brokers=[
+            _broker(ctx, node, is_fenced=node.node_id in metadata.fenced)
+            for node in nodes
+            if node.node_id not in unregistered
+        ],
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = broker.auth.authorized_cluster_operations(ctx)

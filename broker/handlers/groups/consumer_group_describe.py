@@ -34,7 +34,7 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 def handle(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
 ) -> ConsumerGroupDescribeResponse:
-    if "consumer" not in broker.rebalance_protocols:
+    if not broker.serves_groups("consumer"):
         ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
         failed = [DescribedGroup(group_id=name, error_code=ctx.error_code) for name in ctx.sliced(request.group_ids)]
         return ConsumerGroupDescribeResponse(groups=failed)

@@ -23,7 +23,7 @@ API = served("ConsumerGroupHeartbeat", "0-1")
 
 def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
     topics = request.subscribed_topic_names or ()
-    if "consumer" not in broker.rebalance_protocols:
+    if not broker.serves_groups("consumer"):
         return _error_response(ctx, ErrorCode.UNSUPPORTED_VERSION)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)

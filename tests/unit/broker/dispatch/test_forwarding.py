@@ -22,6 +22,8 @@ from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, Crea
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest
+from sluice.protocol.apis.describe_quorum import TopicData as QuorumTopic
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
 from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource as IncrementalResource
 from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -29,6 +31,8 @@ from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
+from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import Client, VirtualBroker
@@ -69,6 +73,9 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
         DeleteTopicsRequest(topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")]),
         2,
     ),
+    (DescribeQuorumRequest(topics=[QuorumTopic(topic_name=name) for name in ("a", "b")]), 1),
+    (UnregisterBrokerRequest(broker_id=1), 1),
+    (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=name) for name in ("a", "b")]), 1),
     (
         ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in ("a", "b")]),
         3,
@@ -86,7 +93,7 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
         1,
     ),
 ]
-WITHOUT_NAMES = {"CreateAcls", "DeleteAcls"}  # responses without names, in request order
+WITHOUT_NAMES = {"CreateAcls", "DeleteAcls", "UnregisterBroker", "UpdateFeatures"}  # in responses
 WITHOUT_TOP_LEVEL_CODE = {("ElectLeaders", 0)}
 EVERY_VERSION = [
     pytest.param(request, version, codes, id=f"{API_KEYS[key].name} v{version}")

@@ -62,6 +62,9 @@ from sluice.protocol.apis.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
 )
+from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest
+from sluice.protocol.apis.describe_quorum import PartitionData as QuorumPartition
+from sluice.protocol.apis.describe_quorum import TopicData as QuorumTopic
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
@@ -106,6 +109,8 @@ from sluice.protocol.apis.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
+from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -286,6 +291,13 @@ PLAIN: dict[str, Maker] = {
     "AlterClientQuotas": alter_client_quotas,
     "DescribeUserScramCredentials": lambda version, topic_id: DescribeUserScramCredentialsRequest(),
     "AlterUserScramCredentials": alter_user_scram_credentials,
+    "DescribeQuorum": lambda version, topic_id: DescribeQuorumRequest(
+        topics=[QuorumTopic(topic_name="__cluster_metadata", partitions=[QuorumPartition()])]
+    ),
+    "UpdateFeatures": lambda version, topic_id: UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(feature="transaction.version", max_version_level=2)]
+    ),
+    "UnregisterBroker": lambda version, topic_id: UnregisterBrokerRequest(broker_id=1),
     "DescribeCluster": lambda version, topic_id: DescribeClusterRequest(),
     "DescribeProducers": lambda version, topic_id: DescribeProducersRequest(
         topics=[DescribeProducersTopic(name="t", partition_indexes=[0])]

@@ -1,0 +1,86 @@
+"""DescribeQuorum, key 55, versions 0-2: leader, voters and observers of the metadata log (KIP-595, KIP-836, KIP-853).
+
+Follows KafkaRaftClient.handleDescribeQuorumRequest. Different on purpose: the first broker is described as the only
+controller, and all other live brokers as observers without a delay. Without a data directory, the log is described as
+one of Kafka's no-op records alone.
+"""
+
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.topic import METADATA_TOPIC
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.protocol.apis.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
+API = served("DescribeQuorum", "0-2", forwarded=True)
+
+_LEADER_EPOCH = 1  # the controller never moves
+
+
+def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: "ClusterServices") -> DescribeQuorumResponse:
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
+        ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return DescribeQuorumResponse(error_code=ctx.error_code, error_message=denial)
+    asked = [
+        (topic.topic_name, partition.partition_index)
+        for topic in ctx.sliced(request.topics)
+        for partition in ctx.sliced(topic.partitions)
+    ]
+    if asked == [(METADATA_TOPIC, 0)]:
+        return _quorum(ctx, broker)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ctx.error_code = unknown if asked else ErrorCode.NONE
+    message = unknown.message if len(asked) == 1 else ""  # as Kafka does
+    return DescribeQuorumResponse(
+        topics=[
+            ResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    ResponsePartitionData(
+                        partition_index=partition.partition_index, error_code=unknown, error_message=message
+                    )
+                    for partition in ctx.sliced(topic.partitions)
+                ],
+            )
+            for topic in ctx.sliced(request.topics)
+        ]
+    )
+
+
+def _quorum(ctx: RequestContext, broker: "ClusterServices") -> DescribeQuorumResponse:
+    cluster = broker.cluster
+    leader_id, end_offset = cluster.quorum_leader_id, cluster.metadata_end_offset
+    replicas = {
+        node_id: ReplicaState(
+            replica_id=node_id,
+            log_end_offset=end_offset,
+            last_fetch_timestamp=ctx.now_ms,
+            last_caught_up_timestamp=ctx.now_ms,
+        )
+        for node_id in sorted({leader_id, *(node.node_id for node in broker.metadata.live_brokers)})
+    }
+    partition = ResponsePartitionData(
+        leader_id=leader_id,
+        leader_epoch=_LEADER_EPOCH,
+        high_watermark=end_offset,
+        current_voters=[replicas.pop(leader_id)],
+        observers=list(replicas.values()),
+    )
+    at = ctx.session.endpoint_of(cluster.brokers[leader_id])
+    return DescribeQuorumResponse(
+        topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[Node(node_id=leader_id, listeners=[Listener(name=at.name, host=at.host, port=at.port)])],
+    )

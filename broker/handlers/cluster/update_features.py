@@ -1,0 +1,83 @@
+"""UpdateFeatures, key 57, versions 0-2: changes the levels of features in the cluster (KIP-584, KIP-778).
+
+Follows FeatureControlManager.updateFeatures: one error fails the whole request. v0 cannot downgrade, as in Kafka 4.4.
+"""
+
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.features import KRAFT_VERSION, METADATA_VERSION
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.served_api import served
+from sluice.broker.security.acl.acl import AclOperation
+from sluice.protocol.apis.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ClusterServices
+
+API = served("UpdateFeatures", "0-2", forwarded=True)
+
+_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3  # upgrade types
+_FAILED = "The update failed for all features since the following feature had an error: "
+_RESULTS_UNTIL = 1
+
+
+def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: "ClusterServices") -> UpdateFeaturesResponse:
+    if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
+        return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+    updates = list(ctx.sliced(request.feature_updates))
+    problem = next(filter(None, (_problem(broker, update) for update in ctx.sliced(updates))), None)
+    if problem is not None:
+        return _error_response(ctx, ErrorCode.INVALID_UPDATE_VERSION, _FAILED + problem)
+    if not request.validate_only:
+        levels = {update.feature: update.max_version_level for update in updates}
+        failed = broker.cluster.update_features(levels)
+        if failed:
+            return _error_response(ctx, failed, failed.message)
+    results = updates if ctx.version <= _RESULTS_UNTIL else ()
+    return UpdateFeaturesResponse(
+        error_message=None,
+        results=[UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in results],
+    )
+
+
+def _problem(broker: "ClusterServices", update: FeatureUpdateKey) -> str | None:
+    name, level = update.feature, update.max_version_level
+    invalid = f"Invalid update version {level} for feature {name}. "
+    if update.upgrade_type not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
+        return invalid + "The controller does not support the given upgrade type."
+    if level < 0:
+        return invalid + "A feature version cannot be less than 0."
+    feature = broker.features.by_name.get(name)
+    local = f"Local controller {broker.cluster.quorum_leader_id} "
+    if feature is None:
+        return invalid + local + "does not support this feature."
+    if not feature.min_level <= level <= feature.max_level:
+        return f"{invalid}{local}only supports versions {feature.min_level}-{feature.max_level}"
+    before = feature.finalized_level
+    if level < before and update.upgrade_type == _UPGRADE:
+        return invalid + (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade."
+        )
+    if level > before and update.upgrade_type != _UPGRADE:
+        return invalid + "Can't downgrade to a newer version."
+    if level < before and name == KRAFT_VERSION:
+        return invalid + "Can't downgrade the version of this feature."
+    if level < before and name == METADATA_VERSION:  # the latest version of each release changed the records
+        return f"Unsupported metadata.version downgrade from {before} to {level}. " + (
+            "Unsafe metadata downgrade is not supported in this version."
+            if update.upgrade_type == _UNSAFE_DOWNGRADE
+            else "Refusing to perform the requested downgrade because it might delete metadata information."
+        )
+    return None
+
+
+def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> UpdateFeaturesResponse:
+    ctx.error_code = code
+    return UpdateFeaturesResponse(error_code=code, error_message=message)
