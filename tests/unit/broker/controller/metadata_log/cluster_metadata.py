@@ -37,6 +37,7 @@ def durable_state(broker: VirtualBroker) -> dict[str, object]:
         "ACLs": dict(cluster.acls.items()),
         "credentials": {user: cluster.scram_credentials.of_user(user) for user in cluster.scram_credentials.users()},
         "producer ids": cluster.next_producer_id,
+        "features": {name: feature.finalized_level for name, feature in cluster.features.by_name.items()},
     }
 
 

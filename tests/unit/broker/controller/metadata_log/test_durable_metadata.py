@@ -32,6 +32,7 @@ from sluice.protocol.apis.incremental_alter_configs import (
 )
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.metadata.log import ProducerIdsRecord
@@ -42,7 +43,7 @@ from sluice.protocol.metadata.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord
+from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, FeatureLevelRecord
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
@@ -258,11 +259,20 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
         lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
     ),
     (
+        "a feature is disabled",
+        UpdateFeaturesRequest(
+            feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)]
+        ),
+        2,
+        "",
+        lambda _: FeatureLevelRecord(name="group.version", feature_level=0),
+    ),
+    (
         "a block of producer ids is allocated",
         InitProducerIdRequest(transactional_id=None),
         4,
         "",
-        lambda _: ProducerIdsRecord(broker_id=1, broker_epoch=6, next_producer_id=1000),
+        lambda _: ProducerIdsRecord(broker_id=1, broker_epoch=7, next_producer_id=1000),
     ),
 ]
 each_change = pytest.mark.parametrize(
