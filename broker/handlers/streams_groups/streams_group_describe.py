@@ -7,6 +7,7 @@ Follows Kafka's StreamsGroup.asDescribedGroup and KafkaApis.handleStreamsGroupDe
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from sluice.broker.coordinator.group.group import STREAMS
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.coordinator.group.streams.member import StreamsMember
 from sluice.broker.coordinator.group.streams.tasks import AssignedTasks, Task, Tasks, by_subtopology
@@ -30,8 +31,6 @@ from sluice.protocol.apis.streams_group_describe import (
     Topology,
 )
 from sluice.protocol.errors import ErrorCode
-
-from .streams_group_heartbeat import streams_groups_enabled
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -83,7 +82,7 @@ def _topics(group: DescribedGroup) -> set[str]:
 def _describe(
     ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: "GroupServices", group_id: str
 ) -> DescribedGroup:
-    if not streams_groups_enabled(broker):
+    if not broker.serves_groups(STREAMS):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.group import STREAMS, HeartbeatError
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
-from sluice.broker.metadata.features import STREAMS_VERSION
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, invalid_topic_name
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -48,15 +47,10 @@ def handle(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def streams_groups_enabled(broker: "GroupServices") -> bool:
-    feature = broker.features.get(STREAMS_VERSION)
-    return feature is not None and feature.finalized_level > 0 and STREAMS in broker.rebalance_protocols
-
-
 def _access_error(
     ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "GroupServices"
 ) -> HeartbeatError | None:
-    if not streams_groups_enabled(broker):
+    if not broker.serves_groups(STREAMS):
         return HeartbeatError(ErrorCode.UNSUPPORTED_VERSION, None)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatError(ErrorCode.GROUP_AUTHORIZATION_FAILED, None)

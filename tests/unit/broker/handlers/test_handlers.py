@@ -57,14 +57,14 @@ from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.apis.describe_producers import DescribeProducersRequest
 from sluice.protocol.apis.describe_producers import TopicRequest as DescribeProducersTopic
+from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest
+from sluice.protocol.apis.describe_quorum import PartitionData as QuorumPartition
+from sluice.protocol.apis.describe_quorum import TopicData as QuorumTopic
 from sluice.protocol.apis.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
 )
-from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest
-from sluice.protocol.apis.describe_quorum import PartitionData as QuorumPartition
-from sluice.protocol.apis.describe_quorum import TopicData as QuorumTopic
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.describe_transactions import DescribeTransactionsRequest
 from sluice.protocol.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest

@@ -127,7 +127,7 @@ def test_an_invalid_topology_is_rejected(
 
 
 def test_streams_groups_can_be_disabled_by_their_feature(broker: VirtualBroker) -> None:
-    del broker.broker.features["streams.version"]
+    broker.broker.features.set_level("streams.version", 0)
     assert StreamsMember(broker).join().error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
