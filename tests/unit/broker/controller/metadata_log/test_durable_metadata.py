@@ -272,7 +272,7 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
         InitProducerIdRequest(transactional_id=None),
         4,
         "",
-        lambda _: ProducerIdsRecord(broker_id=1, broker_epoch=7, next_producer_id=1000),
+        lambda broker: ProducerIdsRecord(broker_id=1, broker_epoch=epoch_of(broker), next_producer_id=1000),
     ),
 ]
 each_change = pytest.mark.parametrize(
@@ -293,6 +293,12 @@ def broker(tmp_path: Path) -> VirtualBroker:
     assert not metadata_log.scram_credential_set("loser", ScramMechanism.SCRAM_SHA_256, CREDENTIAL)
     broker.cluster.scram_credentials.put("loser", ScramMechanism.SCRAM_SHA_256, CREDENTIAL)
     return broker
+
+
+def epoch_of(broker: VirtualBroker) -> int:
+    metadata_log = broker.cluster.metadata_log
+    assert metadata_log is not None
+    return metadata_log.image.brokers[1].broker_epoch
 
 
 def errors(response: Any, results: str) -> list[int]:
