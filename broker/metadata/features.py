@@ -4,7 +4,7 @@ Names and ranges are Kafka's (Feature, MetadataVersion, BrokerFeatures), by rele
 UpdateFeatures changes the levels in use; a feature of level 0 is disabled.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,7 @@ class Feature(Struct, frozen=True):
 GROUP_VERSION, TRANSACTION_VERSION = "group.version", "transaction.version"
 METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
 SHARE_VERSION, STREAMS_VERSION = "share.version", "streams.version"
-GROUP_FEATURES = {"consumer": GROUP_VERSION, "share": SHARE_VERSION, "streams": STREAMS_VERSION}
+GROUP_FEATURES = {"consumer": GROUP_VERSION, "streams": STREAMS_VERSION}
 _KAFKA_4_4 = (
     Feature("eligible.leader.replicas.version", 0, 1, 1),
     Feature(GROUP_VERSION, 0, 1, 1, needed_api=ApiKey.CONSUMER_GROUP_HEARTBEAT),
@@ -44,11 +44,6 @@ _OF_RELEASE = {
     "kafka-3.9": (Feature(KRAFT_VERSION, 0, 1, 0), Feature(METADATA_VERSION, 1, 21, 21)),
     "kafka-3.4": (Feature(METADATA_VERSION, 1, 8, 8),),  # to 3.4-IV0
 }
-
-
-def supports_share_groups(features: Mapping[str, Feature]) -> bool:
-    feature = features.get(SHARE_VERSION)
-    return feature is not None and feature.finalized_level > 0
 
 
 def listed_features(release: str, served_apis: Collection[int]) -> dict[str, Feature]:

@@ -183,7 +183,7 @@ class Broker:
         return MetadataCache(cluster.topics, cluster.topics_by_id, cluster.fenced, cluster.brokers)
 
     def serves_groups(self, protocol: str) -> bool:
-        """Return whether consumer, share or streams groups are enabled."""
+        """Return whether consumer or streams groups are enabled; share groups depend on share.version alone."""
         enabled = self.config.names("group.coordinator.rebalance.protocols")
         return protocol in enabled and self.features.is_enabled(GROUP_FEATURES[protocol])
 

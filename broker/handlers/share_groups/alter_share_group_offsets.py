@@ -6,7 +6,7 @@ Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
@@ -49,7 +49,7 @@ def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: 
 
 
 def _error(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: "GroupServices") -> ErrorCode:
-    if not supports_share_groups(broker.features):
+    if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
@@ -76,7 +76,7 @@ def handle(
 
 def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
     """Return the group's error. Only a request for all offsets needs the group's coordinator, as in Kafka."""
-    if not supports_share_groups(broker.features):
+    if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED

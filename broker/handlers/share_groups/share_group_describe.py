@@ -10,7 +10,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.coordinator.group.share.member import ShareMember
 from sluice.broker.coordinator.group.share.simple_assignor import NAME
-from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -64,7 +64,7 @@ def _without_hidden_topics(
 
 
 def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
-    if not supports_share_groups(broker.features):
+    if not broker.features.level(SHARE_VERSION):
         return _failed(group_id, ErrorCode.UNSUPPORTED_VERSION)
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         return _failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
-from sluice.broker.metadata.features import supports_share_groups
+from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -24,7 +24,7 @@ _LONGEST_MEMBER_ID = 36  # a UUID with hyphens
 
 
 def handle(ctx: RequestContext, request: ShareGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
-    if not supports_share_groups(broker.features):
+    if not broker.features.level(SHARE_VERSION):
         return _error_response(ctx, ErrorCode.UNSUPPORTED_VERSION)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)

@@ -143,7 +143,7 @@ def test_member_with_another_epoch_is_fenced(broker: VirtualBroker, epoch: int, 
 
 def test_broker_without_the_feature_does_not_support_share_groups() -> None:
     broker = VirtualBroker("sluice.kafka.release=kafka-3.9")
-    assert "share.version" not in broker.broker.features
+    assert not broker.broker.features.level("share.version")
     assert not {76, 77, 78, 79, 90, 91, 92} & broker.broker.advertised.keys()
 
 
