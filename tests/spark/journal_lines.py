@@ -2,7 +2,8 @@
 
 import msgspec
 
-from sluice.journal_events import Request, Throttle
+from sluice.journal_events import Throttle
+from tests.support.journal_lines import produced
 
 NOON_NS = 1_700_049_600_000_000_000  # 12:00:00
 NS = 1_000_000_000
@@ -11,36 +12,10 @@ NS = 1_000_000_000
 def request(at_s: float, seq: int = 1, **fields: object) -> str:
     """Return a Produce event of client `shop` as JSON, answered at this second after noon, in 5 ms."""
     at_ns = NOON_NS + round(at_s * NS)
-    event = Request(
-        seq=seq,
-        at_ns=at_ns,
-        broker=1,
-        connection=1,
-        listener="PLAINTEXT",
-        peer="127.0.0.1:5",
-        client_id="shop",
-        software_name="",
-        software_version="",
-        principal="User:alice",
-        api="Produce",
-        api_key=0,
-        version=9,
-        correlation_id=1,
-        received_ns=at_ns - 5_000_000,
-        started_ns=at_ns - 5_000_000,
-        answered_ns=at_ns,
-        written_ns=at_ns,
-        request_bytes=1000,
-        response_bytes=50,
-        partitions=[],
-        partitions_left_off=0,
-        group_id="",
-        transactional_id="",
-        attempt_key="",
-        error_codes=[],
-        throttle_time_ms=0,
-        rule_id="",
-    )
+    begin_ns = at_ns - 5_000_000
+    times: dict[str, object] = {"received_ns": begin_ns, "started_ns": begin_ns, "correlation_id": 1}
+    usual: dict[str, object] = {"client_id": "shop", "principal": "User:alice", "attempt_key": ""}
+    event = produced(at_ns, seq, request_bytes=1000, response_bytes=50, **usual, **times)
     return msgspec.json.encode(msgspec.structs.replace(event, **fields)).decode()
 
 

@@ -12,6 +12,16 @@ AUTHORIZER_ON = f"authorizer.class.name={STANDARD_AUTHORIZER}"
 # Clients without authentication set up the tests.
 ANONYMOUS_MAY_ALL = "super.users=User:ANONYMOUS"
 ALICE = "User:alice"
+# Of DescribeAcls and DeleteAcls.
+FILTER_OF_ALL: dict[str, Any] = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 
 
 def acl(

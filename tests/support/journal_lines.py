@@ -25,15 +25,26 @@ def journal(clients: Mapping[str, tuple[int, int]], seconds: int, brokers: int =
 
 
 def _request(seq: int, at_ms: int, number: int, broker: int, client_id: str, nbytes: int) -> Request:
-    at_ns = (_BEGIN_MS + at_ms) * _MS
-    return Request(
-        seq=seq,
-        at_ns=at_ns,
+    return produced(
+        (_BEGIN_MS + at_ms) * _MS,
+        seq,
         broker=broker,
         connection=100 * number + broker,
+        client_id=client_id,
+        request_bytes=nbytes,
+    )
+
+
+def produced(at_ns: int, seq: int = 1, /, **changes: object) -> Request:
+    """Return the event of a Produce request that was answered at once, with these changes."""
+    event = Request(
+        seq=seq,
+        at_ns=at_ns,
+        broker=1,
+        connection=1,
         listener="PLAINTEXT",
         peer="127.0.0.1:5000",
-        client_id=client_id,
+        client_id="",
         software_name="",
         software_version="",
         principal="User:ANONYMOUS",
@@ -45,7 +56,7 @@ def _request(seq: int, at_ms: int, number: int, broker: int, client_id: str, nby
         started_ns=at_ns,
         answered_ns=at_ns,
         written_ns=at_ns,
-        request_bytes=nbytes,
+        request_bytes=100,
         response_bytes=60,
         partitions=[],
         partitions_left_off=0,
@@ -56,3 +67,4 @@ def _request(seq: int, at_ms: int, number: int, broker: int, client_id: str, nby
         throttle_time_ms=0,
         rule_id="",
     )
+    return msgspec.structs.replace(event, **changes)

@@ -1,32 +1,17 @@
 """The public client vectors, made with Apache Kafka's own classes, and tests that the checks can fail."""
 
-import gzip
-import json
-import os
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
+from tests.support.vectors import vectors
 from tests.vectors import Vector
 from tests.vectors.client import KINDS
-
-ROOT = Path(__file__).parents[3]
-VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
-
-
-def vectors(kind: str) -> Iterator[Vector]:
-    files = sorted(VECTORS.glob(f"{kind}*.jsonl*"))
-    if not files:
-        pytest.skip(f"no {kind}.jsonl or .jsonl.gz in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
-    for file in files:
-        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vector_is_reproduced(kind: str) -> None:
-    failures = [f"{vector.get('id')}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector)]
+    failures = [
+        f"{vector.get('id')}: {failure}" for vector in vectors(f"{kind}*.jsonl*") for failure in KINDS[kind](vector)
+    ]
     assert failures == []
 
 

@@ -1,8 +1,6 @@
 """Exceptions with Kafka's names, class hierarchy and codes."""
 
-import json
-import os
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,17 +20,12 @@ from sluice.client.errors import (
     raise_for,
 )
 from sluice.protocol.errors import ErrorCode
-
-ROOT = Path(__file__).parents[3]
-VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
+from tests.support.vectors import vectors
 
 
 def test_names_and_retriability_are_kafkas() -> None:
-    files = list(VECTORS.glob("errors-*.jsonl"))
-    if not files:
-        pytest.skip(f"no errors-*.jsonl in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    for row in rows:
+    row: Any
+    for row in vectors("errors-*.jsonl"):
         if row["code"]:
             exception = exception_of(row["code"])
             assert type(exception).__name__ == row["exception"]

@@ -2,27 +2,22 @@
 
 import gzip
 import json
-import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sluice.protocol.message import Message
+from tests.support.vectors import vector_files, vectors
 from tests.unit.protocol.messages import MESSAGES
 from tests.vectors import Vector
-from tests.vectors.__main__ import check_line, lines, main, vector_files
+from tests.vectors.__main__ import check_line, main
 from tests.vectors.protocol import KINDS, check_protocol, encoded, message_class
-
-ROOT = Path(__file__).parents[3]
-VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_wire_format_vector_passes(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [file for file in vector_files(VECTORS) if file.name.startswith(kind)]
-    if not files:
-        pytest.skip(f"no {kind} files in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
-    code = main([str(file) for file in files])
+    code = main([str(file) for file in vector_files(f"{kind}*.jsonl*")])
     captured = capsys.readouterr()
     assert (code, captured.err) == (0, "")
     passed = int(captured.out.splitlines()[-1].split()[0])
@@ -37,15 +32,11 @@ SHARE_STATE = {f"{verb}ShareGroupState" for verb in ("Initialize", "Read", "Writ
 def test_defaults_are_kafkas() -> None:
     # The first vector of each message and version has all defaults.
     first: dict[tuple[type[Message], int], str] = {}
-    for file in vector_files(VECTORS):
-        if file.name.startswith("protocol-"):
-            for _, line in lines(file):
-                vector = json.loads(line)
-                cls = message_class(vector)
-                if cls is not None:
-                    first.setdefault((cls, vector["version"]), vector["hex"])
-    if not first:
-        pytest.skip(f"no protocol- files in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
+    vector: Any
+    for vector in vectors("protocol-*.jsonl*"):
+        cls = message_class(vector)
+        if cls is not None:
+            first.setdefault((cls, vector["version"]), vector["hex"])
     assert {message: encoded(message[0](), message[1]).hex() for message in MESSAGES if message in first} == first
     without_vectors = {cls.__name__.removesuffix("Request") for cls, _ in MESSAGES if cls.__name__.endswith("Request")}
     without_vectors -= {cls.__name__.removesuffix("Request") for cls, _ in first}

@@ -6,6 +6,7 @@ from sluice.audit.judge.model.observation import Observation, Role, SubjectInfo
 from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.runs.subject_audit import _more_runs, recovered_after_ms
 from sluice.journal_events import Request
+from tests.support import journal_lines
 
 
 def verdict(state: State, runs_needed: int | None = None) -> Verdict:
@@ -33,37 +34,7 @@ def test_verdict_that(found: Verdict, before: Verdict | None, more: int) -> None
 
 
 def produced(seq: int, at_ms: int, *codes: int, api: str = "Produce") -> Request:
-    at_ns = at_ms * 1_000_000
-    return Request(
-        seq=seq,
-        at_ns=at_ns,
-        broker=1,
-        connection=1,
-        listener="PLAINTEXT",
-        peer="",
-        client_id="",
-        software_name="",
-        software_version="",
-        principal="",
-        api=api,
-        api_key=0,
-        version=9,
-        correlation_id=seq,
-        received_ns=at_ns,
-        started_ns=at_ns,
-        answered_ns=at_ns,
-        written_ns=at_ns,
-        request_bytes=1,
-        response_bytes=1,
-        partitions=[],
-        partitions_left_off=0,
-        group_id="",
-        transactional_id="",
-        attempt_key="",
-        error_codes=[*codes],
-        throttle_time_ms=0,
-        rule_id="",
-    )
+    return journal_lines.produced(at_ms * 1_000_000, seq, error_codes=[*codes], api=api)
 
 
 @pytest.mark.parametrize(

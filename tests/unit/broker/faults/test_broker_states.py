@@ -4,10 +4,10 @@ import pytest
 
 from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED, BrokerState
 from sluice.broker.faults.actions.brokers import BrokerDown
-from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from tests.support.faults import add
 from tests.support.virtual_broker import VirtualBroker
 
 
@@ -16,10 +16,6 @@ def three() -> VirtualBroker:
     cluster = VirtualBroker("sluice.brokers=3", "sluice.election.delay.ms=0")
     cluster.topic("t", replicas=3)
     return cluster
-
-
-def add(cluster: VirtualBroker, rule: Rule) -> Fault:
-    return cluster.cluster_server.faults.add(rule)
 
 
 def state(cluster: VirtualBroker, node_id: int = 2) -> BrokerState:

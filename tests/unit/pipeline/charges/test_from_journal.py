@@ -20,46 +20,17 @@ from sluice.pipeline.charges.from_journal import (
     take_line,
     take_lines,
 )
+from tests.support import journal_lines
 from tests.support.packed_charges import Row, rows_of
 
 MS = 1_000_000
 ALL = 10**6
 
 
-_PRODUCED = Request(
-    seq=1,
-    at_ns=7 * MS,
-    broker=2,
-    connection=3,
-    listener="PLAINTEXT",
-    peer="127.0.0.1:5000",
-    client_id="shop",
-    software_name="",
-    software_version="",
-    principal="User:bob",
-    api="Produce",
-    api_key=0,
-    version=9,
-    correlation_id=1,
-    received_ns=4 * MS,
-    started_ns=5 * MS,
-    answered_ns=7 * MS,
-    written_ns=7 * MS,
-    request_bytes=100,
-    response_bytes=60,
-    partitions=[],
-    partitions_left_off=0,
-    group_id="",
-    transactional_id="",
-    attempt_key="orders-0",
-    error_codes=[],
-    throttle_time_ms=0,
-    rule_id="",
-)
-
-
 def produced(**changes: object) -> Request:
-    return msgspec.structs.replace(_PRODUCED, **changes)
+    usual: dict[str, object] = {"broker": 2, "connection": 3, "client_id": "shop", "principal": "User:bob"}
+    event = journal_lines.produced(7 * MS, **usual, received_ns=4 * MS, started_ns=5 * MS)
+    return msgspec.structs.replace(event, **changes)
 
 
 def fetched(**changes: object) -> Request:
@@ -199,7 +170,7 @@ def test_unknown_fields_are_ignored() -> None:
     ],
 )
 def test_an_invalid_row_is_quarantined(changes: dict[str, object], reason: str) -> None:
-    good = {"kind": "request", **{name: getattr(_PRODUCED, name, 0) for name in COLUMNS[1:]}}
+    good = {"kind": "request", **{name: getattr(produced(), name, 0) for name in COLUMNS[1:]}}
     rows = [good, good | changes, good]
     batch = pa.RecordBatch.from_pylist(rows, pa.RecordBatch.from_pylist([good]).schema)
     gathered = Gathered("client-id", ALL)

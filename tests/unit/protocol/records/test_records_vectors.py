@@ -1,32 +1,19 @@
 """The public record vectors, made with Apache Kafka's own classes, and a test that their checks can fail."""
 
-import gzip
 import json
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.vectors import Vector
+from tests.support.vectors import vectors
 from tests.vectors.records import KINDS
-
-ROOT = Path(__file__).parents[4]
-VECTORS = Path(os.environ.get("SLUICE_VECTORS", ROOT.parent / "shared" / "vectors"))
-
-
-def vectors(kind: str) -> Iterator[Vector]:
-    files = sorted(VECTORS.glob(f"{kind}*.jsonl*"))
-    if not files:
-        pytest.skip(f"no {kind}*.jsonl in {VECTORS}; set SLUICE_VECTORS to the folder of the vectors")
-    for file in files:
-        with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vector_equals_kafka(kind: str) -> None:
-    failures = [f"{vector['id']}: {failure}" for vector in vectors(kind) for failure in KINDS[kind](vector) or ()]
+    failures = [
+        f"{vector['id']}: {failure}" for vector in vectors(f"{kind}*.jsonl*") for failure in KINDS[kind](vector) or ()
+    ]
     assert failures == []
 
 
@@ -50,7 +37,7 @@ GIVEN = {"id", "jar", "magic", "compression", "mutation", "build", "input_hex", 
 
 @pytest.mark.parametrize("kind", ["records-", "records_invalid-", "records_downconvert-"])
 def test_vector_with_any_changed_value_fails(kind: str) -> None:
-    vector = next(vectors(kind))
+    vector = next(vectors(f"{kind}*.jsonl*"))
     expectations = {key: value for key, value in vector.items() if key not in GIVEN}
     for path, wrong in altered(expectations):
         if path[-1] in ("log_append_time", "log_start_offset", "log_end_offset"):

@@ -13,8 +13,6 @@ from sluice.broker.faults.actions.connections import (
     StallSasl,
     StallTls,
 )
-from sluice.broker.faults.fault import Fault
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.broker.journal.reader import JournalReader
 from sluice.journal_events import AnyEvent, ConnectionClosed
@@ -24,6 +22,7 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from tests.support.certificates import certificates
+from tests.support.faults import add, rule_error
 from tests.support.records import fetch, produce_of
 from tests.support.sasl import SASL, logged_in, plain
 from tests.support.tls_client import TlsClient
@@ -39,16 +38,6 @@ def broker() -> VirtualBroker:
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     return broker
-
-
-def add(broker: VirtualBroker, rule: Rule) -> Fault:
-    return broker.cluster_server.faults.add(rule)
-
-
-def rule_error(broker: VirtualBroker, rule: Rule) -> str:
-    with pytest.raises(FaultError) as raised:
-        broker.cluster_server.faults.check(rule)
-    return str(raised.value)
 
 
 def events(broker: VirtualBroker) -> list[AnyEvent]:

@@ -3,12 +3,12 @@
 import pytest
 
 from sluice.broker.faults.actions.disks import SlowDisk
-from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
+from tests.support.faults import add
 from tests.support.groups import commit_code, commit_request
 from tests.support.records import fetch, fetched_bytes, produce, produce_of
 from tests.support.virtual_broker import Client, VirtualBroker
@@ -22,10 +22,6 @@ def broker() -> VirtualBroker:
     broker = VirtualBroker()
     broker.topic(partitions=2)
     return broker
-
-
-def add(broker: VirtualBroker, rule: Rule) -> Fault:
-    return broker.cluster_server.faults.add(rule)
 
 
 # -- slow disks --------------------------------------------------------------------------------------------------------

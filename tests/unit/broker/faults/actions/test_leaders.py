@@ -3,8 +3,6 @@
 import pytest
 
 from sluice.broker.faults.actions.leaders import CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
-from sluice.broker.faults.fault import Fault
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.new_topic import NewTopic
@@ -14,26 +12,14 @@ from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support.faults import add, rule_error, three_brokers
 from tests.support.records import produce
-from tests.support.virtual_broker import JOURNAL, VirtualBroker
+from tests.support.virtual_broker import VirtualBroker
 
 
 @pytest.fixture
 def three() -> VirtualBroker:
-    cluster = VirtualBroker(JOURNAL, "sluice.brokers=3", "sluice.election.delay.ms=0")
-    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3), 1: (1, 2, 3)}))
-    assert isinstance(created, Topic)
-    return cluster
-
-
-def add(cluster: VirtualBroker, rule: Rule) -> Fault:
-    return cluster.cluster_server.faults.add(rule)
-
-
-def rule_error(cluster: VirtualBroker, rule: Rule) -> str:
-    with pytest.raises(FaultError) as error:
-        add(cluster, rule)
-    return str(error.value)
+    return three_brokers()
 
 
 def leaders(cluster: VirtualBroker) -> list[int]:

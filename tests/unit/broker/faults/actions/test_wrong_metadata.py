@@ -5,15 +5,13 @@ from typing import Any
 import pytest
 
 from sluice.broker.faults.actions.wrong_metadata import EmptyMetadata, OffsetLie, StaleLeaderHint, WrongLeader
-from sluice.broker.faults.fault import Fault
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
-from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import NO_LEADER, Topic
+from sluice.broker.metadata.topic import NO_LEADER
 from sluice.protocol.apis.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
+from tests.support.faults import add, rule_error, three_brokers
 from tests.support.records import fetch, produce
 from tests.support.virtual_broker import VirtualBroker
 
@@ -22,20 +20,7 @@ METADATA = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
 
 @pytest.fixture
 def three() -> VirtualBroker:
-    cluster = VirtualBroker("sluice.brokers=3")
-    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3), 1: (1, 2, 3)}))
-    assert isinstance(created, Topic)
-    return cluster
-
-
-def add(cluster: VirtualBroker, rule: Rule) -> Fault:
-    return cluster.cluster_server.faults.add(rule)
-
-
-def rule_error(cluster: VirtualBroker, rule: Rule) -> str:
-    with pytest.raises(FaultError) as error:
-        add(cluster, rule)
-    return str(error.value)
+    return three_brokers()
 
 
 def metadata_leaders(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:

@@ -8,7 +8,7 @@ from sluice.broker.security.acl.acl import AclOperation, PatternType
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
 from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.acls import acl, acl_filter, alice, secured_broker
+from tests.support.acls import FILTER_OF_ALL, acl, acl_filter, alice, secured_broker
 from tests.support.virtual_broker import VirtualBroker
 
 READ, WRITE = acl(AclOperation.READ), acl(AclOperation.WRITE)
@@ -20,16 +20,7 @@ UNKNOWN_ENTRY = (ErrorCode.INVALID_REQUEST, "Unknown entryFilter.")
 
 def delete_filter(**fields: Any) -> DeleteAclsFilter:
     """Return a filter that matches all entries, with these changes."""
-    everything: dict[str, Any] = {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-    }
-    return DeleteAclsFilter(**(everything | fields))
+    return DeleteAclsFilter(**(FILTER_OF_ALL | fields))
 
 
 def deleted(broker: VirtualBroker, *filters: DeleteAclsFilter, version: int = 3) -> list[Any]:

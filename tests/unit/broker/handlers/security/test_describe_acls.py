@@ -7,7 +7,7 @@ import pytest
 from sluice.broker.security.acl.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.protocol.apis.describe_acls import DescribeAclsRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.acls import acl, alice, secured_broker
+from tests.support.acls import FILTER_OF_ALL, acl, alice, secured_broker
 from tests.support.virtual_broker import VirtualBroker
 
 ACLS = [
@@ -23,16 +23,7 @@ GROUPS = (3, "*", 3, [("User:alice", "*", 3, 3)])
 
 def request(**fields: Any) -> DescribeAclsRequest:
     """Return a request for all entries, with these changes."""
-    everything: dict[str, Any] = {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-    }
-    return DescribeAclsRequest(**(everything | fields))
+    return DescribeAclsRequest(**(FILTER_OF_ALL | fields))
 
 
 def described(broker: VirtualBroker, version: int = 3, **fields: Any) -> list[Any]:
