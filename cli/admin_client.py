@@ -68,6 +68,9 @@ def admin_address(given: str, option: str = "--admin") -> str:
 
 
 def token_header(token: str | None) -> dict[str, str]:
+    """Return the header of a token; raise ConfigError if a header cannot transport it."""
+    if token and not (token.isascii() and token.isprintable()):
+        raise ConfigError("--token: expected printable ASCII characters, which an HTTP header can transport")
     return {"authorization": f"Bearer {token}"} if token else {}
 
 

@@ -105,6 +105,10 @@ USAGES = {
     "config list --override num.partitions=x": (2, "--override: num.partitions: expected an integer from 1 to "),
     "config list --config none.properties": (2, "none.properties"),
     "healthcheck --admin http://{silent}": (1, "http://{silent}: no response within 2 s"),
+    "faults list --token t\u00f6ken": (
+        2,
+        "--token: expected printable ASCII characters, which an HTTP header can transport",
+    ),
     "healthcheck --admin ''": (2, "--admin: expected http://HOST:PORT or https://HOST:PORT, got ''"),
     "pipeline plan text.txt": (2, "--output: missing"),
     "pipeline plan none.ndjson --output out": (1, "none.ndjson: no such file or folder"),
