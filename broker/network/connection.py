@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
         "_dispatcher",
         "_eof",
         "_holds_frame",
+        "_is_unanswered",
         "_on_lost",
         "_on_made",
         "_out",
@@ -109,6 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         self._eof = False
         self._deferred = False
         self._holds_frame = False
+        self._is_unanswered = False
         self._cancel_wait: Callable[[], object] | None = None
         self.waiting = False
         self.closed = False
@@ -166,6 +168,8 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         # As in Kafka, requests sent before the end are still served: stay open while any of them waits.
         self._eof = True
+        if self._is_unanswered:
+            return False
         return self.waiting or self._output_full or self._deferred
 
     def pause_writing(self) -> None:
@@ -202,6 +206,12 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = True
         self._cancel_wait = cancel
 
+    def close_on_eof(self) -> None:
+        """Close when the client ends its side: the parked request gets no response."""
+        self._is_unanswered = True
+        if self._eof and self._transport is not None:
+            self._transport.close()
+
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
         return self.waiting and self._cancel_wait == cancel
 
@@ -233,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
 
     def resume(self) -> None:
-        self.waiting = False
+        self.waiting = self._is_unanswered = False
         self._cancel_wait = None
         if not self._running and not self.closed:
             self.last_active_ms = self._dispatcher.clock.monotonic_ms()

@@ -27,6 +27,9 @@ class Channel(Protocol):
     def park(self, cancel: Callable[[], object]) -> None:
         """Stop handling requests until `resume`; a disconnect calls `cancel`."""
 
+    def close_on_eof(self) -> None:
+        """Close when the client ends its side, as the parked request gets no response."""
+
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
         """Return whether the current wait has this `cancel`."""
 

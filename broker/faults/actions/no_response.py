@@ -30,10 +30,18 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
     ] = "before"
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
-        return intercepted.wait_before(hit.fault, _NEVER_MS) if self.when == "before" else None
+        if self.when != "before":
+            return None
+        outcome = intercepted.wait_before(hit.fault, _NEVER_MS)
+        intercepted.ctx.connection.close_on_eof()
+        return outcome
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        return intercepted.wait_after(hit.fault, _NEVER_MS, outcome) if self.when == "after" else outcome
+        if self.when != "after":
+            return outcome
+        outcome = intercepted.wait_after(hit.fault, _NEVER_MS, outcome)
+        intercepted.ctx.connection.close_on_eof()
+        return outcome
 
 
 class Close(RequestAction, frozen=True, tag="close"):

@@ -291,6 +291,20 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order(broker: Virtu
     assert client.response().api == "Produce"
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_black_holed_connection_is_closed_when_its_client_ends_it(when: str) -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    broker.cluster_server.faults.add({"action": {"kind": "black-hole", "when": when}, "api": "Produce"})
+    client = broker.client()
+    client.send(produce(9), 9)
+    client.end()
+    assert not broker.server.connections
+    waits = broker.broker.fault_waits
+    assert waits is not None
+    assert not waits.delayed
+
+
 @pytest.mark.parametrize("action", ["black-hole", {"kind": "delay", "ms": "60m"}], ids=["black hole", "delay"])
 def test_waiting_request_continues_when_its_rule_is_removed(broker: VirtualBroker, action: object) -> None:
     fault = broker.cluster_server.faults.add({"action": action, "api": "Produce"})
