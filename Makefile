@@ -101,7 +101,7 @@ scenarios: setup ## run all built-in scenarios with real clients
 # Builds clients for the installed toolchains; tests report missing ones.
 test-clients: setup ## run the client matrix, including Java, Go and Node
 	$(BIN)/python -m tests.clients.build
-	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py
+	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py tests/clients/test_kafka_streams.py
 	$(BIN)/pytest tests/clients/test_audit_commands.py
 
 # Needs the network: Maven Central, proxy.golang.org, npm, crates.io, NuGet. A language without its tools is skipped.
@@ -145,7 +145,7 @@ test-audit: setup ## judge 76 synthetic clients with 20 seeds each, and sluice's
 
 matrix: setup ## run the client matrix and write docs/clients.md
 	$(BIN)/python -m tests.clients.build
-	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py --write-table
+	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py tests/clients/test_kafka_streams.py --write-table
 
 fault-table: setup ## run the Python clients with every fault and write docs/faults-clients.md
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_faults.py -k live_through --write-fault-table

@@ -59,6 +59,7 @@ BUILDS = (
     Build("java-3.9", ("java", "javac", "mvn"), java),
     Build("java-4", ("java", "javac", "mvn"), java),
     Build("kafka-tools", ("java", "mvn"), jars),
+    Build("kafka-streams", ("java", "javac", "mvn"), java),
     Build("franz-go", ("go",), go),
     Build("sarama", ("go",), go),
     Build("kafkajs", ("node", "npm"), node),

@@ -30,6 +30,7 @@ SOURCES = {
     "java-3.9": Sources("java", "3.9.2"),
     "java-4": Sources("java", "4.4.0"),
     "kafka-tools": Sources("kafka_tools", "4.3.1"),  # the newest on Maven Central
+    "kafka-streams": Sources("java_streams", "4.3.1"),  # as above
     "franz-go": Sources("go", "franz"),
     "sarama": Sources("go", "sarama"),
     "kafkajs": Sources("node"),

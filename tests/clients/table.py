@@ -23,6 +23,13 @@ lacks the feature, for the reason below the table. The tests are in `tests/clien
 them and rewrites this page.
 """
 
+STREAMS, STREAMS_HEAD = "kafka-streams", "## Kafka Streams"
+# Titles of the scenarios in tests/clients/test_kafka_streams.py, by processing guarantee.
+STREAMS_SCENARIOS = {
+    "at_least_once": "word count of two instances, one killed",
+    "exactly_once_v2": "exactly-once word count of two instances, one killed",
+}
+
 Results = Mapping[tuple[str, str], str]  # "ok", "fails", or why it was not run, by client and scenario
 
 
@@ -54,7 +61,12 @@ def render(results: Results, versions: Mapping[str, str]) -> str:
     heads = [f"{client.name}<br>{versions.get(client.name, 'not run')}" for client in CLIENTS]
     table = [line(["", *heads]), line(["---"] + [":-:"] * len(CLIENTS)), *(line(row) for row in rows(results))]
     notes = [f"{place}. The client {reason}.\n" for place, reason in enumerate(reasons(), 1)]
-    return "\n".join([HEAD, "".join(table), "".join(notes)])
+    streams = [
+        line([f"`group.protocol=streams` (KIP-1071), {versions.get(STREAMS, 'not run')}", ""]),
+        line(["---", ":-:"]),
+        *(line([title, results.get((STREAMS, name), "not run")]) for name, title in STREAMS_SCENARIOS.items()),
+    ]
+    return "\n".join([HEAD, "".join(table), "".join(notes), f"{STREAMS_HEAD}\n", "".join(streams)])
 
 
 def short_rows(results: Results) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import InProcess
 from tests.clients.scenarios import SCENARIOS
-from tests.clients.table import PAGE, README, reasons, rows, with_short_table
+from tests.clients.table import PAGE, README, STREAMS_HEAD, STREAMS_SCENARIOS, reasons, rows, with_short_table
 
 STALE = "docs/clients.md is out of date: run `make matrix`"
 
@@ -13,10 +13,13 @@ def cells(line: str) -> list[str]:
 
 
 def test_page_has_every_client_and_scenario() -> None:
-    heads, _, *body = [cells(line) for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    matrix, _, streams = PAGE.read_text().partition(STREAMS_HEAD)
+    heads, _, *body = [cells(line) for line in matrix.splitlines() if line.startswith("|")]
     assert [head.partition("<br>")[0] for head in heads] == ["", *(client.name for client in CLIENTS)], STALE
     everything = {(client.name, scenario.name): "ok" for client in CLIENTS for scenario in SCENARIOS}
     assert body == rows(everything), STALE
+    _, _, *lines = [cells(line) for line in streams.splitlines() if line.startswith("|")]
+    assert lines == [[title, "ok"] for title in STREAMS_SCENARIOS.values()], STALE
 
 
 def test_readme_table_has_every_client_and_area() -> None:
