@@ -172,7 +172,7 @@ class GroupState(Event, kw_only=True, frozen=True, tag="group-state"):
     """A group changed its state.
 
     group_id: group id
-    group_type: classic, consumer (KIP-848) or share (KIP-932)
+    group_type: classic, consumer (KIP-848), share (KIP-932) or streams (KIP-1071)
     before: previous state, as in DescribeGroups
     after: new state
     generation: generation of the group; for a consumer group (KIP-848), its epoch

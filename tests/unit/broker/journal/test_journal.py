@@ -28,6 +28,7 @@ from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchReq
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from tests.support import streams_groups
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
 from tests.support.groups import settled_group
 from tests.support.records import batch, fetch, produce, produce_of
@@ -468,6 +469,19 @@ def test_states_of_a_share_group_are_recorded() -> None:
     assert [(one.group_type, one.before, one.after, one.generation, one.members) for one in states] == [
         ("share", "Empty", "Stable", 2, 1),
         ("share", "Stable", "Empty", 3, 0),
+    ]
+
+
+def test_states_of_a_streams_group_are_recorded() -> None:
+    broker = VirtualBroker(JOURNAL, *streams_groups.AT_ONCE)
+    broker.topic(partitions=2)
+    member = streams_groups.StreamsMember(broker, topology=streams_groups.stateless())
+    member.join()
+    member.leave()
+    states = [one for one in events(broker, kind="group-state") if isinstance(one, GroupState)]
+    assert [(one.group_type, one.before, one.after) for one in states] == [
+        ("streams", "Empty", "Stable"),
+        ("streams", "Stable", "Empty"),
     ]
 
 

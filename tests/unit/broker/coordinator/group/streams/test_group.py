@@ -1,0 +1,202 @@
+"""Streams groups in other APIs: offset commit and fetch, list, describe and delete, and other protocols."""
+
+from typing import Any
+
+import pytest
+
+from sluice.broker.coordinator.group.classic.group import ClassicGroup
+from sluice.broker.coordinator.group.group import Commit, NewOffset
+from sluice.broker.coordinator.group.streams.group import StreamsGroup
+from sluice.broker.coordinator.group.streams.member import StreamsMember as KnownMember
+from sluice.broker.coordinator.group.streams.tasks import AssignedTasks
+from sluice.broker.coordinator.group.streams.topology import Subtopology, Topology
+from sluice.broker.metadata.topic import Topic
+from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
+from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
+from sluice.protocol.apis.list_groups import ListGroupsRequest
+from sluice.protocol.apis.offset_commit import OffsetCommitRequest
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from sluice.protocol.errors import ErrorCode
+from tests.support.coordinators import reload_groups
+from tests.support.groups import Member, commit_code, commit_request, fetch_request, fetched
+from tests.support.streams_groups import AT_ONCE, StreamsMember, stateless, streams_group
+from tests.support.virtual_broker import VirtualBroker
+
+STALE, UNKNOWN = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def make_broker(*overrides: str) -> VirtualBroker:
+    broker = VirtualBroker(*AT_ONCE, *overrides)
+    broker.topic("t", 4)
+    return broker
+
+
+def joined(broker: VirtualBroker) -> StreamsMember:
+    member = StreamsMember(broker, "m", topology=stateless())
+    assert not member.join().error_code
+    return member
+
+
+def committed(epoch: int) -> OffsetCommitRequest:
+    return commit_request(member_id="m", generation_id_or_member_epoch=epoch)
+
+
+def make_group(*, topology: bool = True) -> StreamsGroup:
+    """Return a group whose member "m" is in epoch 9; it has t-0 since epoch 5 and must give up t-1, had since 7."""
+    group = StreamsGroup("group")
+    assigned, pending = AssignedTasks({("0", 0): 5}), AssignedTasks({("0", 1): 7})
+    group.put(KnownMember("m", 9, 8, assigned=assigned, pending_revocation=pending))
+    if topology:
+        group.topology = Topology(1, {"0": Subtopology("0", ("t",))})
+    return group
+
+
+def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
+    known: dict[str, Any] = {
+        "group_id": "group",
+        "member_id": "m",
+        "group_instance_id": None,
+        "generation_id": 9,
+        "version": 9,
+        "offsets": [NewOffset(topic, partition, 1, -1, "")],
+    }
+    return Commit(**(known | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        pytest.param({}, 0, id="current epoch"),
+        pytest.param({"partition": 3}, 0, id="current epoch, other partition"),
+        pytest.param({"generation_id": 10}, STALE, id="future epoch"),
+        pytest.param({"generation_id": 5}, 0, id="first epoch of the task"),
+        pytest.param({"generation_id": 4}, STALE, id="epoch before the task"),
+        pytest.param({"generation_id": 7, "partition": 1}, 0, id="first epoch of a task to give up"),
+        pytest.param({"generation_id": 6, "partition": 1}, STALE, id="epoch before a task to give up"),
+        pytest.param({"generation_id": 8, "partition": 3}, STALE, id="earlier epoch, other partition"),
+        pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member"),
+        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, id="no member"),
+        pytest.param({"member_id": "", "generation_id": -1, "transactional": True}, 0, id="transaction without member"),
+        pytest.param({"generation_id": 10, "transactional": True}, STALE, id="transaction, future epoch"),
+        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, id="version without member epochs"),
+        pytest.param({"version": 0, "transactional": True}, 0, id="transaction, version 0"),
+    ],
+)
+def test_commit_requires_valid_member_and_epoch(fields: dict[str, Any], code: int) -> None:
+    assert make_group().commit_error(commit(make_broker().partition().topic, **fields)) == code
+
+
+def test_earlier_epochs_need_the_topology_and_its_topics() -> None:
+    broker = make_broker()
+    earlier = commit(broker.partition().topic, generation_id=5)
+    assert make_group(topology=False).commit_error(earlier) == STALE
+    assert make_group().commit_error(commit(broker.topic("u"), generation_id=5)) == STALE
+
+
+def test_commit_without_member_id_is_accepted_for_an_empty_group() -> None:
+    topic = make_broker().partition().topic
+    assert StreamsGroup("group").commit_error(commit(topic, member_id="", generation_id=-1)) == 0
+    assert StreamsGroup("group").commit_error(commit(topic)) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "code"),
+    [
+        pytest.param(None, -1, 0, id="no member"),
+        pytest.param("m", 9, 0, id="current epoch"),
+        pytest.param("m", 8, STALE, id="earlier epoch"),
+        pytest.param("x", 9, UNKNOWN, id="unknown member"),
+        pytest.param(None, 9, UNKNOWN, id="epoch without member id"),
+    ],
+)
+def test_offset_fetch_requires_valid_member_and_epoch(member_id: str | None, epoch: int, code: int) -> None:
+    assert make_group().offset_fetch_error(member_id, epoch) == code
+
+
+def test_a_member_commits_and_fetches_in_its_epoch() -> None:
+    broker = make_broker()
+    member = joined(broker)
+    client = broker.client()
+    assert commit_code(client.call(committed(member.epoch), 9)) == 0
+    assert commit_code(client.call(committed(member.epoch + 1), 9)) == STALE
+    request = fetch_request(member_id="m", member_epoch=member.epoch)
+    assert fetched(client.call(request, 9)) == {("t", 0): (7, 0)}
+
+
+def delete_offset(broker: VirtualBroker) -> int:
+    topic = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])
+    response = broker.client().call(OffsetDeleteRequest(group_id="group", topics=[topic]), 0)
+    assert not response.error_code
+    code: int = response.topics[0].partitions[0].error_code
+    return code
+
+
+def test_offsets_and_the_group_are_deleted_without_members() -> None:
+    broker = make_broker()
+    member = joined(broker)
+    client = broker.client()
+    client.call(committed(member.epoch), 9)
+    assert delete_offset(broker) == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    delete = DeleteGroupsRequest(groups_names=["group"])
+    assert client.call(delete, 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
+    member.leave()
+    assert delete_offset(broker) == 0
+    assert client.call(delete, 2).results[0].error_code == 0
+    reload_groups(broker)
+    assert broker.broker.groups.groups == {}, "the tombstones of the group"
+
+
+def test_offsets_of_input_topics_do_not_expire() -> None:
+    broker = make_broker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=1000",
+                         "group.streams.max.session.timeout.ms=600000", "group.streams.session.timeout.ms=600000",
+                         "connections.max.idle.ms=-1")  # fmt: skip
+    member = joined(broker)
+    broker.client().call(committed(member.epoch), 9)
+    broker.advance(70_000)
+    assert broker.broker.groups.offsets.of_group("group")
+    member.leave()
+    broker.advance(2_000)
+    assert "group" not in broker.broker.groups.groups
+
+
+def test_groups_are_listed_by_state_and_type() -> None:
+    broker = make_broker()
+    joined(broker)
+    for types, states, count in ((["streams"], ["Stable"], 1), (["consumer"], [], 0), ([], ["Empty"], 0)):
+        groups = broker.client().call(ListGroupsRequest(types_filter=types, states_filter=states), 5).groups
+        assert len(groups) == count
+    [group] = broker.client().call(ListGroupsRequest(), 5).groups
+    assert (group.protocol_type, group.group_state, group.group_type) == ("streams", "Stable", "streams")
+
+
+def test_describe_groups_does_not_know_the_group() -> None:
+    broker = make_broker()
+    joined(broker)
+    [group] = broker.client().call(DescribeGroupsRequest(groups=["group"]), 6).groups
+    assert group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert group.error_message == "Group group is not a classic group."
+
+
+def test_classic_members_join_only_an_empty_group() -> None:
+    broker = make_broker()
+    member = joined(broker)
+    classic = Member(broker, version=3)
+    classic.send_join()
+    assert classic.joined().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    member.leave()
+    classic.send_join()
+    broker.advance(3_000)
+    assert not classic.joined().error_code
+    reload_groups(broker)
+    assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
+
+
+def test_an_empty_classic_group_becomes_a_streams_group() -> None:
+    broker = make_broker()
+    broker.broker.groups.create_classic("group")
+    joined(broker)
+    assert streams_group(broker).members.keys() == {"m"}
