@@ -24,8 +24,6 @@ class Integer(click.IntRange):
 
 
 class Group(click.Group):
-    """A group of commands."""
-
     command_class = Command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

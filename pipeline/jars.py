@@ -79,7 +79,6 @@ def _store(jar: Jar, fetched: Path, folder: Path) -> None:
 
 
 def _run_ivy(jars: Sequence[Jar], work: Path, java: Java) -> None:
-    """Raise SluiceError if the download fails."""
     ivy_file = work / "ivy.xml"
     ivy_file.write_text(_ivy_file(jars))
     settings = os.environ.get(IVY_SETTINGS)

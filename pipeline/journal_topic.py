@@ -11,8 +11,6 @@ JOURNAL_TOPIC = "__sluice_journal"
 
 
 class Journal(NamedTuple):
-    """The topic to read."""
-
     bootstrap: str
     topic: str = JOURNAL_TOPIC
     starting_offsets: str = "earliest"

@@ -6,7 +6,7 @@ Follows Kafka's `TimingWheel` and `TimerTaskList` (Varghese and Lauck's hierarch
 - Wheels are aligned to powers of 256, not to their creation time. So a task's wheel is the highest base-256 digit in
   which its expiration differs from the wheel's time, and its bucket is that digit: one XOR and one `bit_length`.
 - No DelayQueue. One integer has a bit per occupied bucket, finer wheels in lower bits; the lowest set bit is the next
-  bucket. Empty buckets cost nothing.
+  bucket.
 
 For example, the wheel's time is 0x0012F0:
 
@@ -14,7 +14,6 @@ For example, the wheel's time is 0x0012F0:
 - A task for 0x001301 differs in the next digit: wheel 1, bucket 0x13, which is 256 ms wide and starts at 0x001300. At
   that time the bucket's tasks move to wheel 0.
 
-Tasks of one millisecond leave in the order in which they were added.
 """
 
 from math import ceil

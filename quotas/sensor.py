@@ -1,9 +1,9 @@
 """Windowed sensors: recorded use, its rate, and the throttle time if the rate exceeds its bound.
 
 Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
-double; `RateUpTo37` follows earlier releases. `Rate` has worked numbers. Different on purpose: a sensor has one rate
-and one bound, and returns the throttle time, which in Kafka the caller computes from a `QuotaViolationException`; and
-`peek` reads without side effects.
+double; `RateUpTo37` follows earlier releases. Different on purpose: a sensor has one rate and one bound, and returns
+the throttle time, which in Kafka the caller computes from a `QuotaViolationException`; and `peek` reads without side
+effects.
 
 All times are parameters (wall-clock milliseconds), and may step back.
 """

@@ -6,7 +6,7 @@
         kafka_broker.assert_requests("Produce", client_id="shop", exactly=3)
 
 A broker is a SyncBroker with its own thread and event loop, so tests may be plain functions or coroutines of any
-plugin. Until a test requests a broker, only this module of sluice is loaded.
+plugin.
 """
 
 import sys

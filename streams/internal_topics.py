@@ -175,7 +175,6 @@ class InternalTopicManager:
             raise StreamsException(f"{description} failed: {error}") from error
 
     async def _wait(self, names: Iterable[str], deadline_ms: float) -> None:
-        """Raise TimeoutException after the deadline."""
         topics = ", ".join(sorted(names))
         left_ms = deadline_ms - self._clock.monotonic_ms()
         if left_ms <= 0:

@@ -12,8 +12,6 @@ log = logging.getLogger("sluice.streams")
 
 
 class StateUpdater:
-    """To be used in `async with`."""
-
     def __init__(self, reader: ChangelogReader) -> None:
         self._reader = reader
         self._tasks: dict[TaskId, StreamTask] = {}

@@ -58,7 +58,6 @@ class GlobalTable(Mapping[bytes, bytes]):
         return len(self._values)
 
     def update(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Apply records of the topic."""
         apply(changes, self._values)
 
 

@@ -245,7 +245,6 @@ class TaskManager:
         return True
 
     async def _commit(self, tasks: Collection[StreamTask]) -> None:
-        """Raise ClientTimeoutException or StreamsException."""
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for task in tasks:
             offsets |= await task.prepare_commit()

@@ -70,7 +70,6 @@ class ClientRow:
 
     @property
     def rate(self) -> float:
-        """The bytes per second over the quotas' windows."""
         return sum(meter.rate for meter in self.meters if meter.kind in _BYTES)
 
     @property
@@ -80,12 +79,10 @@ class ClientRow:
 
     @property
     def throttled_total_ms(self) -> int:
-        """The sum of all throttle times."""
         return sum(meter.throttled_total_ms for meter in self.meters)
 
     @property
     def may_have_changed(self) -> bool:
-        """Whether another read may return other values."""
         if self.snapshot_number < 0 or self.last_active_ms > self.read_ms:
             return True
         return any(meter.rate or meter.held_until_ms for meter in self.meters)

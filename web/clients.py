@@ -39,8 +39,6 @@ SORTS: dict[Sort, Callable[[ClientRow], _Key]] = {
 
 
 class Clients:
-    """The connected clients, and those that disconnected recently."""
-
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._numbers = count(1)

@@ -41,8 +41,6 @@ class MeterSeen(Struct, frozen=True, gc=False):
 
 
 class Meter:
-    """A reader of one client's sensors."""
-
     __slots__ = ("_sensors", "_values", "charged", "seen")
 
     def __init__(self, sensors: ClientSensors) -> None:

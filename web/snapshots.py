@@ -81,8 +81,6 @@ class Snapshot:
 
 
 class SnapshotTaker:
-    """The source of a cluster's snapshots."""
-
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._brokers = Brokers(server)

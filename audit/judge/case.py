@@ -21,8 +21,6 @@ from .waits import Track, longest_tracks, tracks
 
 
 class Evidence(TypedDict, total=False):
-    """The observed waits that a verdict shows."""
-
     fit: Fit | None
     series: list[Series]
 

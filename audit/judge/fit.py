@@ -19,12 +19,11 @@ does not exceed the elapsed time. With u from 0 to 1 across the jitter range, a 
 u**2 * exp(u + u**2 / 2) with two polls, instead of 1. The most likely of the three densities, at its most likely width,
 gives base and jitter. For uniform draws this is the middle between minimum and maximum, which needs a tenth of the
 waits that a mean would need. Redrawn waits show little of the lower end: for two polls no estimator can have a standard
-deviation of the jitter below 4 % with 480 waits, or 1.6 % with 3,000. This one reaches these bounds.
+deviation of the jitter below 4 % with 480 waits, or 1.6 % with 3,000.
 
 *Cap.* Kafka caps after adding jitter, so half of the draws equal the cap. If a third of the waits there are nearly
-equal, or among many waits a fifth are, that value is the cap; otherwise the midpoint is. Of 32 draws from a range of 33
-distinguishable lengths, a fifth are equal once in 1,000 times. If half of the draws are equal, fewer than a fifth
-appear equal once in 3,700 times.
+equal, or among many waits a fifth are, that value is the cap; otherwise the midpoint is. The probability that
+chance feigns or hides a cap is at most 1 in 1,000.
 """
 
 from collections import Counter

@@ -30,7 +30,6 @@ class Record(NamedTuple):
 
 
 def records(callbacks: Iterable[Callback]) -> list[Record]:
-    """Return all sent records in order."""
     sent: dict[int, Callback] = {}
     ends: dict[int, Callback] = {}
     for callback in callbacks:

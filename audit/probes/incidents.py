@@ -106,7 +106,6 @@ def broken(from_s: float, for_s: float, rule: Rule, *meanwhile: Rule) -> Step:
 
 
 def down(node_id: int, from_s: float, for_s: float) -> Step:
-    """Return a step that kills and restarts a broker."""
     return Step(at=f"{from_s}s", kill=node_id, during=f"{for_s}s" if for_s else UNSET)
 
 

@@ -26,15 +26,11 @@ _FEW_RETRIES = 10
 
 
 class Shape(NamedTuple):
-    """A path; `kind` is its CSS class."""
-
     kind: str
     path: str
 
 
 class Label(NamedTuple):
-    """A text; `kind` is its CSS class."""
-
     text: str
     x: float
     y: float

@@ -125,7 +125,6 @@ def number(value: float) -> str:
 
 
 def measured(name: str, value: float | str) -> str:
-    """Names that end in _ms are times."""
     if isinstance(value, str):
         return value
     return milliseconds(value) if name.endswith("_ms") else number(value)

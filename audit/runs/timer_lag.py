@@ -10,8 +10,6 @@ _PERCENTILE = 0.99
 
 
 class LagMeter:
-    """Measures how late a repeated timer is called."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._late_ms: list[float] = []

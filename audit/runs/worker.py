@@ -49,8 +49,6 @@ class Measure(msgspec.Struct, frozen=True, tag=True):
 
 
 class Save(msgspec.Struct, frozen=True, tag=True):
-    """Write all observations to a file."""
-
     file: str
 
 
@@ -179,7 +177,6 @@ class _Process:
 
 
 def serve() -> None:
-    """Respond until the input ends."""
     logging.disable()  # clients in virtual time log every fault
     requests, responses, process = sys.stdin.buffer, sys.stdout.buffer, _Process()
     while size := requests.read(_SIZE_BYTES):

@@ -22,8 +22,6 @@ from .subject import Job, OnCallback, Running
 
 
 class DrivenSubject:
-    """A client in its own process."""
-
     virtual = False
 
     def __init__(self, client: Client) -> None:
@@ -66,8 +64,6 @@ async def start_driver(client: Client, job: Job, on_callback: OnCallback, **envi
 
 
 class Driver(Protocol):
-    """The module of an asyncio driver."""
-
     def run(self, job: Job, on_callback: OnCallback) -> Coroutine[object, object, None]:
         """Run until cancelled."""
 

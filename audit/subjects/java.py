@@ -31,8 +31,6 @@ _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
 
 
 class JavaSubject:
-    """Clients in one JVM."""
-
     name = CLIENT.name
     virtual = False
 

@@ -48,8 +48,6 @@ class Running(Protocol):
 
 
 class Subject(Protocol):
-    """A client that can be audited."""
-
     @property
     def name(self) -> str:
         """Name in reports."""

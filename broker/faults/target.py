@@ -37,8 +37,6 @@ class FaultedBroker(Protocol):
 
 
 class FaultTarget(Protocol):
-    """The brokers of one process and their servers."""
-
     @property
     def config(self) -> Config: ...
     @property

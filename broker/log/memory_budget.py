@@ -2,8 +2,7 @@
 
 A segment is charged its whole capacity at creation, so an append into an existing segment costs nothing here. If a new
 segment would exceed the bound, the segments with the oldest last append are evicted over all partitions, including
-active ones: a log can become empty. An evicted segment of the requested size passes its memory on, unless a reader uses
-it.
+active ones: a log can become empty.
 
 The heap has one entry per log, with the last append to its oldest segment when the entry was made. Appends only
 increase that time, so an entry is corrected when it reaches the top.

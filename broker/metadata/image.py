@@ -8,8 +8,6 @@ from .topic import Partition
 
 
 class PartitionLeadership(Struct, frozen=True):
-    """Attributes are named like Partition's."""
-
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]

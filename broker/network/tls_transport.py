@@ -49,8 +49,6 @@ class State(Enum):
 
 
 class TlsAcceptor:
-    """The shared state of one listener's TLS connections."""
-
     def __init__(
         self,
         context: ssl.SSLContext,

@@ -8,8 +8,7 @@ the request is still processed to its end, as in Kafka.
 At most `num.io.threads` requests that need more than one slice are in progress; further ones wait in order after their
 first slice. Otherwise hundreds would have their objects, 100 times the size of a request, in memory at once.
 
-Other requests run between two elements of a long one, never within an element. Kafka's handlers hold no lock over
-several partitions either. A request that needs one slice costs two switches of the stack: 1 us.
+Other requests run between two elements of a long one, never within an element.
 """
 
 from collections import deque
@@ -122,7 +121,6 @@ class LongRequest:
         return caller
 
     def kill(self) -> None:
-        """Unwind the stack of a suspended request."""
         worker, self._worker = self._worker, None
         if worker is not None:
             from greenlet import getcurrent

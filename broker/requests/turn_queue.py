@@ -1,8 +1,7 @@
 """Work that continues in a later event-loop iteration, so that no client holds the loop for long.
 
 The rest of a read's requests after TURN_MS, and of a long request, waits in this queue. Each iteration runs the queue
-for up to TURN_MS, oldest first, after it has handled sockets and timers. So a new request precedes the rest of a long
-pipeline. Kafka handles one request of each channel in turn.
+for up to TURN_MS, oldest first, after it has handled sockets and timers.
 """
 
 from collections import deque

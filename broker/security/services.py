@@ -18,8 +18,6 @@ class SaslDispatcher(RequestHandler, Protocol):
 
 
 class SaslHost(Protocol):
-    """A broker with SASL listeners."""
-
     @property
     def config(self) -> Config: ...
     @property

@@ -198,7 +198,6 @@ class Broker:
                 broker.replicas.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
-        """Unload coordinator state, and complete the partition's requests."""
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.unload(partition)

@@ -70,7 +70,6 @@ class JournalTopic:
         return True
 
     def _partition(self) -> Partition | None:
-        """Create a missing topic; return None without a leader."""
         if JOURNAL_TOPIC not in self._cluster.topics:
             replicas = min(_MOST_REPLICAS, len(self._cluster.brokers) - len(self._cluster.fenced))
             self._cluster.create(NewTopic(JOURNAL_TOPIC, 1, replicas, configs=_CONFIGS))

@@ -18,7 +18,6 @@ class QuotaResolver:
     """The rules of a broker or the controller, each with its own callback instance."""
 
     def __init__(self, config: Config, empty_client_id: EmptyClientId) -> None:
-        """Load the callback class, or raise ConfigError."""
         self._empty_client_id = empty_client_id
         self.callback: ClientQuotaCallback | None = None
         self._last_cluster: dict[str, tuple[int, ...]] = {}

@@ -14,8 +14,8 @@ windows is back at the quota:
 
     throttle time = charged in the windows / quota - length of the windows
 
-A request above two quotas is throttled once, for the longer time. `quota.profile` selects a mode of `throttling_mode`,
-which has examples, for each request version (`profile`).
+A request above two quotas is throttled for the longer time. `quota.profile` selects a mode of `throttling_mode`, which
+has examples, for each request version (`profile`).
 """
 
 from collections.abc import Callable

@@ -15,7 +15,6 @@ a request that is charged 12,000 bytes. The average is back at the quota after 1
 A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before the
 response and 2 s after it.
 
-Each mode sends the response exactly once, and does not delay requests of other connections.
 """
 
 from collections.abc import Callable

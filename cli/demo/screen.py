@@ -28,8 +28,6 @@ _CELLS_PER_QUOTA, _CELLS = 10, 12
 
 
 class Screen(Protocol):
-    """A display of running clients."""
-
     def show(self, scrape: Scrape, now_ms: float) -> None:
         """Show the current state; `scrape` has the broker's latest metrics."""
 

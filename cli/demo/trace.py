@@ -7,9 +7,8 @@ no constant rate: an empty sensor admits ten seconds' worth at once, then each r
 to 12 s after the burst, when it is dropped, the next burst follows. A single second shows 0 to 11 times the quota. Only
 an average over whole cycles, from the start of one burst to the start of another, is meaningful.
 
-The exact start matters little, because hardly anything passes before a burst. In simulations with requests of 5 and
-10 % of a second's quota, clients 3 to 60 times as fast as their quota, and timers up to 20 ms late, two whole cycles
-gave producers 0.998 to 1.000 of their quota and consumers 0.99 to 1.04; a fixed 24 s gave 0.92 to 1.40.
+In simulations (requests of 5 and 10 % of a second's quota, clients 3 to 60 times as fast as it), two whole cycles gave
+0.99 to 1.04 of the quota; a fixed 24 s gave 0.92 to 1.40.
 """
 
 from bisect import bisect_left

@@ -11,7 +11,7 @@ due must still be due a moment later. The backoffs grow with
 - failures in a row: disconnects and empty responses. The first failure does not count;
 - *equivalent* responses in a row: successful ones without news. A producer to a topic that does not exist requests
   metadata at 0 and then after about 100, 200, 400, 800, 1000, 1000 ms. A newer leader epoch, a new topic or topic id, a
-  partition without an epoch, a failure, and the maximum age reset this count. This rule is Kafka's, not the KIP's.
+  partition without an epoch, a failure, and the maximum age reset this count.
 
 A response with an older leader epoch than one already seen does not replace the leader (KIP-320), unless the topic id
 shows that the topic was recreated (KIP-516).

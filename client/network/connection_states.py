@@ -33,8 +33,6 @@ Address = tuple[str, int]
 
 
 class ConnectionState(Enum):
-    """Kafka's ConnectionState."""
-
     DISCONNECTED = "DISCONNECTED"
     CONNECTING = "CONNECTING"
     CHECKING_API_VERSIONS = "CHECKING_API_VERSIONS"

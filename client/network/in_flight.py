@@ -10,8 +10,6 @@ Build = Callable[[int], Message]
 
 
 class Request:
-    """A request whose message may depend on the version."""
-
     __slots__ = ("api", "build", "expects_response", "latest", "oldest", "timeout_ms")
 
     def __init__(

@@ -7,7 +7,6 @@ from sluice.client.config import ClientConfig
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
-    """Raise ConfigError for unusable files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(config.text("ssl.endpoint.identification.algorithm"))
     trusted, certificates = (config.text_or_none(f"ssl.truststore.{name}") for name in ("location", "certificates"))

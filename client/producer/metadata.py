@@ -27,7 +27,6 @@ class ProducerMetadata(Metadata):
             self.request_update_for_new_topics()
 
     def request_update_for_topic(self, topic: str) -> int:
-        """Request a new topic immediately."""
         return self.request_update_for_new_topics() if topic in self._new_topics else self.request_update()
 
     @property

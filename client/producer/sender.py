@@ -5,8 +5,8 @@
         await network.wait(until_ms)            # returns earlier after a change
 
 One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), first queued
-ones, then those in flight, in order of creation. Then it sends the requests: a batch that expires in the iteration that
-drains it is still sent. The request of an expired batch continues; a muted partition stays muted until its end.
+ones, then those in flight, in order of creation. Then it sends the requests, expired batches included. The request of
+an expired batch continues; a muted partition stays muted until its end.
 
 A batch is retried after a retriable error if it has not expired and `retries` are left. After MESSAGE_TOO_LARGE, a
 batch of several records is split, without using a retry.

@@ -4,7 +4,6 @@ A *span* begins with a failure: an error response, no response, or a connection 
 ends after a time without failures, or at its longest duration. Of successful requests it keeps the first of each failed
 operation, and the first of each API on each connection.
 
-Spans depend only on the order of events, so a stream and an exported journal have the same spans.
 """
 
 import msgspec

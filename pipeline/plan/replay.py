@@ -19,7 +19,7 @@ until that equals the trace's time again. In the closed loop, a client with one 
 requests shift by the same time.
 
 While every connection follows the trace, charges that cannot exceed the bound are recorded as runs, found by bisection
-(`Sensor.room`). So a client far below its quota costs a few steps per second.
+(`Sensor.room`).
 
 Pure: no clock, no randomness, no I/O.
 """

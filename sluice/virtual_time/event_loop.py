@@ -1,8 +1,8 @@
 """An asyncio event loop in virtual time: when nothing is ready, its clock jumps to the next timer.
 
-It is asyncio's BaseEventLoop (ready queue and timer heap) with another selector and an in-memory network. Callbacks run
-in asyncio's order, each iteration takes a nanosecond, and nothing comes from outside (no threads, sockets, or signals
-but Ctrl-C), so runs are repeatable.
+It is asyncio's BaseEventLoop (ready queue and timer heap) with another selector and an in-memory network. Each
+iteration takes a nanosecond, and nothing comes from outside (no threads, sockets, or signals but Ctrl-C), so runs are
+repeatable.
 
 One source of nondeterminism in asyncio is the order of sets: `asyncio.wait` returns sets of tasks, ordered by address.
 Here tasks and futures hash by a counter. Sets of strings depend on PYTHONHASHSEED, which must be set to compare runs of

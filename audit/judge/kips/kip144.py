@@ -167,7 +167,6 @@ def _one_at_a_time(case: Case) -> Verdict:
 
 
 def judge_reconnects(case: Case, judge_tracks: WaitJudge) -> Verdict:
-    """Judge the waits before connections."""
     backoff = reconnect_backoff(case.subject.settings)
     assert backoff is not None, "the statement requires these settings"
     strategy = "metadata.recovery.strategy"

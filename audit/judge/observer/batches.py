@@ -73,7 +73,6 @@ def produce_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
 
 
 def produce_requests(events: Iterable[AnyEvent]) -> list[Request]:
-    """Return them in the order of arrival."""
     found = [event for event in events if isinstance(event, Request) and event.api == "Produce"]
     return sorted(found, key=lambda each: (each.received_ns, each.seq))
 

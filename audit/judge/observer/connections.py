@@ -1,8 +1,8 @@
 """Connections as the journal reports them, and which of them are attempts at the same thing (KIP-144).
 
 A client keeps a separate backoff for each thing it connects to: a bootstrap address, a broker, a group's coordinator.
-So one broker may see several sequences of attempts at once, even of several clients. Which client a connection belongs
-to shows only in its first request, which never arrives on a connection that is closed at once.
+So one broker may see several sequences of attempts at once, even of several clients. A connection's client shows only
+in its first request, which never arrives on a connection closed at once.
 
 Each connection is appended to one of the *sequences* that it may continue. These are the sequences of the same host to
 the same broker whose last connection has ended, and that are not known to belong to another client (client id, KIP-511

@@ -92,7 +92,6 @@ class MetadataImage:
         return self._transaction is not None
 
     def replay(self, message: MetadataMessage) -> None:
-        """Apply the next record, or raise InconsistentRecordError."""
         if self._transaction is not None:
             if not isinstance(message, EndTransactionRecord | AbortTransactionRecord):
                 self._transaction.append(message)

@@ -8,7 +8,6 @@ flushes too). All records of a call are in one batch, so a crash keeps all or no
 that part is truncated, and the caller returns KAFKA_STORAGE_ERROR.
 
 A start loads the image from the newest snapshot and the records since (recovery.py), and each append updates it.
-Snapshots are written after many records and at a clean stop; older records are deleted.
 
 Each start begins a new epoch of the quorum with a leader change, as in Kafka, and aborts an open transaction.
 """

@@ -162,7 +162,6 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
-        """Commit or drop a producer's pending offsets in a partition."""
         self.offsets.end_transaction((partition.index, producer_id), committed)
 
     def _commit_error(self, commit: Commit, group_id_not_found_since: int) -> ErrorCode:
@@ -180,7 +179,6 @@ class GroupCoordinator(GroupRuntime):
         return ErrorCode.NONE  # creates a simple group
 
     def create_classic(self, group_id: str) -> ClassicGroup:
-        """Create an empty classic group without writing a record."""
         group = self.groups[group_id] = ClassicGroup(group_id, self.now_ms())
         return group
 

@@ -5,8 +5,7 @@
     cleaning  -- unreadable records or a disk error -->  as above; that log is not tried again
     cleaning  -- the log lost segments under cleaning -->  idle
 
-A cleaning runs for up to SLICE_MS, then frees the event loop for at least as long. A thread would block the loop as
-much: it keeps the interpreter lock for 5 ms at a time.
+A cleaning runs for up to SLICE_MS, then frees the event loop for at least as long. A thread would block it as much.
 """
 
 import logging

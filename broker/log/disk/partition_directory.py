@@ -48,7 +48,6 @@ class PartitionDirectory:
         self.configure(config)
 
     def configure(self, config: LogConfig) -> None:
-        """Apply a new configuration; existing segments keep their sizes."""
         self.config = config
         self.flush_messages = config.flush_messages
         self.index_interval_bytes = config.index_interval_bytes

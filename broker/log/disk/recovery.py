@@ -8,7 +8,6 @@ offsets. The log is truncated at the first invalid batch, later segments are rem
 The newest valid snapshot of the producer state is loaded, and later batches are replayed. Leader epochs come from their
 checkpoint and the scan.
 
-Each repair is logged in one line with file and position; none prevents a start.
 """
 
 import logging

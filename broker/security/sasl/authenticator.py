@@ -4,8 +4,7 @@ Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43
 
 The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. The dispatcher
 handles accepted requests; the handlers call back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`.
-The outcome selects the next state (`_NEXT`). After SaslHandshake v0, each frame is a token without headers, and so is
-each response.
+After SaslHandshake v0, each frame is a token without headers, and so is each response.
 
 As in Kafka, an unexpected request ends the connection: at once before an exchange; during one with ILLEGAL_SASL_STATE,
 if the API's response has a top-level error code. After a failed authentication, the response and the close are delayed

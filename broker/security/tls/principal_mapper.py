@@ -42,7 +42,6 @@ class Rule(NamedTuple):
 
 
 def parse_rules(text: str) -> list[Rule]:
-    """Parse a property value, or raise ValueError."""
     return [_parse(match.group(1)) for match in _SPLITTER.finditer(text.strip()) if match.group(1)]
 
 

@@ -200,7 +200,6 @@ class Membership:
             await self._coordinator.pause(auto_retry.backoff(0))
 
     def _send_heartbeat(self, now_ms: float) -> float:
-        """Return when to call again."""
         node, client, generation = self._coordinator.node, self._network.client, self._generation
         assert node is not None
         if not client.ready(node, now_ms):

@@ -46,8 +46,6 @@ from .member import ClassicMember
 
 
 class ClassicState(Enum):
-    """A state, with its name in responses."""
-
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"

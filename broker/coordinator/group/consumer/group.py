@@ -44,8 +44,6 @@ _UNKNOWN_GENERATION_ID = -1
 
 
 class ConsumerState(Enum):
-    """A state, with its name in responses."""
-
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
