@@ -136,7 +136,9 @@ def _times_between(case: Case) -> Iterator[tuple[int, float, str]]:
         for one in found:
             if one.kind is not Kind.CONNECT:
                 continue
-            for failures, (before, after) in enumerate(pairwise(one.attempts)):
+            # The end of the fault ends the connection that is stalled then.
+            of_fault = [each for each in one.attempts if run.fault_until_ns is None or each.at_ns < run.fault_until_ns]
+            for failures, (before, after) in enumerate(pairwise(of_fault)):
                 where = f"run {run.repetition + 1}, attempts {failures + 1} and {failures + 2} of {one.key}"
                 yield failures, (after.at_ns - before.at_ns) / _NS_PER_MS, where
 

@@ -78,7 +78,13 @@ def test_kip_144_14_setup_timeouts(times: Sequence[float], state: State) -> None
             journal.connection(at_ms, at_ms + each, by_client=True)
             at_ms += each + 50
         journal.connection(at_ms)
-        runs.append(observed("reconnect-tls-stalled", journal.events, settings=settings, repetition=repetition))
+        if times:
+            journal.connection(at_ms + 10)  # after the fault
+        fault_ms = (0.0, at_ms + 5)
+        run = observed(
+            "reconnect-tls-stalled", journal.events, settings=settings, repetition=repetition, fault_ms=fault_ms
+        )
+        runs.append(run)
     assert judge("KIP-144/14", runs).state is state
 
 
