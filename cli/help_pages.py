@@ -104,6 +104,9 @@ PAGES = {
     ),
     "explain": Page((("sluice explain shop", "Explain why client shop is throttled."),)),
     "pipeline": Page((("sluice pipeline plan --help", "Show the options of a job."),)),
+    "pipeline fleet": Page(
+        (("sluice pipeline fleet --fleet kafka-4.4:100000 --seeds 100 --out map", "Run 900 simulations on all cores."),)
+    ),
     "pipeline plan": Page(
         (
             ("sluice pipeline plan events.ndjson --output plan --engine here", "Run without Spark."),

@@ -18,6 +18,7 @@ from sluice.text.error_text import expected
 _F = TypeVar("_F", bound=Callable[..., object])
 JOBS = {
     "backoff": "Judge how clients back off, from the journal.",
+    "fleet": "Simulate fleets in a grid of outages and loads.",
     "plan": "Recommend quotas, from the logs of brokers.",
     "throttle": "Show usage and throttling of clients, from the journal.",
 }

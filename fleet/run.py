@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
+from typing import TypeVar
 
 from sluice.broker.scenarios.model import Scenario
 from sluice.errors import SluiceError
@@ -14,6 +15,9 @@ from .counters import KINDS
 from .engine import Group, Simulation, simulate
 from .results import ClientGroup, Result
 from .schedule import Schedule, schedule_of
+
+J = TypeVar("J")
+R = TypeVar("R")
 
 # Measured with 1,000,000 clients and 3 brokers: the state, and temporary arrays if all clients act at once.
 _BYTES_PER_CLIENT, _BYTES_PER_CLIENT_AND_BROKER = 250, 40
@@ -46,7 +50,7 @@ def run_fleet(
     workers = min(len(seeds), os.cpu_count() or 1)
     ensure_memory(sum(group.clients for group in groups), schedule.brokers, workers)
     jobs = [(tuple(groups), schedule, broker, seed, cold) for seed in seeds]
-    found = run_jobs(jobs, workers, progress)
+    found = map_jobs(_run_job, jobs, workers, progress)
     return Result(
         scenario=scenario.name,
         groups=[ClientGroup(group.name, group.clients, group.model) for group in groups],
@@ -61,22 +65,24 @@ def run_fleet(
     )
 
 
-Job = tuple[tuple[Group, ...], Schedule, BrokerModel, int, bool]
+_Job = tuple[tuple[Group, ...], Schedule, BrokerModel, int, bool]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, progress: Callable[[int, int], None] | None) -> list[Simulation]:
-    """Run all jobs, in order of the jobs."""
+def map_jobs(
+    function: Callable[[J], R], jobs: Sequence[J], workers: int, progress: Callable[[int, int], None] | None
+) -> list[R]:
+    """Call a function of a module for each job, in processes; return the results in order of the jobs."""
     if workers == 1:
         found = []
         for number, job in enumerate(jobs, 1):
-            found.append(run_job(job))
+            found.append(function(job))
             if progress is not None:
                 progress(number, len(jobs))
         return found
     # Forked processes would inherit threads of the caller, such as a progress bar's.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(run_job, job) for job in jobs]
-        pending: set[Future[Simulation]] = set(futures)
+        futures = [pool.submit(function, job) for job in jobs]
+        pending: set[Future[R]] = set(futures)
         while pending:
             _, pending = wait(pending, return_when=FIRST_COMPLETED)
             if progress is not None:
@@ -84,7 +90,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, progress: Callable[[int, int], N
         return [future.result() for future in futures]
 
 
-def run_job(job: Job) -> Simulation:
+def _run_job(job: _Job) -> Simulation:
     groups, schedule, broker, seed, cold = job
     return simulate(groups, schedule, broker, seed=seed, cold=cold)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 from msgspec import Struct
 
 from sluice.broker.scenarios.files import scenario_of
@@ -19,14 +18,15 @@ from sluice.errors import ConfigError
 
 from .arrays import US_PER_MS
 from .broker import BrokerModel
-from .engine import Group
+from .engine import Group, simulate
 from .results import figures_of_counts
-from .run import Job, ensure_memory, run_jobs
+from .run import ensure_memory, map_jobs
 from .schedule import Schedule, schedule_of
 
 _KILLED_AT_S, _OBSERVED_S = 20, 120
 # With --seeds 3 this is a day of one core for the largest fleets.
 _MOST_CELLS = 10_000
+_LARGEST_LOAD = 2
 
 
 class Axes(NamedTuple):
@@ -57,38 +57,55 @@ class Row(Struct, frozen=True):
     expired: int
 
 
-def sweep(
-    axes: Axes,
-    broker: BrokerModel,
-    *,
-    brokers: int = 3,
-    seeds: Sequence[int] = (0,),
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Row]:
-    """Run all cells and seeds; results do not depend on the number of cores.
+class Cell(NamedTuple):
+    """One simulation of a sweep."""
+
+    fleet: str
+    groups: tuple[Group, ...]
+    broker: BrokerModel
+    brokers: int
+    outage_s: float
+    load: float
+    seed: int
+
+
+def cells_of(axes: Axes, broker: BrokerModel, *, brokers: int = 3, seeds: Sequence[int] = (0,)) -> list[Cell]:
+    """Return the cells of a grid, with each seed. Raises ConfigError for too many, or a load outside 0 to 2."""
+    count = len(axes.fleets) * len(axes.outages_s) * len(axes.loads) * len(seeds)
+    if count > _MOST_CELLS:
+        raise ConfigError(f"sweep: expected at most {_MOST_CELLS:,} cells and seeds, got {count:,}")
+    for load in axes.loads:
+        if not 0 < load <= _LARGEST_LOAD:
+            raise ConfigError(f"--loads: expected shares of the capacity above 0, up to {_LARGEST_LOAD}, got {load:g}")
+    return [
+        Cell(fleet, tuple(groups), broker, brokers, outage_s, load, seed)
+        for (fleet, groups), outage_s, load, seed in product(axes.fleets.items(), axes.outages_s, axes.loads, seeds)
+    ]
+
+
+def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = None) -> list[Row]:
+    """Run all cells in processes of this machine; results do not depend on the number of cores.
 
     Raises:
-        ConfigError: Too many cells, or a load outside 0 to 2.
         SluiceError: The memory does not suffice.
     """
-    cells = list(product(axes.fleets, axes.outages_s, axes.loads, seeds))
-    if len(cells) > _MOST_CELLS:
-        raise ConfigError(f"sweep: expected at most {_MOST_CELLS:,} cells and seeds, got {len(cells):,}")
     workers = min(len(cells), os.cpu_count() or 1)
-    ensure_memory(max(_clients(groups) for groups in axes.fleets.values()), brokers, workers)
-    schedules = {outage_s: _schedule(brokers, outage_s) for outage_s in axes.outages_s}
-    jobs: list[Job] = [
-        (
-            tuple(axes.fleets[fleet]),
-            schedules[outage_s],
-            _loaded(broker, axes.fleets[fleet], brokers, load),
-            seed,
-            False,
-        )
-        for fleet, outage_s, load, seed in cells
-    ]
-    found = run_jobs(jobs, workers, progress)
-    return [_row(*cell, schedules[cell[1]], simulation.counts) for cell, simulation in zip(cells, found, strict=True)]
+    ensure_memory(max(sum(group.clients for group in cell.groups) for cell in cells), cells[0].brokers, workers)
+    return map_jobs(run_cell, cells, workers, progress)
+
+
+def run_cell(cell: Cell) -> Row:
+    """Simulate one cell."""
+    schedule = _schedule(cell.brokers, cell.outage_s)
+    per_s = sum(group.clients * group.model.requests_per_s for group in cell.groups)
+    broker = cell.broker.scaled_to(per_s / cell.brokers / cell.load)
+    run = simulate(cell.groups, schedule, broker, seed=cell.seed)
+    found = figures_of_counts(run.counts, schedule.trigger_us // US_PER_MS, schedule.healed_us // US_PER_MS)
+    recovery_s = -1 if found.recovery_s is None else found.recovery_s
+    return Row(
+        cell.fleet, cell.outage_s, cell.load, cell.seed, found.peak_per_s, found.amplification, found.disturbed_s,
+        recovery_s, found.expired,
+    )  # fmt: skip
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
@@ -111,30 +128,4 @@ def _schedule(brokers: int, outage_s: float) -> Schedule:
                 "steps": [{"at": f"{_KILLED_AT_S}s", "kill": 1, "during": f"{outage_s}s"}],
             }
         )
-    )
-
-
-def _loaded(broker: BrokerModel, groups: Sequence[Group], brokers: int, load: float) -> BrokerModel:
-    if not 0 < load <= 2:
-        raise ConfigError(f"--loads: expected shares of the capacity above 0, up to 2, got {load:g}")
-    per_s = sum(group.clients * group.model.requests_per_s for group in groups)
-    return broker.scaled_to(per_s / brokers / load)
-
-
-def _clients(groups: Sequence[Group]) -> int:
-    return sum(group.clients for group in groups)
-
-
-def _row(
-    fleet: str,
-    outage_s: float,
-    load: float,
-    seed: int,
-    schedule: Schedule,
-    counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]",
-) -> Row:
-    found = figures_of_counts(counts, schedule.trigger_us // US_PER_MS, schedule.healed_us // US_PER_MS)
-    recovery_s = -1 if found.recovery_s is None else found.recovery_s
-    return Row(
-        fleet, outage_s, load, seed, found.peak_per_s, found.amplification, found.disturbed_s, recovery_s, found.expired
     )

@@ -1,0 +1,58 @@
+"""Options and checks of the commands that simulate fleets."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from sluice.cli.commands import Integer
+from sluice.cli.options import format_option
+from sluice.errors import ConfigError, SluiceError
+from sluice.text.error_text import expected
+
+_NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
+FLEET = "Clients, as MODEL:CLIENTS separated by commas; models: kafka-4.4, kip-580-before."
+
+
+def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
+    kind = click.option(
+        "--broker", type=click.Choice(["kafka", "sluice"]), default="kafka", show_default=True,
+        help="Broker whose measured CPU time per request is used.",
+    )  # fmt: skip
+    settings = click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE",
+        help="Setting of all models, or of one as MODEL.NAME=VALUE, such as retry.backoff.max.ms=5000; repeatable.",
+    )  # fmt: skip
+    seeds = click.option("--seeds", type=Integer(1, 1000), default=3, show_default=True, help="Number of runs.")
+    out = click.option("--out", metavar="DIR", help="Folder for the report and all results.")
+    return kind(settings(seeds(out(format_option(command)))))
+
+
+def runs(report: Callable[[str, int, int], None]) -> Callable[[int, int], None]:
+    return lambda done, of: report("runs", done, of)
+
+
+def folder(out: str) -> Path:
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SluiceError(f"--out {out}: {error.strerror}") from None
+    return folder
+
+
+def numbers(option: str, text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < number < 1e6 for number in found):
+        raise ConfigError(f"{option}: {expected('numbers above 0, separated by commas', text)}")
+    return found
+
+
+def ensure_installed() -> None:
+    for module in _NEEDED:
+        if find_spec(module) is None:
+            raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[fleet]'")

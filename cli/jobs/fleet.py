@@ -1,0 +1,42 @@
+"""`sluice pipeline fleet`: a sweep of `sluice fleet` on Spark."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from sluice.cli.commands import Command
+from sluice.cli.fleet.sweep import run_sweep, sweep_options
+from sluice.cli.pipeline import CONF, MASTER, spark_settings
+
+if TYPE_CHECKING:
+    from sluice.fleet.sweep import Cell, Row
+
+
+@click.command(cls=Command)
+@sweep_options
+@MASTER
+@CONF
+def fleet(
+    mixes: tuple[str, ...],
+    outages: str,
+    loads: str,
+    brokers: int,
+    broker: str,
+    settings: tuple[str, ...],
+    seeds: int,
+    out: str | None,
+    output_format: str,
+    master: str,
+    conf: tuple[str, ...],
+) -> None:
+    """Simulate a grid of outages and loads as `sluice fleet sweep` does, with a Spark task for each cell and seed."""
+    of_spark = spark_settings(conf)
+
+    def run_on_spark(cells: "Sequence[Cell]") -> "list[Row]":
+        from sluice.fleet.spark_sweep import sweep_on
+        from sluice.pipeline.session import open_session_without_kafka
+
+        return sweep_on(open_session_without_kafka("sluice fleet", master=master, settings=of_spark), cells)
+
+    run_sweep(run_on_spark, mixes, outages, loads, brokers, broker, settings, seeds, out, output_format)
