@@ -5,7 +5,7 @@ from random import Random  # noqa: TID251  (only a type)
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.coordinator.share.state import SharePartitionId, ShareState
+from sluice.broker.coordinator.share.state import ShareState
 from sluice.broker.coordinator.share.summary import PartitionSummary
 from sluice.broker.journal.journal import Journal
 from sluice.broker.metadata.cache import MetadataCache, Node
@@ -15,7 +15,7 @@ from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.replica.services import Peer
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.security.acl.auth_helper import AuthHelper
-from sluice.broker.share.delivery import Done, StateWrite
+from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.protocol.errors import ErrorCode

@@ -66,6 +66,8 @@ INDEX: dict[int, tuple[str, ServedApi]] = {
     75: ("topics.describe_topic_partitions", ServedApi("DescribeTopicPartitions", 0, 0)),
     76: ("share_groups.share_group_heartbeat", ServedApi("ShareGroupHeartbeat", 1, 1)),
     77: ("share_groups.share_group_describe", ServedApi("ShareGroupDescribe", 1, 1)),
+    78: ("share.share_fetch", ServedApi("ShareFetch", 1, 2, charge=Charge.SHARE_FETCH_BYTES)),
+    79: ("share.share_acknowledge", ServedApi("ShareAcknowledge", 1, 2)),
     88: ("streams_groups.streams_group_heartbeat", ServedApi("StreamsGroupHeartbeat", 0, 1)),
     89: ("streams_groups.streams_group_describe", ServedApi("StreamsGroupDescribe", 0, 1)),
     90: ("share_groups.describe_share_group_offsets", ServedApi("DescribeShareGroupOffsets", 0, 1)),

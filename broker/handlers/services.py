@@ -17,6 +17,7 @@ from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.broker.security.acl.authorizer import Authorizer
+from sluice.broker.share.manager import SharePartitionManager
 from sluice.broker.throttling.throttler import Throttler
 from sluice.protocol.apis.api_versions import ApiVersion
 from sluice.protocol.errors import ErrorCode
@@ -45,6 +46,11 @@ class RecordServices(Services, CoordinatorHost, Protocol):
     def fetch_sessions(self) -> FetchSessionCache: ...
     @property
     def max_fetch_bytes(self) -> int: ...
+
+
+class ShareServices(RecordServices, Protocol):
+    @property
+    def share_partitions(self) -> SharePartitionManager: ...
 
 
 class SecurityServices(Services, Protocol):
@@ -91,7 +97,7 @@ class TransactionServices(GroupServices, Protocol):
 
 
 class AllServices(
-    RecordServices, SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol
+    ShareServices, SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol
 ):
     """The services that the dispatcher passes to handlers."""
 

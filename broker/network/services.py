@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sluice.broker.log.segment_memory import RetainedMemory
+from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.turn_queue import TurnQueue
 from sluice.broker.security.services import SaslDispatcher, SaslHost
@@ -53,4 +54,5 @@ class NetworkHost(SaslHost, Protocol):
     @property
     def on_configured(self) -> list[Callable[[], None]]: ...
     def quota_time_ms(self) -> int: ...
+    def disconnected(self, channel: Channel) -> None: ...
     def close(self) -> None: ...

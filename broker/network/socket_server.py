@@ -202,6 +202,7 @@ class SocketServer:
         self.connections.pop(connection, None)
         if self._journal is not None:
             self._journal.closed(connection.ctx)
+        self.broker.disconnected(connection)
         if self.on_disconnected is not None:
             self.on_disconnected(connection)
         if self.acceptor is not None:

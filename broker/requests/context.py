@@ -6,7 +6,6 @@ from typing import Final, Protocol, TypeVar
 
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
-from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.codec.compile import encode_in_slices
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -105,10 +104,10 @@ class FetchInProgress(Protocol):
     @property
     def read_bytes(self) -> int: ...
 
-    def sent(self, response: FetchResponse) -> bool:
+    def sent(self, response: Message) -> bool:
         """Record that `response` is sent; return whether it was changed to open a session."""
 
-    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+    def throttled(self, throttle_time_ms: int) -> Message:
         """Return an empty response; the client is above its quota."""
 
 

@@ -15,6 +15,7 @@ class Charge(Enum):
 
     PRODUCE_BYTES = "produce bytes"
     FETCH_BYTES = "fetch bytes"
+    SHARE_FETCH_BYTES = "fetch bytes of a share group"
     MUTATIONS = "controller mutations"  # KIP-599
     REQUEST = "request time alone"
     NONE = "nothing: the client is not authenticated yet"

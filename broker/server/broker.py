@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.share.persister import SharePersister
     from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
     from sluice.broker.replica.fetch_session import FetchSessionCache
+    from sluice.broker.requests.channel import Channel
     from sluice.broker.security.acl.auth_helper import AuthHelper
     from sluice.broker.security.acl.authorizer import Authorizer
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
+    from sluice.broker.share.manager import SharePartitionManager
     from sluice.protocol.apis.api_versions import ApiVersion
 
     Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
@@ -201,6 +203,8 @@ class Broker:
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.unload(partition)
+        if self.share_partitions_in_use is not None:
+            self.share_partitions_in_use.drop_partition(partition)
         self.replicas.complete_delayed_operations(partition)
 
     def _coordinator_in(self, partition: Partition) -> "Coordinator | None":
@@ -275,6 +279,21 @@ class Broker:
 
         return SharePersister(self)
 
+    @cached_property
+    def share_partitions(self) -> "SharePartitionManager":
+        from sluice.broker.share.manager import SharePartitionManager
+
+        return SharePartitionManager(self)
+
+    @property
+    def share_partitions_in_use(self) -> "SharePartitionManager | None":
+        return self.share_partitions if "share_partitions" in vars(self) else None
+
+    def disconnected(self, channel: "Channel") -> None:
+        """End the share session of a connection that has closed."""
+        if self.share_partitions_in_use is not None:
+            self.share_partitions_in_use.disconnected(channel)
+
     def resume_transactions(self) -> None:
         """Complete decided transactions and abort expired ones, after a start."""
         if self.transactions_in_use is None:
@@ -313,6 +332,9 @@ class Broker:
             self.groups_in_use.topic_deleted(topic)
         if self.share_coordinator_in_use is not None:
             self.share_coordinator_in_use.delete_topic(topic.topic_id)
+        if self.share_partitions_in_use is not None:
+            for partition in topic.partitions:
+                self.share_partitions_in_use.drop_partition(partition)
 
     def new_producer_id(self) -> int:
         found = next(self._producer_ids, None)

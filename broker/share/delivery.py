@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.uuids import printed_uuid
 
 NO_MEMBER: Final = ""
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # acknowledge types
@@ -22,6 +23,16 @@ class RecordState(IntEnum):
     @property
     def is_terminal(self) -> bool:
         return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class SharePartitionId(NamedTuple):
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+    @property
+    def coordinator_key(self) -> str:
+        return f"{self.group_id}:{printed_uuid(self.topic_id)}:{self.partition}"
 
 
 class ShareSettings(NamedTuple):

@@ -97,7 +97,6 @@ class SharePartition:
         self.end_offset = 0
         self.state_epoch = 0
         self.delivery_complete_count = 0
-        self.fetched_by: object | None = None  # the fetch that reads now
         self.timed_out_records = 0
         self.batches = InFlightBatches()
         self._settings = settings

@@ -26,7 +26,6 @@ from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.clock import Clock
 from sluice.protocol.apis import ApiKey
-from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -69,6 +68,7 @@ class Throttler:
         return {
             Charge.PRODUCE_BYTES: self.finish_produce,
             Charge.FETCH_BYTES: self.finish_fetch,
+            Charge.SHARE_FETCH_BYTES: self.finish_share_fetch,
             Charge.MUTATIONS: self.finish_mutation,
             Charge.REQUEST: self.finish,
             Charge.NONE: _answer,
@@ -162,7 +162,7 @@ class Throttler:
             self._mode(ctx).finish(ctx, response, throttle_ms, quotas.produce)
 
     def finish_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        assert isinstance(response, FetchResponse)
+        assert isinstance(response, Message)
         if self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
             self._mode(ctx).finish_fetch(ctx, response)
             return
@@ -171,6 +171,13 @@ class Throttler:
         if fetch is not None:
             fetch.sent(response)
         ctx.responder.answer(ctx, response)
+
+    def finish_share_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
+        """Charge the size of a response; one without a session is not charged, as in Kafka."""
+        if ctx.fetch is None:
+            self.finish(ctx, response)
+        else:
+            self.finish_fetch(ctx, response)
 
     def _mode(self, ctx: RequestContext) -> ThrottlingMode:
         return self._modes[self.profile.throttling_of(ctx.route.api_key, ctx.version)]

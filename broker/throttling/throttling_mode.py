@@ -58,7 +58,7 @@ class ThrottlingMode:
         """Finish a request without a request quota, such as Produce with acks=0."""
         raise NotImplementedError
 
-    def finish_fetch(self, ctx: RequestContext, response: FetchResponse) -> None:
+    def finish_fetch(self, ctx: RequestContext, response: Message) -> None:
         """Charge the size of the response, and respond as this mode requires.
 
         A fetch of a follower is exempt: its bytes belong to no client.
@@ -73,18 +73,18 @@ class ThrottlingMode:
             self._finish_client_fetch(ctx, fetch, response, body, now_ms)
 
     def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
     ) -> None:
         raise NotImplementedError
 
     def _send_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
     ) -> None:
         """Encode a response again if it opens a session, to add its id."""
         if fetch is not None and fetch.sent(response):
             body = ctx.encode(response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
-        if self._charges.quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # else it was held before
+        if self._charges.quotas.fetch.quotas_enabled and not _throttle_time(response):  # else it was held before
             stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
@@ -134,7 +134,7 @@ class Mute(ThrottlingMode):
         charges.delay(ctx, MutedChannel(ctx, by, other_ms))
 
     def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
     ) -> None:
         charges, manager, session = self._charges, self._charges.quotas.fetch, ctx.session
         size = _charged_size(body)
@@ -203,7 +203,7 @@ class Hold(ThrottlingMode):
         return PARKED
 
     def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
     ) -> None:
         charges, session = self._charges, ctx.session
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
@@ -252,7 +252,7 @@ class Withhold(Hold):
         charges.delay(ctx, HeldResponse(ctx, by, request_ms, partial(ctx.responder.answer, ctx, response)))
 
     def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: FetchResponse, body: EncodedBody, now_ms: int
+        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
     ) -> None:
         quotas, session = self._charges.quotas, ctx.session
         byte_ms = quotas.fetch.record(session.user, session.client_id, _charged_size(body), now_ms)
@@ -269,12 +269,16 @@ def _charged_size(body: EncodedBody) -> int:
     return 4 + sum(map(len, body))
 
 
+def _throttle_time(response: Message) -> int:
+    return response.throttle_time_ms if isinstance(response, HasThrottleTime) else 0
+
+
 def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:
     if isinstance(response, HasThrottleTime):
         response.throttle_time_ms = throttle_ms
 
 
-def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> FetchResponse:
+def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> Message:
     if fetch is not None:
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka, the response does not report that the session is unknown

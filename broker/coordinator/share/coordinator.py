@@ -14,14 +14,14 @@ from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, enc
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
-from sluice.broker.share.delivery import Done, StateWrite
+from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .record_messages import SharePartitionKey, ShareSnapshotValue, ShareUpdateValue
 from .record_messages import StateBatch as StateBatchRecord
 from .replay import SNAPSHOT, UPDATE, replay
-from .state import UNKNOWN, SharePartitionId, ShareState, combine, state_of
+from .state import UNKNOWN, ShareState, combine, state_of
 from .summary import PartitionSummary
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from sluice.broker.replica.inter_broker import send_request
-from sluice.broker.share.delivery import Done, StateWrite
+from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 
-from .state import SharePartitionId, ShareState
+from .state import ShareState
 from .summary import PartitionSummary
 
 if TYPE_CHECKING:

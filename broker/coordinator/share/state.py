@@ -9,24 +9,14 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from sluice.broker.share.delivery import StateBatch
-from sluice.protocol.uuids import printed_uuid, uuid_from_printed
+from sluice.broker.share.delivery import SharePartitionId, StateBatch
+from sluice.protocol.uuids import uuid_from_printed
 
 from .record_messages import ShareSnapshotValue, ShareUpdateValue
 from .record_messages import StateBatch as StateBatchRecord
 
 UNKNOWN = -1  # a start offset, count or epoch
 _MAX_PARTITION = 2**31 - 1
-
-
-class SharePartitionId(NamedTuple):
-    group_id: str
-    topic_id: bytes
-    partition: int
-
-    @property
-    def coordinator_key(self) -> str:
-        return f"{self.group_id}:{printed_uuid(self.topic_id)}:{self.partition}"
 
 
 def parse_coordinator_key(key: str) -> SharePartitionId | None:

@@ -244,7 +244,7 @@ class Fetch:
 
         return respond_converted(self._ctx, self._broker.cluster.worker, self._old_formats, response)
 
-    def sent(self, response: FetchResponse) -> bool:
+    def sent(self, response: Message) -> bool:
         """Record that the read data is sent; return whether `response` changed because it opens a session."""
         for traffic, size in self._ctx.sliced(self.fetched):
             traffic.bytes_out += size
@@ -253,6 +253,7 @@ class Fetch:
         if self._session is not None:
             self._session.record_sent(self._ctx.sliced(self._reported))
             return False
+        assert isinstance(response, FetchResponse)
         ctx = self._ctx
         response.session_id = self._broker.fetch_sessions.open(
             ctx, self._reported, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE

@@ -1,0 +1,1 @@
+"""Share groups on the leaders of partitions: ShareFetch and ShareAcknowledge."""

@@ -1,0 +1,111 @@
+"""Acknowledgements of ShareFetch and ShareAcknowledge: checks of the request, and the result of each partition.
+
+Follows KafkaApis.handleAcknowledgements and validateAcknowledgementBatches.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch
+from sluice.broker.share.sessions import MemberKey, TopicIdPartition
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ShareServices
+
+_RENEWS_SINCE = 2
+_LONGEST_MEMBER_ID = 36
+
+Results = Mapping[TopicIdPartition, ErrorCode]
+
+
+class Batch(Protocol):
+    """AcknowledgementBatch of either request."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+def member_of(
+    ctx: RequestContext, broker: "ShareServices", group_id: str | None, member_id: str | None
+) -> MemberKey | ErrorCode:
+    if group_id is None:
+        return ErrorCode.INVALID_REQUEST
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if not member_id or len(member_id) > _LONGEST_MEMBER_ID:
+        return ErrorCode.INVALID_REQUEST
+    return MemberKey(group_id, member_id)
+
+
+def topic_errors(
+    ctx: RequestContext, broker: "ShareServices", partitions: Iterable[TopicIdPartition]
+) -> dict[TopicIdPartition, ErrorCode]:
+    """Return the errors of partitions that are unknown or may not be read."""
+    partitions = list(partitions)
+    by_id = broker.metadata.topics_by_id
+    names = [topic.name for topic_id, _ in partitions if (topic := by_id.get(topic_id)) is not None]
+    denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
+    errors = {}
+    for one in partitions:
+        topic = by_id.get(one[0])
+        if topic is None:
+            errors[one] = ErrorCode.UNKNOWN_TOPIC_ID
+        elif topic.name in denied:
+            errors[one] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topic.partition(one[1]) is None:
+            errors[one] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return errors
+
+
+def acknowledge(
+    ctx: RequestContext,
+    broker: "ShareServices",
+    member: MemberKey,
+    requested: Mapping[TopicIdPartition, Sequence[Batch]],
+    done: Callable[[Results], None],
+    *,
+    renews: bool,
+) -> None:
+    """Apply acknowledgements, then call `done` with the result of each partition."""
+    largest_type = RENEW if ctx.version >= _RENEWS_SINCE else REJECT
+    errors = topic_errors(ctx, broker, requested)
+    results: dict[TopicIdPartition, ErrorCode] = {}
+    valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
+    for one, batches in requested.items():
+        error = errors.get(one, ErrorCode.NONE)
+        if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(batches, largest_type, renews=renews):
+            error = ErrorCode.INVALID_REQUEST
+        if error or not batches:
+            results[one] = error
+        else:
+            valid[one] = [AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types) for it in batches]
+    if not valid:
+        done(results)
+        return
+    missing = set(valid)
+
+    def finished(one: TopicIdPartition, code: ErrorCode) -> None:
+        results[one] = code
+        missing.discard(one)
+        if not missing:
+            done(results)
+
+    for one, converted in valid.items():
+        broker.share_partitions.acknowledge(member, one, converted, partial(finished, one))
+
+
+def _are_valid(batches: Collection[Batch], largest_type: int, *, renews: bool) -> bool:
+    previous_end = -1
+    for batch in batches:
+        types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
+        if count < 1 or batch.first_offset < previous_end or len(types) not in (1, count):
+            return False
+        if not types or min(types) < 0 or max(types) > largest_type or (RENEW in types and not renews):
+            return False
+        previous_end = batch.last_offset
+    return True

@@ -1,0 +1,32 @@
+"""The current leaders that responses of share groups report after a move (as KIP-951 for Fetch)."""
+
+from typing import TYPE_CHECKING
+
+from sluice.broker.requests.context import RequestContext
+from sluice.config.broker_config import Endpoint
+from sluice.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ShareServices
+
+_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class Leaders:
+    def __init__(self, ctx: RequestContext, broker: "ShareServices") -> None:
+        self._ctx = ctx
+        self._broker = broker
+        self.endpoints: dict[int, Endpoint] = {}  # of the reported leaders, by node id
+
+    def after(self, topic_id: bytes, index: int, code: int) -> tuple[int, int]:
+        """Return leader and epoch to report with an error; zeros are the defaults."""
+        metadata = self._broker.metadata
+        topic = metadata.topics_by_id.get(topic_id)
+        partition = None if topic is None or code not in _HAS_MOVED else topic.partition(index)
+        known = None if partition is None else metadata.leadership(partition)
+        if known is None:
+            return 0, 0
+        leader = metadata.leader(known)
+        if leader is not None:
+            self.endpoints[leader.node_id] = self._ctx.session.endpoint_of(leader)
+        return known.leader, known.leader_epoch

@@ -1,0 +1,81 @@
+"""ShareAcknowledge, key 79, versions 1-2: acknowledges records of a share group (KIP-932).
+
+v2 renews acquisition locks (KIP-1222). Follows KafkaApis.handleShareAcknowledgeRequest.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import respond_when_done
+from sluice.broker.requests.served_api import served
+from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
+from sluice.protocol.apis.share_acknowledge import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+
+from .acknowledgements import Results, acknowledge, member_of
+from .leaders import Leaders
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ShareServices
+
+API = served("ShareAcknowledge", "1-2")
+
+
+def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: "ShareServices") -> Message | Outcome:
+    member = member_of(ctx, broker, request.group_id, request.member_id)
+    if isinstance(member, ErrorCode):
+        return _failed(ctx, member)
+    shares = broker.share_partitions
+    epoch = request.share_session_epoch
+    session = ErrorCode.INVALID_SHARE_SESSION_EPOCH if epoch == INITIAL_EPOCH else shares.sessions.resume(member, epoch)
+    if isinstance(session, ErrorCode):
+        return _failed(ctx, session)
+    requested = {
+        (topic.topic_id, one.partition_index): one.acknowledgement_batches
+        for topic in ctx.sliced(request.topics)
+        for one in topic.partitions
+    }
+
+    def start(done: Callable[[Results], None]) -> None:
+        acknowledge(ctx, broker, member, requested, done, renews=request.is_renew_ack)
+
+    def respond(results: Results) -> Message:
+        if epoch == FINAL_EPOCH:
+            shares.release(session)
+        return _response(ctx, broker, member.group_id, results)
+
+    return respond_when_done(ctx, start, respond)
+
+
+def _response(
+    ctx: RequestContext, broker: "ShareServices", group_id: str, results: Results
+) -> ShareAcknowledgeResponse:
+    leaders = Leaders(ctx, broker)
+    topics: dict[bytes, list[PartitionData]] = {}
+    for (topic_id, index), code in results.items():
+        data = PartitionData(partition_index=index, error_code=code, error_message=code.message if code else None)
+        data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
+        ctx.error_code = ctx.error_code or code
+        topics.setdefault(topic_id, []).append(data)
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).record_lock_duration_ms,
+        responses=[
+            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in topics.items()
+        ],
+        node_endpoints=[NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()],
+    )
+
+
+def _failed(ctx: RequestContext, code: ErrorCode) -> ShareAcknowledgeResponse:
+    ctx.error_code = code
+    return ShareAcknowledgeResponse(error_code=code, error_message=code.message)

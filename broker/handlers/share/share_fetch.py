@@ -1,0 +1,171 @@
+"""ShareFetch, key 78, versions 1-2: acquires records of a share group, and acknowledges others (KIP-932).
+
+- v1 limits records instead of bytes of a partition.
+- v2 adds the acquire mode (KIP-1206) and renewed acquisition locks (KIP-1222).
+
+Follows KafkaApis.handleShareFetchRequest, SharePartitionManager.fetchMessages and DelayedShareFetch. Records are
+acquired when the response is built, so a client above its fetch quota gets an empty response, and its records are
+delivered again after their acquisition lock; so does Kafka.
+
+Different on purpose: a fetch waits in the purgatory of Fetch, and the first partition gets the bytes that cannot be
+divided evenly.
+"""
+
+from typing import TYPE_CHECKING
+
+from sluice.broker.requests.context import PARKED, Outcome, RequestContext
+from sluice.broker.requests.served_api import Charge, served
+from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, MemberKey, ShareSession
+from sluice.protocol.apis.share_fetch import ShareFetchRequest, ShareFetchResponse
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.purgatory.operation import DelayedOperation
+
+from .acknowledgements import Results, acknowledge, member_of
+from .share_read import ShareRead
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import ShareServices
+
+API = served("ShareFetch", "1-2", charge=Charge.SHARE_FETCH_BYTES)
+
+
+def handle(ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices") -> Message | Outcome:
+    member = member_of(ctx, broker, request.group_id, request.member_id)
+    if isinstance(member, ErrorCode):
+        return _failed(ctx, member)
+    if request.is_renew_ack and any((request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)):
+        return _failed(ctx, ErrorCode.INVALID_REQUEST)
+    session = _session(ctx, request, broker, member)
+    if session is ErrorCode.SHARE_SESSION_LIMIT_REACHED and request.max_wait_ms > 0:
+        refusal = _Refusal(ctx, request.max_wait_ms)
+        ctx.connection.park(refusal.force_complete)
+        broker.scheduler.delay(refusal)
+        return PARKED
+    if isinstance(session, ErrorCode):
+        return _failed(ctx, session)
+    return _ShareFetch(ctx, request, broker, session).start()
+
+
+def _session(
+    ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices", member: MemberKey
+) -> ShareSession | ErrorCode:
+    sessions = broker.share_partitions.sessions
+    requested = [(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions]
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions):
+            return ErrorCode.INVALID_REQUEST
+        return sessions.open(member, ctx.connection, requested)
+    session = sessions.resume(member, request.share_session_epoch)
+    if isinstance(session, ErrorCode) or request.share_session_epoch == FINAL_EPOCH:
+        return session
+    for one in requested:
+        session.partitions.setdefault(one, True)
+    for topic in request.forgotten_topics_data:
+        for index in topic.partitions:
+            session.partitions.pop((topic.topic_id, index), None)
+    return session
+
+
+def _failed(ctx: RequestContext, code: ErrorCode) -> ShareFetchResponse:
+    ctx.error_code = code
+    return ShareFetchResponse(error_code=code, error_message=code.message)
+
+
+class _Refusal(DelayedOperation):
+    """A request without a session, which is refused after the time it would wait for records."""
+
+    __slots__ = ("_ctx",)
+
+    def __init__(self, ctx: RequestContext, max_wait_ms: int) -> None:
+        super().__init__(max_wait_ms)
+        self._ctx = ctx
+
+    def on_complete(self) -> None:
+        ctx = self._ctx
+        ctx.responder.complete(ctx, lambda: _failed(ctx, ErrorCode.SHARE_SESSION_LIMIT_REACHED))
+
+
+class _ShareFetch:
+    """One request: its acknowledgements and its fetch, which end independently."""
+
+    __slots__ = ("_acknowledged", "_broker", "_ctx", "_has_read", "_is_parked", "_read", "_request", "_session")
+
+    def __init__(
+        self, ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices", session: ShareSession
+    ) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._broker = broker
+        self._session = session
+        is_final = request.share_session_epoch == FINAL_EPOCH
+        partitions = [] if is_final or request.is_renew_ack else session.rotated()
+        self._read = ShareRead(ctx, request, broker, session, partitions)
+        self._acknowledged: Results | None = None
+        self._has_read = False
+        self._is_parked = False
+
+    def start(self) -> Message | Outcome:
+        self._acknowledge()
+        read = self._read
+        if self._request.max_wait_ms <= 0 or read.is_ready():
+            self._has_read = True
+        else:
+            operation = _DelayedShareFetch(self, self._request.max_wait_ms)
+            self._ctx.connection.park(operation.force_complete)
+            self._is_parked = True
+            self._broker.replicas.fetches.watch(operation, read.keys())
+            return PARKED
+        if self._acknowledged is None:
+            self._is_parked = True
+            return self._ctx.park_until_completed()
+        return self._respond()
+
+    def _acknowledge(self) -> None:
+        requested = {
+            (topic.topic_id, one.partition_index): one.acknowledgement_batches
+            for topic in self._ctx.sliced(self._request.topics)
+            for one in topic.partitions
+        }
+        if any(requested.values()):
+            renews = self._request.is_renew_ack
+            acknowledge(self._ctx, self._broker, self._session.key, requested, self._end_acknowledge, renews=renews)
+        else:
+            self._acknowledged = {}
+
+    def _end_acknowledge(self, results: Results) -> None:
+        self._acknowledged = results
+        if self._has_read and self._is_parked:
+            self._ctx.responder.complete(self._ctx, self._respond)
+
+    def is_ready(self) -> bool:
+        return self._read.is_ready()
+
+    def end_wait(self) -> None:
+        self._has_read = True
+        if self._acknowledged is not None:
+            self._ctx.responder.complete(self._ctx, self._respond)
+
+    def _respond(self) -> Message:
+        assert self._acknowledged is not None
+        self._ctx.fetch = self._read
+        response = self._read.response(self._acknowledged)
+        if self._request.share_session_epoch == FINAL_EPOCH:
+            self._broker.share_partitions.release(self._session)
+        return response
+
+
+class _DelayedShareFetch(DelayedOperation):
+    """A long poll of up to `max_wait_ms` for `min_bytes` of available records."""
+
+    __slots__ = ("_fetch",)
+
+    def __init__(self, fetch: _ShareFetch, max_wait_ms: int) -> None:
+        super().__init__(max_wait_ms)
+        self._fetch = fetch
+
+    def try_complete(self) -> bool:
+        return self._fetch.is_ready() and self.force_complete()
+
+    def on_complete(self) -> None:
+        self._fetch.end_wait()

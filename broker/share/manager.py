@@ -1,0 +1,232 @@
+"""The share partitions and share sessions of one broker, which leads the partitions.
+
+Follows Kafka's SharePartitionManager. A share partition is loaded from the share coordinator with the first fetch. It
+is dropped when the broker stops leading the partition, when the coordinator fences it, and when the last member of the
+group disconnects.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.requests.channel import Channel
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+
+from .delivery import ACCEPT, GAP, REJECT, RELEASE, RENEW, AcknowledgementBatch, Done, SharePartitionId, ShareSettings
+from .sessions import MemberKey, ShareSession, ShareSessions
+from .share_partition import SharePartition, Status
+
+if TYPE_CHECKING:
+    from .services import ShareHost, StoredState
+
+# Errors of the share coordinator -> errors for the client (SharePartition.fetchPersisterError); others are unknown.
+_CLIENT_ERRORS = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+_FENCING = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+)
+_NOT_INITIALIZED = -1
+_DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+ACKNOWLEDGE_TYPES = {GAP: "gap", ACCEPT: "accept", RELEASE: "release", REJECT: "reject", RENEW: "renew"}
+
+
+class SharePartitionManager:
+    def __init__(self, host: "ShareHost") -> None:
+        self._host = host
+        self._partitions: dict[SharePartitionId, SharePartition] = {}
+        self.sessions = ShareSessions(host.config.integer("group.share.max.share.sessions"))
+        self.locks = DelayedOperationPurgatory("ShareAcquisitionLock", host.timer)
+        self.acknowledged: Counter[str] = Counter()  # records by acknowledge type
+        self._timed_out = 0  # records of partitions that were dropped
+
+    def __iter__(self) -> Iterator[tuple[SharePartitionId, SharePartition]]:
+        return iter(self._partitions.items())
+
+    @property
+    def timed_out_records(self) -> int:
+        return self._timed_out + sum(partition.timed_out_records for partition in self._partitions.values())
+
+    def settings(self, group_id: str) -> ShareSettings:
+        values = self._host.cluster.group_configs.in_force(group_id)
+        return ShareSettings(
+            values.integer("share.delivery.count.limit"),
+            values.integer("share.record.lock.duration.ms"),
+            values.integer("share.partition.max.record.locks"),
+            values.boolean("share.renew.acknowledge.enable"),
+        )
+
+    def reads_committed(self, group_id: str) -> bool:
+        return self._host.cluster.group_configs.in_force(group_id).text("share.isolation.level") == "read_committed"
+
+    def get(self, key: SharePartitionId) -> SharePartition | None:
+        return self._partitions.get(key)
+
+    def partition_of(self, key: SharePartitionId) -> Partition | None:
+        topic = self._host.metadata.topics_by_id.get(key.topic_id)
+        return None if topic is None else topic.partition(key.partition)
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def get_or_load(self, key: SharePartitionId, failed: Callable[[ErrorCode], None]) -> SharePartition | ErrorCode:
+        """Return the share partition, which may still be loading; `failed` is called if this load fails."""
+        found = self._partitions.get(key)
+        if found is not None:
+            return found
+        partition = self.partition_of(key)
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not self._host.replicas.leads(partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        share = SharePartition(
+            partition.leader_epoch,
+            partial(self.settings, key.group_id),
+            self.locks,
+            lambda write, done: self._host.share_persister.write_state(key, write, lambda code: done(_of_client(code))),
+            partial(self.complete_fetches, key),
+        )
+        self._partitions[key] = share
+        share.status = Status.LOADING
+        loaded = partial(self._loaded, key, share, partition, failed)
+        self._host.share_persister.read_state(key, share.leader_epoch, loaded)
+        return share
+
+    def _loaded(
+        self,
+        key: SharePartitionId,
+        share: SharePartition,
+        partition: Partition,
+        failed: Callable[[ErrorCode], None],
+        code: ErrorCode,
+        state: "StoredState | None",
+    ) -> None:
+        if self._partitions.get(key) is not share:  # dropped in the meantime
+            failed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        if state is None:
+            start_offset: int | ErrorCode = _of_client(code)
+        elif state.start_offset == _NOT_INITIALIZED:
+            start_offset = self._reset_offset(key.group_id, partition)
+        else:
+            start_offset = state.start_offset
+        if isinstance(start_offset, ErrorCode):
+            failed(start_offset)
+            self._drop(key)
+            return
+        assert state is not None
+        if not share.load(start_offset, state.state_epoch, state.batches):
+            failed(ErrorCode.UNKNOWN_SERVER_ERROR)
+            self._drop(key)
+            return
+        self.complete_fetches(key)
+
+    def _reset_offset(self, group_id: str, partition: Partition) -> int | ErrorCode:
+        """Return the start offset by share.auto.offset.reset."""
+        strategy = self._host.cluster.group_configs.in_force(group_id).text("share.auto.offset.reset")
+        log = partition.log
+        if strategy == "earliest":
+            return log.log_start_offset
+        if strategy == "latest":
+            return log.high_watermark
+        try:
+            found = log.offset_for_timestamp(self._host.clock.wall_ms() - _duration_ms(strategy))
+        except InvalidRecords as invalid:
+            return ErrorCode(invalid.code)
+        is_available = found is not None and found.offset < log.high_watermark
+        return found.offset if found is not None and is_available else ErrorCode.OFFSET_NOT_AVAILABLE
+
+    # -- dropping ------------------------------------------------------------------------------------------------------
+
+    def drop_partition(self, partition: Partition) -> None:
+        """Drop the share partitions of a partition that this broker does not lead any more, or that is deleted."""
+        topic_id, index = partition.topic.topic_id, partition.index
+        for key in [key for key in self._partitions if key.partition == index and key.topic_id == topic_id]:
+            self._drop(key)
+
+    def _drop(self, key: SharePartitionId) -> None:
+        share = self._partitions.pop(key, None)
+        if share is not None:
+            self._timed_out += share.timed_out_records
+            share.fence()
+            self.complete_fetches(key)
+
+    def disconnected(self, channel: Channel) -> None:
+        """Release the records of a member whose connection has closed."""
+        session = self.sessions.session_of(channel)
+        if session is None:
+            return
+        if self.sessions.get(session.key) is session:
+            self.sessions.evictions += 1
+            self.release(session)
+        if self.sessions.drop_if_empty(session.key.group_id):
+            for key in [key for key in self._partitions if key.group_id == session.key.group_id]:
+                self._drop(key)
+
+    # -- acknowledging -------------------------------------------------------------------------------------------------
+
+    def acknowledge(
+        self, member: MemberKey, partition: tuple[bytes, int], batches: list[AcknowledgementBatch], done: Done
+    ) -> None:
+        key = SharePartitionId(member.group_id, *partition)
+        share = self._partitions.get(key)
+        if share is None:
+            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+
+        def finished(code: ErrorCode) -> None:
+            if code:
+                self._drop_fenced(key, code)
+            else:
+                self._count(batches)
+            done(code)
+
+        share.acknowledge(member.member_id, batches, finished)
+
+    def release(self, session: ShareSession) -> None:
+        """End a session, and make the records that its member acquired available again."""
+        self.sessions.remove(session.key)
+        for partition in session.partitions:
+            key = SharePartitionId(session.key.group_id, *partition)
+            share = self._partitions.get(key)
+            if share is not None:
+                share.release(session.key.member_id, partial(self._drop_fenced, key))
+
+    def expire_locks(self, group_id: str | None) -> int:
+        """Let the acquisition locks of a group, or of all, time out now; return the number of records."""
+        found = [share for key, share in self._partitions.items() if group_id in (None, key.group_id)]
+        return sum(share.expire_locks() for share in found)
+
+    def complete_fetches(self, key: SharePartitionId) -> None:
+        self._host.replicas.fetches.check_and_complete(key)
+
+    def _drop_fenced(self, key: SharePartitionId, code: ErrorCode) -> None:
+        if code in _FENCING:
+            self._drop(key)
+
+    def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
+        for first, last, types in batches:
+            for kind in types:
+                self.acknowledged[ACKNOWLEDGE_TYPES[kind]] += last - first + 1 if len(types) == 1 else 1
+
+
+def _of_client(code: ErrorCode) -> ErrorCode:
+    return _CLIENT_ERRORS.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _duration_ms(strategy: str) -> int:
+    match = _DURATION.fullmatch(strategy)
+    assert match is not None, strategy  # validated as a group config
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)

@@ -1,0 +1,109 @@
+"""Share sessions: the partitions that a member fetches from this broker (KIP-932).
+
+Follows Kafka's ShareSession, ShareSessionCache and SharePartitionManager.newContext. A session has no id: group and
+member identify it. It ends with a request of the final epoch, or with its connection.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sluice.broker.requests.channel import Channel
+from sluice.protocol.errors import ErrorCode
+
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+_LAST_EPOCH = 2**31 - 1
+
+TopicIdPartition = tuple[bytes, int]
+
+
+class MemberKey(NamedTuple):
+    group_id: str
+    member_id: str
+
+
+class ShareSession:
+    """The partitions in order, each with whether the next response must contain it."""
+
+    __slots__ = ("channel", "epoch", "key", "partitions")
+
+    def __init__(self, key: MemberKey, channel: Channel, partitions: Iterable[TopicIdPartition]) -> None:
+        self.key = key
+        self.channel = channel
+        self.epoch = 1
+        self.partitions = dict.fromkeys(partitions, False)
+
+    def rotated(self) -> list[TopicIdPartition]:
+        """Return the partitions, from another one in each epoch, so that none is preferred."""
+        partitions = list(self.partitions)
+        at = (self.epoch - 1) % len(partitions) if partitions else 0
+        return partitions[at:] + partitions[:at]
+
+    def must_report(self, partition: TopicIdPartition, error_code: int, *, has_records: bool) -> bool:
+        """Return whether a response reports a partition; one with records becomes the last."""
+        was_due = self.partitions.get(partition, True)
+        if partition in self.partitions:
+            if has_records:
+                del self.partitions[partition]
+            self.partitions[partition] = error_code != ErrorCode.NONE
+        return was_due or has_records or error_code != ErrorCode.NONE
+
+
+class ShareSessions:
+    """The sessions of one broker, at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._sessions: dict[MemberKey, ShareSession] = {}
+        self._of_channels: dict[Channel, ShareSession] = {}
+        self._members: dict[str, int] = {}  # by group, until its last connection closes
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def get(self, key: MemberKey) -> ShareSession | None:
+        return self._sessions.get(key)
+
+    def open(
+        self, key: MemberKey, channel: Channel, partitions: Iterable[TopicIdPartition]
+    ) -> ShareSession | ErrorCode:
+        """Open a session in place of the member's previous one."""
+        self.remove(key)
+        if len(self._sessions) >= self._most:
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        session = self._sessions[key] = self._of_channels[channel] = ShareSession(key, channel, partitions)
+        self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
+        return session
+
+    def resume(self, key: MemberKey, epoch: int) -> ShareSession | ErrorCode:
+        """Continue a session with its next epoch."""
+        session = self._sessions.get(key)
+        if session is None:
+            return ErrorCode.SHARE_SESSION_NOT_FOUND
+        if epoch == FINAL_EPOCH:
+            return session
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        return session
+
+    def remove(self, key: MemberKey) -> ShareSession | None:
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._members[key.group_id] -= 1
+        return session
+
+    def session_of(self, channel: Channel) -> ShareSession | None:
+        """Return the last session opened by a connection that has closed, and forget the connection."""
+        return self._of_channels.pop(channel, None)
+
+    def drop_if_empty(self, group_id: str) -> bool:
+        """Return whether no member of a group has a session."""
+        if self._members.get(group_id):
+            return False
+        self._members.pop(group_id, None)
+        return True
