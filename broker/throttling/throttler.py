@@ -173,9 +173,15 @@ class Throttler:
         ctx.responder.answer(ctx, response)
 
     def finish_share_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge the size of a response; one without a session is not charged, as in Kafka."""
+        """Charge the size of a response as KIP-219 does: no Kafka without it has share groups.
+
+        A response without a session is not charged.
+        """
         if ctx.fetch is None:
             self.finish(ctx, response)
+        elif self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
+            assert isinstance(response, Message)
+            self._modes[MUTE].finish_fetch(ctx, response)
         else:
             self.finish_fetch(ctx, response)
 

@@ -12,6 +12,7 @@ from .frames import CorrelationId, Garbage, Oversize, Truncate
 from .leaders import ControllerLost, CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
 from .no_response import BlackHole, Close
 from .records import CorruptRecords, Duplicate
+from .share_groups import AcknowledgementError, AcquisitionLockLost, Redelivery
 from .stale_metadata import MetadataLag, StaleMetadata
 from .throttle import Throttle
 from .wrong_metadata import EmptyMetadata, OffsetLie, StaleLeaderHint, UnknownLeader, WrongLeader
@@ -32,8 +33,9 @@ RequestActions = (
 )
 WrongMetadataActions = UnknownLeader | WrongLeader | StaleLeaderHint | EmptyMetadata | OffsetLie
 ConnectionActions = RefuseConnections | SilentConnections | StallTls | StallSasl | Bandwidth | DropIdle
+ShareGroupActions = AcquisitionLockLost | Redelivery | AcknowledgementError
 LeaderActions = ControllerLost | SlowElection | UncleanElection | LeaderMoved | CoordinatorMoved
 StateActions = BrokerDown | Isolate | StaleMetadata | MetadataLag | DiskFull
-AnyAction = RequestActions | WrongMetadataActions | ConnectionActions | LeaderActions | StateActions
+AnyAction = RequestActions | WrongMetadataActions | ShareGroupActions | ConnectionActions | LeaderActions | StateActions
 
 KINDS: dict[str, type[Action]] = {str(each.__struct_config__.tag): each for each in get_args(AnyAction)}
