@@ -1,6 +1,6 @@
 """Share consumers for tests: ShareFetch and ShareAcknowledge of one member, without group membership."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sluice.broker.metadata.topic import Topic
@@ -78,6 +78,14 @@ class ShareConsumer:
         }
         self.epoch += 1
         return ShareFetchRequest(**(known | fields))
+
+    def topics(self, acknowledgements: Mapping[int, Iterable[Acknowledgement]]) -> list[FetchTopic]:
+        """Return the topics of a request with acknowledgements by partition."""
+        partitions = [
+            FetchPartition(partition_index=index, acknowledgement_batches=[AcknowledgementBatch(*one) for one in some])
+            for index, some in acknowledgements.items()
+        ]
+        return [FetchTopic(topic_id=self.topic.topic_id, partitions=partitions)]
 
     def fetch(self, *acknowledgements: Acknowledgement, **fields: Any) -> Any:
         return self.client.call(self.request(*acknowledgements, **fields), 2)

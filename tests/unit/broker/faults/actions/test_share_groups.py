@@ -63,5 +63,5 @@ def test_failed_acknowledgements_have_no_effect(member: ShareConsumer) -> None:
 
 
 def test_the_error_code_is_checked(member: ShareConsumer) -> None:
-    with pytest.raises(FaultError, match=r"action\.code: expected an error code"):
+    with pytest.raises(FaultError, match=r"action\.code: unknown error code"):
         add(member, Rule(AcknowledgementError(code="NO_SUCH")))
