@@ -181,6 +181,30 @@ METRICS = {
             "counter",
             "Fetch sessions evicted by others.",
         ),
+        Metric("kafka_server_sharesessioncache_sharesessionscount", "gauge", "Share sessions."),
+        Metric("kafka_server_sharesessioncache_sharepartitionscount", "gauge", "Partitions of all share sessions."),
+        Metric(
+            "kafka_server_sharesessioncache_sharesessionevictions_total",
+            "counter",
+            "Share sessions ended by a disconnection.",
+        ),
+        Metric(
+            "kafka_server_sharegroupmetrics_recordacknowledgement_total",
+            "counter",
+            "Acknowledged records.",
+            ("ackType",),
+        ),
+        Metric(
+            "kafka_server_sharepartitionmetrics_inflightmessagecount",
+            "gauge",
+            "Records in flight.",
+            ("group", "topic", "partition"),
+        ),
+        Metric(
+            "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",
+            "counter",
+            "Records whose acquisition lock timed out.",
+        ),
         # Kafka's socket-server-metrics, only of listeners with TLS or SASL.
         Metric(
             f"{SOCKET_SERVER}successful_authentication_total",

@@ -65,6 +65,7 @@ class BrokerCollector(Collector):
         yield from self._accepting()
         yield from self._topics()
         yield from self._fetch_sessions()
+        yield from self._shares()
         yield from self._authentications()
         yield from self._faults()
 
@@ -101,6 +102,8 @@ class BrokerCollector(Collector):
             purgatories.append(self._server.acceptor.waiting)
         if broker.groups_in_use is not None:
             purgatories += [broker.groups_in_use.rebalances, broker.groups_in_use.heartbeats]
+        if broker.share_partitions_in_use is not None:
+            purgatories.append(broker.share_partitions_in_use.locks)
         yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
         timer = broker.timer
         bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]
@@ -180,6 +183,29 @@ class BrokerCollector(Collector):
         yield _counter(
             prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
         )
+
+    def _shares(self) -> Iterator[Metric]:
+        shares = self._broker.share_partitions_in_use
+        sessions = None if shares is None else shares.sessions
+        prefix = "kafka_server_sharesessioncache_"
+        yield _gauge(prefix + "sharesessionscount", [([], len(sessions) if sessions is not None else 0)])
+        yield _gauge(prefix + "sharepartitionscount", [([], sessions.partition_count if sessions is not None else 0)])
+        yield _counter(
+            prefix + "sharesessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
+        )
+        acknowledged = (
+            [] if shares is None else [([kind], count) for kind, count in sorted(shares.acknowledged.items())]
+        )
+        yield _counter("kafka_server_sharegroupmetrics_recordacknowledgement_total", acknowledged)
+        topics = self._broker.metadata.topics_by_id
+        in_flight = [
+            ([key.group_id, topics[key.topic_id].name, str(key.partition)], share.in_flight)
+            for key, share in shares or ()
+            if key.topic_id in topics
+        ]
+        prefix = "kafka_server_sharepartitionmetrics_"
+        yield _gauge(prefix + "inflightmessagecount", in_flight)
+        yield _counter(prefix + "acquisitionlocktimeout_total", [([], shares.timed_out_records if shares else 0)])
 
     def _faults(self) -> Iterator[Metric]:
         broker, faults = self._broker, self._cluster.faults_in_use

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import sluice
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.server.metrics import registry
+from sluice.broker.share.delivery import SharePartitionId
 from sluice.broker.throttling.throttle_histogram import OTHER
 from sluice.metrics import METRICS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
@@ -18,6 +19,7 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.groups import Member, settle_round
 from tests.support.records import fetch, produce, produce_of
 from tests.support.sasl import SASL, logged_in
+from tests.support.share_consumers import ACCEPT, ONE_PARTITION, ShareConsumer, initialize, produce_values
 from tests.support.virtual_broker import Client, VirtualBroker
 
 EVERYONE = {"client-id": None}
@@ -45,8 +47,12 @@ def value(broker: VirtualBroker, name: str, **labels: str) -> float:
 
 def broker_with_samples() -> VirtualBroker:
     """Return a broker on which every family has samples."""
-    broker = VirtualBroker(*QUOTAS, *SASL, "max.connections=1000")
-    broker.topic()
+    broker = VirtualBroker(*QUOTAS, *SASL, *ONE_PARTITION, "max.connections=1000")
+    topic = broker.topic()
+    initialize(broker, topic)
+    shares = broker.broker.share_partitions
+    shares.get_or_load(SharePartitionId("group", topic.topic_id, 0), lambda _: None)
+    shares.acknowledged["accept"] += 1
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = logged_in(broker)
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": 5}, "api": "Metadata", "times": 1})
@@ -219,6 +225,33 @@ def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
     broker.advance(120_001)
     broker.client().call(request, 11)
     assert counted() == [1, 1, 1]
+
+
+def test_share_sessions_and_their_records_are_counted() -> None:
+    broker = VirtualBroker(*ONE_PARTITION)
+    topic = broker.topic()
+    sessions, records = "kafka_server_sharesessioncache_", "kafka_server_sharepartitionmetrics_"
+    labels = {"group": "group", "topic": "t", "partition": "0"}
+
+    def counted() -> list[float]:
+        names = ("sharesessionscount", "sharepartitionscount", "sharesessionevictions_total")
+        return [value(broker, sessions + name) for name in names]
+
+    assert counted() == [0, 0, 0]
+    assert "share_partitions" not in vars(broker.broker)
+    initialize(broker, topic)
+    produce_values(broker, b"a", b"b", b"c")
+    member = ShareConsumer(broker, topic)
+    member.acquire()
+    member.acknowledge((0, 1, [ACCEPT]))
+    assert counted() == [1, 1, 0]
+    assert value(broker, records + "inflightmessagecount", **labels) == 1
+    assert value(broker, "kafka_server_sharegroupmetrics_recordacknowledgement_total", ackType="accept") == 2
+    assert value(broker, "sluice_purgatory_operations", kind="ShareAcquisitionLock") == 1
+    broker.advance(30_000)
+    assert value(broker, records + "acquisitionlocktimeout_total") == 1
+    member.client.leave()
+    assert counted() == [0, 0, 1]
 
 
 def test_version_is_a_label_of_build_info() -> None:
