@@ -29,6 +29,7 @@ from sluice.broker.faults.actions.leaders import (
 )
 from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
+from sluice.broker.faults.actions.share_groups import AcknowledgementError, AcquisitionLockLost, Redelivery
 from sluice.broker.faults.actions.stale_metadata import MetadataLag, StaleMetadata
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.broker.faults.actions.wrong_metadata import (
@@ -42,6 +43,8 @@ from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 
 __all__ = [
+    "AcknowledgementError",
+    "AcquisitionLockLost",
     "Bandwidth",
     "BlackHole",
     "BrokerDown",
@@ -63,6 +66,7 @@ __all__ = [
     "MetadataLag",
     "OffsetLie",
     "Oversize",
+    "Redelivery",
     "RefuseConnections",
     "Rule",
     "SilentConnections",

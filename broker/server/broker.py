@@ -24,6 +24,7 @@ from sluice.broker.metadata.topic import (
     Topic,
 )
 from sluice.broker.replica.replica_manager import ReplicaManager
+from sluice.broker.requests.channel import Channel
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.broker.throttling.throttle_histogram import ThrottleHistograms
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.share.persister import SharePersister
     from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
     from sluice.broker.replica.fetch_session import FetchSessionCache
-    from sluice.broker.requests.channel import Channel
     from sluice.broker.security.acl.auth_helper import AuthHelper
     from sluice.broker.security.acl.authorizer import Authorizer
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
@@ -289,7 +289,7 @@ class Broker:
     def share_partitions_in_use(self) -> "SharePartitionManager | None":
         return self.share_partitions if "share_partitions" in vars(self) else None
 
-    def disconnected(self, channel: "Channel") -> None:
+    def disconnected(self, channel: Channel) -> None:
         """End the share session of a connection that has closed."""
         if self.share_partitions_in_use is not None:
             self.share_partitions_in_use.disconnected(channel)

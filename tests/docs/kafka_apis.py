@@ -9,7 +9,6 @@ from typing import NamedTuple
 _ZOOKEEPER = "between brokers; Kafka 4.0 removed it with ZooKeeper"
 _CONTROLLERS = "between brokers and KRaft controllers; the controller of a sluice cluster is in the same process"
 _TOKENS = "delegation tokens are not implemented"
-_SHARE = "records of share groups (KIP-932) are not served yet"
 _SHARE_STATE = "between brokers, for share groups"
 _QUORUM = "a sluice cluster has no controller quorum"
 
@@ -102,8 +101,8 @@ KAFKA_APIS = (
     KafkaApi(75, "DescribeTopicPartitions", "0"),
     KafkaApi(76, "ShareGroupHeartbeat", "1"),
     KafkaApi(77, "ShareGroupDescribe", "1"),
-    KafkaApi(78, "ShareFetch", "1-2", _SHARE),
-    KafkaApi(79, "ShareAcknowledge", "1-2", _SHARE),
+    KafkaApi(78, "ShareFetch", "1-2"),
+    KafkaApi(79, "ShareAcknowledge", "1-2"),
     KafkaApi(80, "AddRaftVoter", "0-1", _QUORUM),
     KafkaApi(81, "RemoveRaftVoter", "0", _QUORUM),
     KafkaApi(82, "UpdateRaftVoter", "", _CONTROLLERS),

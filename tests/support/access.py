@@ -95,6 +95,7 @@ TABLE = (
     ),
     Access("FindCoordinator", "of a group", (_group(DESCRIBE, "the key"),)),
     Access("FindCoordinator", "of a transactional id", (_transactional_id(DESCRIBE, "the key"),)),
+    Access("FindCoordinator", "of a share partition", (_cluster(CLUSTER_ACTION, "the key"),)),
     Access("JoinGroup", "", (_group(READ, REQUEST),)),
     Access("Heartbeat", "", (_group(READ, REQUEST),)),
     Access("LeaveGroup", "", (_group(READ, REQUEST),)),
@@ -217,6 +218,8 @@ TABLE = (
         "",
         (_group(DESCRIBE, "the group", "share"), _topic(DESCRIBE, "the group, if a member is assigned the topic")),
     ),
+    Access("ShareFetch", "", (_group(READ, REQUEST, "share"), _topic(READ))),
+    Access("ShareAcknowledge", "", (_group(READ, REQUEST, "share"), _topic(READ))),
     Access("DescribeShareGroupOffsets", "of some topics", (_group(DESCRIBE, "the group", "share"), _topic(DESCRIBE))),
     Access(
         "DescribeShareGroupOffsets",

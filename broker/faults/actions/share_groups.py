@@ -9,6 +9,12 @@ from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.requests.context import Outcome
 from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis.share_acknowledge import (
+    AcknowledgePartition,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+)
+from sluice.protocol.apis.share_fetch import FetchPartition, ShareFetchRequest, ShareFetchResponse
 from sluice.protocol.entities import name_of
 from sluice.protocol.error_response import ResponseItem
 from sluice.protocol.errors import ErrorCode
@@ -18,12 +24,6 @@ from .action import RequestAction, RuleHit
 
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import InterceptedRequest
-    from sluice.protocol.apis.share_acknowledge import (
-        AcknowledgePartition,
-        ShareAcknowledgeRequest,
-        ShareAcknowledgeResponse,
-    )
-    from sluice.protocol.apis.share_fetch import FetchPartition, ShareFetchRequest, ShareFetchResponse
 
 _ACCEPT, _RELEASE = 1, 2
 

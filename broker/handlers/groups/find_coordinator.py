@@ -43,13 +43,13 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupS
 
 def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
     if key_type not in _TOPICS or (key_type == _SHARE and ctx.version < _SHARE_SINCE):
-        ctx.error_code = ErrorCode.INVALID_REQUEST
         expected = f"{_GROUP} (group), {_TRANSACTION} (transaction) or, since v{_SHARE_SINCE}, {_SHARE} (share)"
-        message = f"FindCoordinator: unknown key type; expected {expected}, got {key_type}"
-        return Coordinator(key=key, node_id=-1, port=-1, error_code=ErrorCode.INVALID_REQUEST, error_message=message)
-    error = _access_error(ctx, broker, key_type, key)
-    if error:
-        return _error_result(ctx, key, error)
+        return _invalid(ctx, key, f"unknown key type; expected {expected}, got {key_type}")
+    if key_type == _SHARE and not _names_share_partition(key):
+        return _invalid(ctx, key, f"invalid key; expected group:topic id:partition, got {key!r}")
+    denied_code = _denied(ctx, broker, key_type, key)
+    if denied_code:
+        return _error_result(ctx, key, denied_code)
     try:
         coordinator = coordinator_of(broker, _TOPICS[key_type], key)
     except NotDurableError:  # the topic cannot be created
@@ -60,16 +60,24 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
     return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=None)
 
 
-def _access_error(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> ErrorCode:
+def _denied(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> ErrorCode:
     if key_type == _SHARE:
-        if not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
-            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        from sluice.broker.coordinator.share.state import parse_coordinator_key  # deferred: only for share groups
-
-        return ErrorCode.INVALID_REQUEST if parse_coordinator_key(key) is None else ErrorCode.NONE
+        is_authorized = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
+        return ErrorCode.NONE if is_authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     resource_type, denied_code = _PROTECTED[key_type]
     is_authorized = broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key)
     return ErrorCode.NONE if is_authorized else denied_code
+
+
+def _names_share_partition(key: str) -> bool:
+    from sluice.broker.coordinator.share.state import parse_coordinator_key  # deferred: only for share groups
+
+    return parse_coordinator_key(key) is not None
+
+
+def _invalid(ctx: RequestContext, key: str, problem: str) -> Coordinator:
+    ctx.error_code = code = ErrorCode.INVALID_REQUEST
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=f"FindCoordinator: {problem}")
 
 
 def _error_result(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:

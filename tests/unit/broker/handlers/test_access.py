@@ -11,7 +11,9 @@ import pytest
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.network.connection import Connection
 from sluice.broker.security.acl.acl import Acl
+from sluice.broker.share.sessions import MemberKey
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -29,8 +31,13 @@ from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource 
 from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from sluice.protocol.apis.share_acknowledge import AcknowledgePartition, AcknowledgeTopic, ShareAcknowledgeRequest
+from sluice.protocol.apis.share_fetch import FetchPartition as ShareFetchPartition
+from sluice.protocol.apis.share_fetch import FetchTopic as ShareFetchTopic
+from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
 from sluice.protocol.message import Message
+from sluice.protocol.uuids import printed_uuid
 from tests.support.access import BEGIN, END, PAGE, TABLE, Access, Need, as_markdown
 from tests.support.acls import alice, secured_broker
 from tests.support.consumer_groups import ConsumerMember
@@ -77,6 +84,16 @@ def offset_fetch_all(_: bytes) -> Message:
     return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="empty", topics=None)])
 
 
+def share_fetch(topic_id: bytes) -> Message:
+    topics = [ShareFetchTopic(topic_id=topic_id, partitions=[ShareFetchPartition()])]
+    return ShareFetchRequest(group_id="share", member_id="member", max_records=1, topics=topics)
+
+
+def share_acknowledge(topic_id: bytes) -> Message:
+    topics = [AcknowledgeTopic(topic_id=topic_id, partitions=[AcknowledgePartition()])]
+    return ShareAcknowledgeRequest(group_id="share", member_id="acknowledging", share_session_epoch=1, topics=topics)
+
+
 # API and use: the request, where it differs from the one in test_handlers.py.
 REQUESTS: dict[tuple[str, str], Maker] = {
     ("Produce", "transactional"): lambda topic_id: produce_request(13, 0, 0, topic_id=topic_id),
@@ -86,6 +103,11 @@ REQUESTS: dict[tuple[str, str], Maker] = {
     ("OffsetFetch", "of all topics"): offset_fetch_all,
     ("FindCoordinator", "of a group"): lambda _: FindCoordinatorRequest(coordinator_keys=["group"]),
     ("FindCoordinator", "of a transactional id"): lambda _: FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"]),
+    ("FindCoordinator", "of a share partition"): lambda topic_id: FindCoordinatorRequest(
+        key_type=2, coordinator_keys=[f"share:{printed_uuid(topic_id)}:0"]
+    ),
+    ("ShareFetch", ""): share_fetch,
+    ("ShareAcknowledge", ""): share_acknowledge,
     ("InitProducerId", "transactional"): lambda _: init_request(),
     ("AddPartitionsToTxn", "by a client"): lambda _: add_request(3, 0, 0),
     ("CreateAcls", ""): lambda _: CreateAclsRequest(creations=[creation(resource_type=3)]),
@@ -147,6 +169,9 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     sharing = ShareMember(broker, group_id="share")
     sharing.join()
     converge(sharing)
+    sessions = broker.broker.share_partitions.sessions
+    assert isinstance(sharing.client.protocol, Connection)
+    sessions.open(MemberKey("share", "acknowledging"), sharing.client.protocol, [(topic_id, 0)])
     broker.broker.groups.groups["empty-share"] = ShareGroup("empty-share")
     client = broker.client()
     assert error_codes(client.call(commit_request(group_id="empty", topic_id=topic_id), 9)) == []

@@ -12,6 +12,8 @@ from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.network.connection import Connection
+from sluice.broker.share.sessions import MemberKey
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -98,6 +100,8 @@ from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
+from sluice.protocol.apis.share_acknowledge import ShareAcknowledgeRequest
+from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
@@ -329,6 +333,10 @@ PLAIN: dict[str, Maker] = {
         group_id="share", member_id="another", subscribed_topic_names=["t"]
     ),
     "ShareGroupDescribe": lambda version, topic_id: ShareGroupDescribeRequest(group_ids=["share"]),
+    "ShareFetch": lambda version, topic_id: ShareFetchRequest(group_id="share", member_id="fetching"),
+    "ShareAcknowledge": lambda version, topic_id: ShareAcknowledgeRequest(
+        group_id="share", member_id="acknowledging", share_session_epoch=1
+    ),
     "DescribeShareGroupOffsets": lambda version, topic_id: DescribeShareGroupOffsetsRequest(
         groups=[
             DescribeShareGroupOffsetsRequestGroup(
@@ -387,6 +395,8 @@ def test_valid_request_returns_no_error(name: str, version: int) -> None:
     broker.broker.groups.groups |= {name: ShareGroup(name) for name in ("share", "empty-share")}
     open_transaction(broker)
     client = broker.client()
+    assert isinstance(client.protocol, Connection)
+    broker.broker.share_partitions.sessions.open(MemberKey("share", "acknowledging"), client.protocol, [])
     if name.startswith("Sasl"):  # which a PLAINTEXT listener does not support
         client = VirtualBroker(*SASL).client()
         if name == "SaslAuthenticate":
