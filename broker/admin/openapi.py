@@ -135,7 +135,7 @@ def _plain(schema: Schema) -> Schema:
 
 def _without_titles(value: object) -> object:
     if isinstance(value, dict):
-        # A property may have this name; then its value is not a string.
+        # A property may be named like an omitted key; then its value is not a string.
         return {
             name: _without_titles(inner)
             for name, inner in value.items()

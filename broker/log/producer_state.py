@@ -287,7 +287,7 @@ class ProducerState:
         return None
 
     def _fenced(self, header: BatchHeader, entry: ProducerEntry, first_offset: int) -> Refusal:
-        # Kafka checks transactional batches before their offset is known. TV-1: data has no transaction version.
+        # Kafka checks transactional batches before it knows their offset. "TV-1": records have no transaction version.
         if header.is_transactional:
             reason = (
                 f"Epoch of producer {header.producer_id} is {header.producer_epoch}, which is smaller than the last "

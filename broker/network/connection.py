@@ -116,8 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self.peer = "?"
         self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
-        # For the journal: the connection's number, why the broker closed it, whether the client closed it, and where
-        # the time at which the buffered responses leave is recorded.
+        # For the journal: the connection's number, why the broker closed it, whether the client closed it, and the
+        # times of the requests whose responses are buffered.
         self.number = 0
         self.close_reason = ""
         self.ended_by_client = False

@@ -34,5 +34,5 @@ class FullCollections:
             gc.set_threshold(*self._thresholds)
 
 
-# The collector is the process's.
+# The garbage collector is shared by all brokers of the process.
 FULL_COLLECTIONS = FullCollections()
