@@ -111,5 +111,12 @@ def test_last_delay_is_kept_for_explanations() -> None:
 
 def test_forwarded_charge_uses_tokens_and_returns_the_throttle_time() -> None:
     manager = manager_with()
-    assert manager.record("ANONYMOUS", "c", 55.0, NOW_MS) == 0
-    assert manager.record("ANONYMOUS", "c", 5.0, NOW_MS) == 1_000
+    for charge, throttle_ms, violation in [
+        (54.5, 0, None),
+        (0.5, 0, None),  # the last tokens
+        (5.0, 1_000, Violation(NOW_MS, 5.0, -5.0, 5.0, 0, 1_000)),
+    ]:
+        assert manager.record("ANONYMOUS", "c", charge, NOW_MS) == throttle_ms
+        sensors = manager.peek_sensors((None, "c"))
+        assert sensors is not None
+        assert sensors.quota.last_violation == violation

@@ -76,7 +76,8 @@ async def test_create_describe_and_delete_topics() -> None:
         (await admin.create_partitions({"t": 3})).all()
         assert len((await admin.describe_topics(["t"]))["t"].partitions) == 3
         (await admin.create_partitions({"t": 4}, assignments={"t": [[1]]}, validate_only=True)).all()
-        assert list((await admin.create_partitions({"t": 1})).errors()) == ["t"]
+        for counts, replicas in ({"t": 1}, None), ({"t": 4}, {"t": [[7]]}):  # fewer, and on an unknown broker
+            assert list((await admin.create_partitions(counts, assignments=replicas)).errors()) == ["t"]
         (await admin.delete_topics(["t", "u"])).all()
         assert await admin.list_topics() == {}
         assert list((await admin.delete_topics(["t"])).errors()) == ["t"]

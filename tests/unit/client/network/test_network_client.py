@@ -12,7 +12,7 @@ from sluice.client.metadata.cluster import Node
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.client.network.network_client import SOFTWARE_NAME, NetworkClient, software_version
-from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from sluice.protocol.apis.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from sluice.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -114,6 +114,27 @@ class TestConnecting:
         assert [request.version for request in setup.broker.requests("ApiVersions")] == expected
         assert setup.broker.requests("Metadata")
         assert len(setup.broker.connected_at_ms) == 1
+
+    @pytest.mark.parametrize(
+        ("known", "versions"),
+        [
+            pytest.param([], [5, 0], id="none: version 0"),
+            pytest.param([ApiVersion(api_key=18, max_version=1)], [5, 1, 0], id="1, which it refuses too: version 0"),
+        ],
+    )
+    def test_api_versions_has_a_version_that_the_broker_names(
+        self, setup: Setup, known: list[ApiVersion], versions: list[int]
+    ) -> None:
+        def refuse(request: ReceivedRequest) -> None:
+            api_keys = known if request.version == 5 else []
+            error = ErrorCode.UNSUPPORTED_VERSION
+            request.respond(ApiVersionsResponse(error_code=error, api_keys=api_keys), version=0)
+
+        setup.broker.responses["ApiVersions"] = refuse
+        setup.client.wakeup()
+        setup.advance(0)
+        assert [request.version for request in setup.broker.requests("ApiVersions")] == versions
+        assert setup.client.connection_failed(-1), "a refused version 0 closes the connection"
 
     def test_brokers_before_2_4_receive_api_versions_0(self, setup: Setup) -> None:
 

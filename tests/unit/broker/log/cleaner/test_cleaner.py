@@ -6,11 +6,11 @@ kafka_cleaner/CleanerCases.java writes kafka_cleaner/cases.json; its header has 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from sluice.broker.log.cleaner.cleaner import LogCleaning
+from sluice.broker.log.cleaner.cleaner import LogCleaning, group_by_size
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.producer_state import AbortedTransaction, LastRecord
 from sluice.protocol.records.batch import BatchHeader, ensure_valid, read_header
@@ -132,3 +132,23 @@ def test_cleaning_has_the_same_result_as_kafka(case: Case, cleaning: Cleaning) -
     assert [
         [txn.producer_id, txn.first_offset, txn.last_offset, txn.last_stable_offset] for txn in log.aborted
     ] == after["aborted"]
+
+
+class Sized(NamedTuple):
+    base_offset: int
+    size: int
+
+
+@pytest.mark.parametrize(
+    ("segments", "groups"),
+    [
+        pytest.param([Sized(0, 4), Sized(10, 6)], [[0, 10]], id="as many bytes as a segment may have"),
+        pytest.param([Sized(0, 5), Sized(10, 6)], [[0], [10]], id="one byte more"),
+        pytest.param([Sized(0, 7), Sized(10, 4), Sized(20, 6)], [[0], [10, 20]], id="the second group full"),
+        pytest.param([Sized(0, 1), Sized(2**31 - 100, 1)], [[0, 2**31 - 100]], id="offsets that fit in 31 bits"),
+        pytest.param([Sized(0, 1), Sized(2**31 - 99, 1)], [[0], [2**31 - 99]], id="one offset more"),
+    ],
+)
+def test_segments_are_grouped_up_to_the_size_of_a_segment(segments: list[Any], groups: list[list[int]]) -> None:
+    end = segments[-1].base_offset + 100
+    assert [[each.base_offset for each in group] for group in group_by_size(segments, 10, end)] == groups
