@@ -155,6 +155,8 @@ class Cluster:
         leader = self.leader_of(partition)
         if leader is not None:
             leader.replicas.fetches.check_and_complete(partition)
+        for fetches in partition.follower_fetches:
+            fetches.check_and_complete(partition)
         for broker in self.brokers.values():  # transaction coordinators wait for other brokers' partitions
             if not broker.is_isolated:
                 broker.replicas.produces.check_and_complete(partition)
@@ -192,6 +194,13 @@ class Cluster:
             self.unregistered.add(node_id)
             self.controller.unregistered(node_id)
         return failed
+
+    def replica_end(self, partition: Partition, node_id: int) -> int:
+        """Return the log end offset of a replica."""
+        controller = self.controller_in_use
+        return (
+            partition.log.log_end_offset if controller is None else controller.replication.offset_of(partition, node_id)
+        )
 
     def leader_of(self, partition: Partition) -> "BrokerNode | None":
         return self.brokers.get(partition.leader)

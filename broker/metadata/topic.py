@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.config.broker_config import TopicConfig
 from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 # Kafka's internal topics, marked as such in metadata.
 GROUP_METADATA_TOPIC = "__consumer_offsets"
@@ -71,6 +72,7 @@ class Partition:
         "adding",
         "deleted",
         "epoch_start_offset",
+        "follower_fetches",
         "index",
         "isr",
         "lagging_followers",
@@ -97,6 +99,8 @@ class Partition:
         self.lagging_followers: dict[int, FollowerLag] = {}
         self.replicated_offset = log.high_watermark
         self.epoch_start_offset = log.high_watermark  # the log end offset when the leader was elected
+        # Purgatories of followers with fetches of consumers, which wait for more records.
+        self.follower_fetches: tuple[DelayedOperationPurgatory, ...] = ()
         self.deleted = False
         log.begin_epoch(self.leader_epoch)
         self.replicas_log_start_offset = 0  # of the simulated replicas, for DeleteRecords

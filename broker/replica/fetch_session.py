@@ -105,6 +105,7 @@ class RequestedPartition:
             or data.log_start_offset != self.log_start_offset
             or data.error_code != ErrorCode.NONE
             or data.diverging_epoch is not None
+            or data.preferred_read_replica >= 0
         )
 
 

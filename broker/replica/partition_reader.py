@@ -76,7 +76,7 @@ class PartitionReader:
         log = partition.log
         error = self._read_error(partition, requested)
         if error is not None:
-            data = error_data(item, error) if isinstance(error, ErrorCode) else _diverging(item, log, error)
+            data = error_data(item, error) if isinstance(error, ErrorCode) else diverging_data(item, log, error)
             return data, 0
         end = log.last_stable_offset if self._committed_only else log.high_watermark
         found = log.read(requested.fetch_offset, max_bytes, end, min_one_batch)
@@ -97,7 +97,7 @@ class PartitionReader:
         if self._for_follower:  # Partition.followerReplicaOrThrow
             return ErrorCode.UNKNOWN_LEADER_EPOCH if epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if requested.last_fetched_epoch >= 0:
-            return _divergence(requested, partition.log)
+            return divergence(requested, partition.log)
         return None
 
 
@@ -128,7 +128,7 @@ def partition_data(
     # fmt: on
 
 
-def _divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
+def divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
     """Return where the client's log diverges from this one (KIP-595)."""
     offset, fetched_epoch = requested.fetch_offset, requested.last_fetched_epoch
     epoch, end_offset = log.end_offset_for_epoch(fetched_epoch)
@@ -139,7 +139,7 @@ def _divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | Epo
     return None
 
 
-def _diverging(item: RequestedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
+def diverging_data(item: RequestedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
     return PartitionData(
         partition_index=item.request.partition,
         high_watermark=log.high_watermark,

@@ -40,6 +40,8 @@ class ReplicaManager:
             self._cluster.controller.replication.appended(partition)
         else:
             self._cluster.actions.defer(self.fetches, partition)
+            for fetches in partition.follower_fetches:
+                self._cluster.actions.defer(fetches, partition)
 
     def records_deleted(self, partition: Partition) -> None:
         """Move the followers' log start to the leader's after a replication delay."""

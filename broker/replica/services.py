@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -37,6 +38,7 @@ class BrokerLiveness(Protocol):
 class ClusterMembers(Protocol):
     @property
     def controller_in_use(self) -> BrokerLiveness | None: ...
+    def replica_end(self, partition: Partition, node_id: int) -> int: ...
 
 
 class DelayedProduces(Protocol):
@@ -51,4 +53,6 @@ class Peer(Protocol):
     def cluster(self) -> ClusterMembers: ...
     @property
     def replicas(self) -> DelayedProduces: ...
+    @property
+    def metadata(self) -> MetadataCache: ...
     def __hash__(self) -> int: ...

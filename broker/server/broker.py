@@ -31,6 +31,8 @@ from sluice.broker.throttling.throttle_histogram import ThrottleHistograms
 from sluice.broker.throttling.throttler import Throttler
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
+from sluice.config.property_table import RACK_AWARE
+from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.scheduler import Scheduler
@@ -81,6 +83,8 @@ class Broker:
         self.is_isolated = False
         self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
+        racks = split_list(config.text("broker.rack"))
+        self.rack = racks[(self.node_id - config.integer("node.id")) % len(racks)] if racks else None
         self.clock = clock
         self.random = random
         self.started_ms = clock.monotonic_ms()
@@ -99,6 +103,9 @@ class Broker:
             self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, histograms, cluster.journal
         )
         self.authorizer = self._new_authorizer()
+        self.selects_replicas = config.text("replica.selector.class") == RACK_AWARE
+        # Whether a fetch of one partition may take the fast path.
+        self.has_plain_fetches = self.authorizer is None and not self.selects_replicas
         self.actions = cluster.actions
         self.journal = cluster.journal
         self.dispatcher = Dispatcher(

@@ -82,7 +82,7 @@ def _registration(broker: Broker, number: int, epoch: int, directory_id: bytes) 
             )
             for feature in broker.features.by_name.values()
         ],
-        rack=None,
+        rack=broker.rack,
         fenced=False,
         log_dirs=[directory_id],
     )

@@ -18,6 +18,7 @@ class ServeArguments(NamedTuple):
     host: str | None = None
     port: int | None = None
     brokers: int | None = None
+    racks: str | None = None
     admin_port: int = 9644
     config_file: str | None = None
     release: str | None = None
@@ -33,6 +34,7 @@ PLAIN: dict[str, tuple[str, range | Sequence[str] | None]] = {
     "--host": ("host", None),
     "--port": ("port", _PORTS),
     "--brokers": ("brokers", range(1, MOST_BROKERS + 1)),
+    "--racks": ("racks", None),
     "--admin-port": ("admin_port", _PORTS),
     "--config": ("config_file", None),
     "--data-dir": ("data_dir", None),

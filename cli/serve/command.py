@@ -18,6 +18,11 @@ from .arguments import LOG_FORMATS, ServeArguments
     help="Number of brokers in this process, on consecutive ports.  [default: 1]",
 )
 @click.option(
+    "--racks",
+    metavar="RACK,...",
+    help="Racks that the brokers get in turn, such as a,b,c.  [default: broker.rack]",
+)
+@click.option(
     "--admin-port",
     type=Integer(0, 65535),
     default=ServeArguments().admin_port,
@@ -55,6 +60,7 @@ def serve(
     host: str | None,
     port: int | None,
     brokers: int | None,
+    racks: str | None,
     admin_port: int,
     config_file: str | None,
     data_dir: str | None,
@@ -70,5 +76,7 @@ def serve(
     from .run import run_broker  # not for --help
 
     run_broker(
-        ServeArguments(host, port, brokers, admin_port, config_file, release, overrides, seed, log_format, data_dir)
+        ServeArguments(
+            host, port, brokers, racks, admin_port, config_file, release, overrides, seed, log_format, data_dir
+        )
     )

@@ -42,6 +42,8 @@ def run_broker(arguments: ServeArguments) -> None:
     pairs = [*_as_release(arguments.release), *arguments.overrides, *listener_pairs(arguments.host, arguments.port)]
     if arguments.brokers is not None:
         pairs.append(f"sluice.brokers={arguments.brokers}")
+    if arguments.racks is not None:
+        pairs.append(f"broker.rack={arguments.racks}")
     if arguments.data_dir is not None:
         pairs.append(f"log.dirs={arguments.data_dir}")
     config = Config.load(_path(arguments.config_file), pairs, os.environ)

@@ -71,6 +71,9 @@ _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
 _PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
+# Kafka's replica selectors.
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+_LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
 # Kafka's authorizers for KRaft and for ZooKeeper; their rules are the same.
 _AUTHORIZERS = (
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -83,6 +86,10 @@ _ROWS: tuple[Property, ...] = (
     # Identity and addresses.
     Property("node.id", integer(0), "1", "KIP-631",
              "Id of the first broker; further brokers count up from it. Alias: broker.id."),
+    Property("broker.rack", text(), "", "KIP-36",
+             "Rack of the broker, as clients receive it; with several brokers a list, whose racks they get in turn."),
+    Property("replica.selector.class", choice_or_none(RACK_AWARE, _LEADER_ONLY), "", "KIP-392",
+             "Selector of the replica that a consumer reads: in its rack (client.rack), or the leader (default)."),
     Property("sluice.brokers", integer(1, MOST_BROKERS), "1", "sluice",
              "Number of brokers in this process, each on its own port. `serve --brokers` sets it."),
     Property("sluice.cluster.id", text(), "c2x1aWNlLWJyb2tlci0wMA", "sluice",

@@ -53,7 +53,9 @@ def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "Cluste
 
 def _broker(ctx: RequestContext, node: Node, *, is_fenced: bool) -> DescribeClusterBroker:
     endpoint = ctx.session.endpoint_of(node)
-    return DescribeClusterBroker(broker_id=node.node_id, host=endpoint.host, port=endpoint.port, is_fenced=is_fenced)
+    return DescribeClusterBroker(
+        broker_id=node.node_id, host=endpoint.host, port=endpoint.port, rack=node.rack, is_fenced=is_fenced
+    )
 
 
 def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> DescribeClusterResponse:

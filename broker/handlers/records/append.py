@@ -204,7 +204,7 @@ def append_response(
         traffic = partition.traffic
         traffic.records_in += result.last_offset - base_offset + 1
         traffic.bytes_in += size
-        if broker.replicas.fetches.delayed or partition.log.has_followers:  # otherwise no fetch is waiting
+        if broker.replicas.fetches.delayed or partition.log.has_followers or partition.follower_fetches:
             broker.replicas.appended(partition)
     # Positional: index, error code, base offset, log append time, log start offset.
     return PartitionProduceResponse(index, 0, base_offset, result.log_append_time_ms, result.log_start_offset)

@@ -15,7 +15,7 @@ from sluice.broker.replica.fetch_session import (
     TopicKey,
     requested_partitions,
 )
-from sluice.broker.replica.partition_reader import readers_of
+from sluice.broker.replica.partition_reader import PartitionReader, readers_of
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.fetch import (
     FetchableTopicResponse,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 OldFormat = tuple[PartitionData, Topic, int]
 _TOPIC_IDS_SINCE = 13
 _RETURNS_LEADER_SINCE = 16
+_ANY_REPLICA_SINCE = 11  # KIP-392
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -72,6 +73,7 @@ class Fetch:
         "_broker",
         "_ctx",
         "_epoch",
+        "_follows",
         "_items",
         "_known",
         "_leaders",
@@ -105,6 +107,7 @@ class Fetch:
         # A different epoch later means that another request of the session has overtaken this one.
         self._epoch = 0 if session is None else session.epoch
         self._opens_session = opens_session
+        self._follows = False  # whether it may read partitions that this broker follows
         state = request.replica_state  # of followers, since v15 (KIP-903)
         self.is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
         readers = readers_of(broker.node_id)
@@ -112,6 +115,8 @@ class Fetch:
             self._reader = readers.follower
         else:
             self._reader = readers.committed if request.isolation_level == READ_COMMITTED else readers.uncommitted
+            if ctx.version >= _ANY_REPLICA_SINCE and len(broker.cluster.brokers) > 1:
+                self._reader = self._reader_of_any_replica(request)
         if ctx.fault is not None and ctx.fault.fetch_error is not None:
             from sluice.broker.replica.failing_reader import FailingReader  # deferred: only for fault rules
 
@@ -136,6 +141,22 @@ class Fetch:
         self._leaders: dict[int, NodeEndpoint] = {}  # to return, by node id
         self._old_formats: list[OldFormat] = []  # of the read data, for an old client
 
+    def _reader_of_any_replica(self, request: FetchRequest) -> PartitionReader:
+        from sluice.broker.replica.follower_reader import any_replica_reader  # deferred: only in clusters
+
+        broker = self._broker
+        committed_only = request.isolation_level == READ_COMMITTED
+        self._follows = True
+        reader: PartitionReader = any_replica_reader(broker.node_id, committed_only=committed_only)
+        if broker.selects_replicas:
+            from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
+
+            def select(partition: Partition, fetch_offset: int) -> int | None:
+                return select_in_rack(broker, partition, request.rack_id, fetch_offset)
+
+            reader = PreferredReplicaReader(reader, broker.node_id, select)
+        return reader
+
     @property
     def delays_read(self) -> bool:
         """Whether a fetch above its quota is delayed before it reads (KIP-13)."""
@@ -146,7 +167,14 @@ class Fetch:
         return sum(size for _, size in self.fetched)
 
     def partitions(self) -> list[Partition]:
-        return [item.partition for item in self._known if item.partition is not None]
+        """Return the known partitions, to wait for them."""
+        found = [item.partition for item in self._known if item.partition is not None]
+        if self._follows:
+            fetches = self._broker.replicas.fetches
+            for partition in self._ctx.sliced(found):
+                if partition.leader != self._broker.node_id and fetches not in partition.follower_fetches:
+                    partition.follower_fetches += (fetches,)
+        return found
 
     def is_at_end(self) -> bool:
         known = self._known
@@ -222,6 +250,8 @@ class Fetch:
                 self.fetched.append((item.partition.traffic, size))
             elif data.error_code or data.diverging_epoch is not None:
                 self._record_failure(item, data)
+            elif data.preferred_read_replica >= 0:
+                self.has_read_enough = True
             if reported is not None:
                 if session is not None and not (size or item.is_changed_by(data)):
                     continue
@@ -302,7 +332,9 @@ class Fetch:
         leader = broker.metadata.leader(known)
         if leader is not None:
             at = self._ctx.session.endpoint_of(leader)
-            self._leaders[leader.node_id] = NodeEndpoint(node_id=leader.node_id, host=at.host, port=at.port)
+            self._leaders[leader.node_id] = NodeEndpoint(
+                node_id=leader.node_id, host=at.host, port=at.port, rack=leader.rack
+            )
 
 
 def _topic_response(topic: TopicKey, topic_partitions: list[PartitionData]) -> FetchableTopicResponse:

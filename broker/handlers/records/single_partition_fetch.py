@@ -46,7 +46,7 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
         or request.replica_state is not None
         or quotas.fetch.quotas_enabled
         or quotas.request is not None
-        or broker.authorizer is not None
+        or not broker.has_plain_fetches
         or ctx.fault is not None
         or (ctx.version < FORMATS_KNOWN_SINCE and not _is_sent_unchanged(ctx.version, topic))
     ):

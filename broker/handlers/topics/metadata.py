@@ -82,7 +82,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
 
 def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
     endpoint = ctx.session.endpoint_of(node)
-    return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port)
+    return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port, node.rack)
 
 
 def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataRequestTopic) -> str | None:

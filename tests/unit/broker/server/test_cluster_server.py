@@ -153,7 +153,7 @@ def requests_for_leader(partition: int, epoch: int) -> list[tuple[Message, int]]
     to_delete = DeleteRecordsPartition(partition_index=partition, offset=0)
     return [
         (produce(9, partition=partition), 9),
-        (fetch(0, partition=partition, current_leader_epoch=epoch), 11),
+        (fetch(0, partition=partition, current_leader_epoch=epoch), 10),
         (ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[to_list])]), 5),
         (OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[epoch_end])]), 3),
         (DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=[to_delete])]), 1),
