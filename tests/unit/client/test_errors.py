@@ -1,5 +1,6 @@
 """Exceptions with Kafka's names, class hierarchy and codes."""
 
+import re
 from typing import Any
 
 import pytest
@@ -59,6 +60,9 @@ def test_each_code_has_one_class_with_kafkas_name() -> None:
     assert errors.TopicExistsException is type(exception_of(ErrorCode.TOPIC_ALREADY_EXISTS))
     assert errors.TopicExistsException.__doc__ == ErrorCode.TOPIC_ALREADY_EXISTS.message
     assert errors.TimeoutException is TimeoutException
+    names = {type(exception_of(code)).__name__ for code in ErrorCode if code}
+    unlike_others = {name for name in names if not re.fullmatch(r"([A-Z][a-z0-9]+)+Exception", name)}
+    assert unlike_others == {"OffsetMetadataTooLarge", "InvalidRegularExpression"}
     with pytest.raises(AttributeError, match="no attribute 'NoSuchException'"):
         _ = errors.NoSuchException
 

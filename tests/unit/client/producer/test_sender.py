@@ -209,18 +209,20 @@ def test_stale_leader_requests_a_metadata_update(sending: Sending, first: int, r
 
 
 def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> None:
+    leader = sending.network.broker(3, "c:9092")  # not in the metadata yet
+    leader.responses["Produce"] = well
 
     def moved(request: ReceivedRequest) -> ScriptedResponse:
         response = produce_response(
-            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
+            request, ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=1)
         )
-        response.node_endpoints = [NodeEndpoint(node_id=2, host="b", port=9092)]
+        response.node_endpoints = [NodeEndpoint(node_id=3, host="c", port=9092)]
         return response
 
     sending.one.responses["Produce"] = moved
     (end,) = sending.put(b"a")
     sending.run(30)
-    assert [len(broker.requests("Produce")) for broker in (sending.one, sending.two)] == [1, 1]
+    assert [len(broker.requests("Produce")) for broker in (sending.one, leader)] == [1, 1]
     assert end.result is not None
 
 
