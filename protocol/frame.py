@@ -4,9 +4,11 @@ All connections read into one shared scratch buffer, so a connection between fra
 moves to a pooled buffer of its connection. Only received bytes allocate memory (at most twice their number, or the size
 of the connection's last frame), not size prefixes. A frame too large for the scratch buffer must first reserve its
 whole size from a budget that all connections share (`queued.max.request.bytes`). A frame with a reservation can always
-be completed, so readers cannot deadlock.
+be completed, so readers cannot deadlock. A frame too large for the pool gets a mapping of its whole size, whose pages
+the system adds as they are written: clearing and copying buffers for 100 MB would block the event loop for 100 ms.
 """
 
+import mmap
 from collections.abc import Callable
 from struct import Struct
 
@@ -22,6 +24,7 @@ SIZE_BYTES = 4
 # The start of a TLS handshake (version 3), read as a size.
 _TLS_HANDSHAKE = 0x1603
 
+Buffer = bytearray | mmap.mmap
 _unpack_size = Struct(">i").unpack_from
 
 
@@ -41,8 +44,10 @@ class FramePool:
         self._free_bytes = 0
         self._waiting: list[Callable[[], None]] = []
 
-    def take(self, size: int) -> bytearray:
+    def take(self, size: int) -> Buffer:
         """Return a buffer of at least `size` bytes with undefined content; sizes are powers of two, for reuse."""
+        if size > POOL_FREE_BYTES:
+            return mmap.mmap(-1, size)
         capacity = 1 << max(12, (size - 1).bit_length())
         spare = self._free.get(capacity)
         if spare:
@@ -50,9 +55,9 @@ class FramePool:
             return spare.pop()
         return bytearray(capacity)
 
-    def give(self, buffer: bytearray) -> None:
+    def give(self, buffer: Buffer) -> None:
         capacity = len(buffer)
-        if self._free_bytes + capacity <= POOL_FREE_BYTES:
+        if isinstance(buffer, bytearray) and self._free_bytes + capacity <= POOL_FREE_BYTES:
             self._free_bytes += capacity
             self._free.setdefault(capacity, []).append(buffer)
 
@@ -99,7 +104,7 @@ class FrameReader:
     def __init__(self, pool: FramePool, max_frame_bytes: int) -> None:
         self.pool = pool
         self.limit(max_frame_bytes, "socket.request.max.bytes")
-        self._buffer: bytearray | None = None  # None: the data is in the shared scratch buffer
+        self._buffer: Buffer | None = None  # None: the data is in the shared scratch buffer
         self.view = pool.scratch
         self._position = 0  # of the next size prefix in `view`
         self._filled = 0
@@ -169,7 +174,7 @@ class FrameReader:
             return True
         if self._buffer is None:
             scratch = self.view
-            self._adopt(self.pool.take(max(rest, min(self._size, 2 * rest))))
+            self._adopt(self.pool.take(max(rest, self._mapped_bytes or min(self._size, 2 * rest))))
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
             # Source and target may overlap; copying the rest to bytes first is a memmove.
@@ -210,7 +215,12 @@ class FrameReader:
             reserved, self._reserved = self._reserved, 0
             self.pool.release(reserved)
 
-    def _adopt(self, buffer: bytearray) -> None:
+    @property
+    def _mapped_bytes(self) -> int:
+        """The size of the incomplete frame if it is too large for the pool, else 0."""
+        return self._size if self._size > POOL_FREE_BYTES else 0
+
+    def _adopt(self, buffer: Buffer) -> None:
         self._buffer = buffer
         self.view = memoryview(buffer)
 
@@ -218,7 +228,8 @@ class FrameReader:
         # Grow to twice the received bytes, or to the rest of the frame if less, but at least to the connection's last
         # frame.
         old, old_buffer, filled = self.view, self._buffer, self._filled
-        self._adopt(self.pool.take(max(at_least, min(max(self._size, at_least), max(2 * filled, self._large_bytes)))))
+        size = self._mapped_bytes or min(max(self._size, at_least), max(2 * filled, self._large_bytes))
+        self._adopt(self.pool.take(max(at_least, size)))
         self.view[:filled] = old[:filled]
         old.release()
         if old_buffer is not None:

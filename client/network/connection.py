@@ -11,7 +11,7 @@ from typing import Protocol
 
 from sluice.client.metadata.cluster import Node
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.frame import FramePool, FrameReader
+from sluice.protocol.frame import Buffer, FramePool, FrameReader
 
 from .in_flight import Exchange
 
@@ -38,7 +38,7 @@ class ResponsePool(FramePool):
         """Return a buffer with hardly any spare room, because all of it is zeroed."""
         return bytearray(max(size, _LEAST_BUFFER_BYTES))
 
-    def give(self, buffer: bytearray) -> None:
+    def give(self, buffer: Buffer) -> None:
         """Do nothing; views keep the buffer alive."""
 
 

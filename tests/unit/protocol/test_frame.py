@@ -1,5 +1,6 @@
 """Frame reading: the same frames for any split of the stream, and memory proportional to received data."""
 
+import mmap
 from functools import partial
 from itertools import cycle
 
@@ -161,7 +162,7 @@ def test_idle_reader_has_no_buffer() -> None:
 
 def test_buffer_grows_with_received_data_not_with_the_frame_size() -> None:
     one = reader()
-    put(one, (100 * MIB).to_bytes(4))
+    put(one, (7 * MIB).to_bytes(4))
     take(one)
     came = 4
     while came < 5 * MIB:
@@ -169,6 +170,22 @@ def test_buffer_grows_with_received_data_not_with_the_frame_size() -> None:
         take(one)
         # Twice the received size, rounded up to a power of two.
         assert own_bytes(one) <= max(4 * came, 4_096), f"{own_bytes(one)} bytes for {came} that came"
+
+
+def test_frame_too_large_for_the_pool_is_read_into_one_mapping() -> None:
+    pool = FramePool(None)
+    one = reader(pool)
+    data = framed(bytes(100 * MIB))
+    came = put(one, data[:SCRATCH_BYTES])
+    take(one)
+    mapping = one.view.obj
+    assert isinstance(mapping, mmap.mmap)
+    while came < len(data):
+        assert one.view.obj is mapping
+        came += put(one, data[came : came + MIB])
+    assert [len(frame) for frame in take(one)] == [100 * MIB]
+    assert own_bytes(one) == 0
+    assert not pool._free
 
 
 def test_after_a_large_frame_the_next_is_read_into_a_buffer_of_that_size() -> None:
