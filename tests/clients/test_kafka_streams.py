@@ -1,4 +1,4 @@
-"""Kafka Streams counts words in a Streams group (KIP-1071): two instances, one of which is killed.
+"""Kafka Streams counts words in a Streams group (KIP-1071): two instances, one of which is killed; and its command.
 
 With exactly-once, it is killed in the middle of its work; otherwise after its commits, since it would count again.
 """
@@ -18,9 +18,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from sluice.protocol.apis.streams_group_describe import DescribedGroup, StreamsGroupDescribeRequest
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from tests.clients.built import BUILT, SOURCES, missing
+from tests.clients.kafka_commands import kafka_command
 from tests.clients.table import STREAMS_SCENARIOS
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.streams_groups import stateless
 from tests.support.wire import WireClient
 
 APPLICATION = "word-count"
@@ -169,8 +172,6 @@ def describe(bootstrap: str) -> DescribedGroup:
 def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
     if shutil.which("java") is None:
         pytest.skip("no Java found; install a JDK of version 17 or later")
-    if (reason := missing("kafka-streams")) is not None:
-        pytest.skip(f"kafka-streams: {reason}")
     with running_broker(tmp_path / "broker.log", *overrides(*PROPERTIES)) as process:
         yield process
 
@@ -179,6 +180,8 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def test_words_are_counted_by_two_instances_of_which_one_is_killed(
     broker: BrokerProcess, tmp_path: Path, guarantee: str, record_property: Callable[[str, object], None]
 ) -> None:
+    if (reason := missing("kafka-streams")) is not None:
+        pytest.skip(f"kafka-streams: {reason}")
     for name, value in (("client", "kafka-streams"), ("version", SOURCES["kafka-streams"].variant)):
         record_property(name, value)
     record_property("scenario", guarantee)
@@ -211,3 +214,35 @@ def test_words_are_counted_by_two_instances_of_which_one_is_killed(
         for instance in instances:
             if instance.process.poll() is None:
                 instance.kill()
+
+
+def test_kafka_streams_groups_lists_describes_and_deletes_a_group(broker: BrokerProcess) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(TIMEOUT_S)
+    join = StreamsGroupHeartbeatRequest(
+        group_id="group",
+        member_id="member-1",
+        rebalance_timeout_ms=60_000,
+        topology=stateless(),
+        process_id="process-1",
+        active_tasks=[],
+        standby_tasks=[],
+        warmup_tasks=[],
+    )
+
+    def command(*arguments: str) -> str:
+        options = ("--bootstrap-server", broker.bootstrap, *arguments)
+        return kafka_command("streams.StreamsGroupCommand", *options).stdout
+
+    with WireClient(broker.bootstrap) as client:
+        assert client.call(join, 1).error_code == 0
+        assert command("--list").split() == ["group"]
+        members = command("--describe", "--group", "group", "--members")
+        assert "member-1" in members
+        assert "process-1" in members
+        leave = StreamsGroupHeartbeatRequest(group_id="group", member_id="member-1", member_epoch=-1)
+        assert client.call(leave, 1).error_code == 0
+    reset = command("--reset-offsets", "--group", "group", "--all-input-topics", "--to-earliest", "--execute")
+    assert reset.split()[-4:] == ["group", "t", "0", "0"]
+    assert "successful" in command("--delete", "--group", "group")
+    assert command("--list").split() == []

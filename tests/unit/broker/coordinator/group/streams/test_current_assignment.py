@@ -1,6 +1,7 @@
 """One reconciliation step of a Streams group member."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from sluice.broker.coordinator.group.streams.current_assignment import Goal, rec
 from sluice.broker.coordinator.group.streams.member import MemberState, StreamsMember
 from sluice.broker.coordinator.group.streams.tasks import AssignedTasks, Task, Tasks, by_subtopology
 
+GOLDEN = Path(__file__).parent / "golden" / "kafka_current_assignments.txt"
 A, B, C = ("0", 0), ("0", 1), ("1", 0)
 STABLE, UNREVOKED, UNRELEASED, UNKNOWN = MemberState
 OLD, NEW = 5, 8  # epochs
@@ -133,6 +135,47 @@ def test_one_step(
     before: StreamsMember, target: Tasks, owned: Tasks | None, others: dict[str, Any], expected: StreamsMember
 ) -> None:
     assert step(before, target, owned, **others) == expected
+
+
+def parsed(text: str) -> dict[Task, str]:
+    """Parse tasks, with the values behind them."""
+    parts = [] if text in ("-", "null") else [one.split(":") for one in text.split(",")]
+    return {(one[0], int(one[1])): "".join(one[2:]) for one in parts}
+
+
+def parsed_assigned(active: str, standby: str, warmup: str) -> AssignedTasks:
+    epochs = {task: int(epoch) for task, epoch in parsed(active).items()}
+    return AssignedTasks(epochs, frozenset(parsed(standby)), frozenset(parsed(warmup)))
+
+
+def processes(text: str) -> Callable[[Task], set[str]]:
+    """Parse processes by task; a task may have several."""
+    parts = [] if text == "-" else [one.split(":") for one in text.split(",")]
+    return lambda task: {process for name, index, process in parts if (name, int(index)) == task}
+
+
+@pytest.mark.parametrize("line", [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")])
+def test_one_step_is_that_of_kafka(line: str) -> None:
+    before, after = (text.split() for text in line.split(" => "))
+    known = StreamsMember(
+        "m",
+        int(before[1]),
+        state=MemberState(int(before[0])),
+        process_id="p",
+        assigned=parsed_assigned(*before[3:6]),
+        pending_revocation=parsed_assigned(*before[6:9]),
+    )
+    target, owned = (Tasks(*(frozenset(parsed(one)) for one in before[at : at + 3])) for at in (9, 12))
+    active, standby, warmup = map(processes, before[15:18])
+    goal = Goal(int(before[2]), target, lambda task: next(iter(active(task)), None), standby, warmup)
+    expected = known._replace(
+        state=MemberState(int(after[0])),
+        member_epoch=int(after[1]),
+        previous_member_epoch=int(after[2]),
+        assigned=parsed_assigned(*after[3:6]),
+        pending_revocation=parsed_assigned(*after[6:9]),
+    )
+    assert reconcile(known, goal, None if before[12] == "null" else owned) == expected
 
 
 def test_states_of_records() -> None:
