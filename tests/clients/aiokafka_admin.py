@@ -33,6 +33,7 @@ from tests.clients.driver import (
     rebalance,
     restart_static_member,
 )
+from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
 
 
 def topics(bootstrap: str, given: Given) -> list[Step]:
@@ -234,6 +235,7 @@ AIOKAFKA = InProcess(
         "cluster": cluster,
     },
     {
+        **WITHOUT_SHARE_CONSUMER,
         "null-record": "refuses to send it",
         "group-cooperative": "has no cooperative assignor",
         **dict.fromkeys(

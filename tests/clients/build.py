@@ -34,7 +34,10 @@ def jars(source: Path, target: Path, version: str) -> None:
 
 def java(source: Path, target: Path, version: str) -> None:
     jars(source, target, version)
-    call("javac", "-cp", "lib/*", "-d", "classes", *sorted(source.glob("*.java")), cwd=target)
+    files = sorted(source.glob("*.java"))
+    if not version.startswith("3."):  # which has no share consumers
+        files += sorted((source / "share").glob("*.java"))
+    call("javac", "-cp", "lib/*", "-d", "classes", *files, cwd=target)
 
 
 def go(source: Path, target: Path, package: str) -> None:

@@ -7,6 +7,7 @@ from tests.clients.confluent_admin import CONFLUENT
 from tests.clients.driver import Driver
 from tests.clients.external import External
 from tests.clients.kafka_python_admin import KAFKA_PYTHON
+from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
 
 # Small heaps and a fast start: a call takes milliseconds.
 JAVA = (
@@ -28,6 +29,7 @@ CLIENTS: Sequence[Driver] = (
         "kafka-python-2",
         ("venv/bin/python", "-m", "tests.clients.kafka_python_2_driver"),
         dict.fromkeys(("null-header", "null-record"), "refuses to send it")
+        | WITHOUT_SHARE_CONSUMER
         | dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
             "has only the classic protocol",
@@ -51,7 +53,7 @@ CLIENTS: Sequence[Driver] = (
             "log-dirs": "uses a version of DescribeLogDirs that Kafka 4 removed",
         },
     ),
-    External("java-3.9", JAVA, {}),
+    External("java-3.9", JAVA, WITHOUT_SHARE_CONSUMER),
     External("java-4", JAVA, {"alter-configs": "removed the call in 4.0"}),
     External(
         "franz-go",
@@ -65,6 +67,7 @@ CLIENTS: Sequence[Driver] = (
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
             "has only the classic protocol",
         )
+        | WITHOUT_SHARE_CONSUMER
         | dict.fromkeys(
             ("list-transactions", "describe-transactions", "describe-producers"), "has no such call in its admin client"
         )
@@ -77,6 +80,7 @@ CLIENTS: Sequence[Driver] = (
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
             "has only the classic protocol",
         )
+        | WITHOUT_SHARE_CONSUMER
         | dict.fromkeys(
             ("compression-lz4", "compression-zstd"),
             "supports it only with packages that are compiled during installation",

@@ -6,14 +6,17 @@ from time import monotonic
 from typing import Any
 
 from confluent_kafka import (
+    AcknowledgeType,
     Consumer,
     KafkaError,
     KafkaException,
     Message,
     Producer,
+    ShareConsumer,
     TopicPartition,
 )
 
+from tests.clients import driver
 from tests.clients.driver import (
     TIMEOUT_S,
     Given,
@@ -144,6 +147,37 @@ def transactional_offsets(bootstrap: str, given: Given) -> Iterable[Step]:
                 producer.abort_transaction(TIMEOUT_S)
             (committed,) = consumer.committed([TopicPartition(given.topic, 0)], TIMEOUT_S)
             yield {f"after_{ends}": committed.offset}
+
+
+# -- share groups ------------------------------------------------------------------------------------------------------
+
+_ACKNOWLEDGE_TYPES = {
+    "accept": AcknowledgeType.ACCEPT,
+    "release": AcknowledgeType.RELEASE,
+    "reject": AcknowledgeType.REJECT,
+}
+
+
+class Sharing:
+    def __init__(self, bootstrap: str, given: Given) -> None:
+        settings = {"bootstrap.servers": bootstrap, "group.id": given.group, "share.acknowledgement.mode": "explicit"}
+        self._consumer = ShareConsumer(settings)
+        self._consumer.subscribe([given.topic])
+
+    def poll(self, acknowledge: Callable[[str], str]) -> None:
+        for record in self._consumer.poll(0.1):
+            assert record.error() is None, record.error()
+            kind = acknowledge((record.value() or b"").decode())
+            self._consumer.acknowledge(record, _ACKNOWLEDGE_TYPES[kind])
+        failed = [error for error in self._consumer.commit_sync(TIMEOUT_S).values() if error is not None]
+        assert failed == []
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def share(bootstrap: str, given: Given) -> Iterable[Step]:
+    return driver.share(given, lambda: Sharing(bootstrap, given))
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------

@@ -51,11 +51,13 @@ def garbage_of_clients() -> Iterator[None]:
     gc.collect()
 
 
-# Without an initial rebalance delay, and with a short heartbeat interval for KIP-848 groups.
+# Without an initial rebalance delay, and with short heartbeat intervals for KIP-848 and share groups.
 QUICK_GROUPS = (
     "group.initial.rebalance.delay.ms=0",
     "group.consumer.heartbeat.interval.ms=200",
     "group.consumer.min.heartbeat.interval.ms=100",
+    "group.share.heartbeat.interval.ms=200",
+    "group.share.min.heartbeat.interval.ms=100",
 )
 
 

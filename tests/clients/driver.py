@@ -13,6 +13,9 @@ import msgspec
 # Far longer than any verb needs on a busy machine.
 TIMEOUT_S = 30
 
+# After the last expected delivery of a share group, so that a further one would be noticed.
+SHARE_QUIET_S = 0.5
+
 Step = dict[str, object]
 T = TypeVar("T")
 
@@ -53,6 +56,8 @@ class Given(msgspec.Struct, frozen=True):
     assignor: str = "range"
     entity: dict[str, str | None] = {}  # of a quota: names by type; None for the default entity
     key: str = ""  # of a quota
+    acknowledge: Literal["accept", "release", "release-always", "reject"] = "accept"  # of first deliveries, or of all
+    members: int = 1  # of a share group
     properties: dict[str, str] = {}  # of the client, with the names of the Java client
 
 
@@ -103,6 +108,44 @@ def until(fetch: Callable[[], T], expected: T) -> T:
     while (result := fetch()) != expected and monotonic() < deadline:
         sleep(0.05)
     return result
+
+
+# -- share groups ------------------------------------------------------------------------------------------------------
+
+
+class ShareConsumer(Protocol):
+    """A member of a share group that acknowledges each record itself."""
+
+    def poll(self, acknowledge: Callable[[str], str]) -> None:
+        """Acknowledge the records of one poll as `acknowledge(value)` decides: accept, release or reject."""
+
+    def close(self) -> None:
+        """Close it as an application would."""
+
+
+def share(given: Given, join: Callable[[], ShareConsumer]) -> Iterable[Step]:
+    """Poll until `count` records were delivered, and then for a while; report the deliveries of each value."""
+    deliveries: dict[str, int] = {}
+
+    def acknowledge(value: str) -> str:
+        deliveries[value] = deliveries.get(value, 0) + 1
+        if given.acknowledge == "release-always":
+            return "release"
+        return given.acknowledge if deliveries[value] == 1 else "accept"
+
+    consumers = [join() for _ in range(given.members)]
+    try:
+        deadline, quiet = monotonic() + TIMEOUT_S, 0.0
+        while quiet < SHARE_QUIET_S:
+            assert monotonic() < deadline, f"expected {given.count} deliveries, got {deliveries}"
+            started = monotonic()
+            for consumer in consumers:
+                consumer.poll(acknowledge)
+            quiet = quiet + monotonic() - started if sum(deliveries.values()) >= given.count else 0.0
+    finally:
+        for consumer in consumers:
+            consumer.close()
+    yield {"deliveries": deliveries}
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from tests.clients.kafka_python_driver import (
     transactions,
     with_members,
 )
+from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
 
 
 @contextmanager
@@ -287,6 +288,7 @@ KAFKA_PYTHON = InProcess(
         "log_dirs": log_dirs,
     },
     {
+        **WITHOUT_SHARE_CONSUMER,
         **dict.fromkeys(("null-header", "null-record"), "refuses to send it"),
         **dict.fromkeys(
             ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),

@@ -7,6 +7,8 @@ group id and a transactional id of its own.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import structs
+
 from tests.clients.driver import Given, Round, Row, Step
 
 
@@ -26,6 +28,7 @@ class Scenario(NamedTuple):
     calls: Sequence[Call]
     topics: Mapping[str, int] = {"topic": 1}  # fields of `Given` with existing topics, and their partition counts
     configs: Mapping[str, str] = {}  # of these topics
+    group_configs: Mapping[str, str] = {}
     codec: int | None = None  # expected codec in the attributes of the stored batches
 
 
@@ -102,6 +105,14 @@ def static(protocol: str) -> list[Call]:
     steps: list[Step] = [{"partitions": [2, 2], "kept": True, "revocations_of_the_other": 0}]
     return [FILLED, Call("static", of_group(protocol), steps)]
 
+
+def delivered(times: int, given: Given) -> list[Call]:
+    """Deliver ten records to a share group, each so often."""
+    steps: list[Step] = [{"deliveries": dict.fromkeys("0123456789", times)}]
+    return [TEN, Call("share", structs.replace(given, count=10 * times), steps)]
+
+
+FROM_START = {"share.auto.offset.reset": "earliest"}
 
 # One of each kind of quota entity.
 QUOTAS: Sequence[tuple[dict[str, str | None], str]] = (
@@ -195,6 +206,36 @@ SCENARIOS: Sequence[Scenario] = (
         "resume-consumer",
         "commit and resume, KIP-848",
         [TEN, Call("resume", Given(protocol="consumer"), RESUMED)],
+    ),
+    # -- share groups
+    Scenario("share-accept", "records of a share group accepted", delivered(1, Given()), group_configs=FROM_START),
+    Scenario(
+        "share-release",
+        "records released once, and delivered again",
+        delivered(2, Given(acknowledge="release")),
+        group_configs=FROM_START,
+    ),
+    Scenario(
+        "share-limit",
+        "records always released, up to the delivery count limit",
+        delivered(2, Given(acknowledge="release-always")),
+        group_configs={**FROM_START, "share.delivery.count.limit": "2"},
+    ),
+    Scenario(
+        "share-reject",
+        "records rejected, and not delivered to a later member",
+        [
+            *delivered(1, Given(acknowledge="reject")),
+            Call("produce", Given(rows=LATER), [{"sent": 1}]),
+            Call("share", Given(count=1), [{"deliveries": {"later": 1}}]),
+        ],
+        group_configs=FROM_START,
+    ),
+    Scenario(
+        "share-members",
+        "two members share a partition",
+        delivered(1, Given(members=2)),
+        group_configs=FROM_START,
     ),
     # -- admin: topics, configs, records
     Scenario(
@@ -314,11 +355,18 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("log-dirs", "describe log directories", alone("log_dirs", [{"partitions": 1}])),
 )
 
+WITHOUT_SHARE_CONSUMER = {
+    scenario.name: "has no share consumer"
+    for scenario in SCENARIOS
+    if any(call.verb == "share" for call in scenario.calls)
+}
+
 # The areas of the short table in the README, by the first scenario of each.
 AREAS = {
     "acks-0": "records",
     "idempotence": "idempotence, transactions",
     "group-classic": "groups",
+    "share-accept": "share groups",
     "topics": "admin: topics, configs, records",
     "list-groups": "admin: groups and their offsets",
     "cluster": "admin: cluster, quotas, transactions",
@@ -347,13 +395,14 @@ _NEEDS: Mapping[str, Sequence[str]] = {
     "list_groups": ("ListGroups",),
     "list_transactions": ("ListTransactions",),
     "log_dirs": ("DescribeLogDirs",),
+    "share": ("ShareGroupHeartbeat", "ShareFetch", "ShareAcknowledge"),
     "transactional_offsets": (*_CLASSIC, *_TRANSACTIONS, "AddOffsetsToTxn", "TxnOffsetCommit"),
 }
 
 
 def needs(scenario: Scenario) -> set[str]:
     """Return the APIs that every client needs for it, beyond those for records, topics and the cluster."""
-    found: set[str] = set()
+    found: set[str] = {"IncrementalAlterConfigs"} if scenario.group_configs else set()
     for verb, given, _ in scenario.calls:
         found.update(_NEEDS.get(verb, ()))
         if verb in _OF_TRANSACTIONS:

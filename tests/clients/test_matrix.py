@@ -7,9 +7,15 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from sluice.client.admin.configs import AlterOperation, ResourceType
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.records.batch import iter_batches
 from tests.clients.clients import CLIENTS
@@ -18,7 +24,7 @@ from tests.clients.scenarios import SCENARIOS, START_MS, Scenario, needs
 from tests.support.records import fetch, fetched_bytes
 from tests.support.wire import WireClient
 
-CREATE_TOPICS_VERSION, METADATA_VERSION, FETCH_VERSION = 5, 9, 11
+CREATE_TOPICS_VERSION, METADATA_VERSION, FETCH_VERSION, INCREMENTAL_ALTER_CONFIGS_VERSION = 5, 9, 11, 1
 
 
 def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, str]) -> None:
@@ -44,6 +50,18 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
             }
 
         assert until(unknown, {0}) == {0}
+
+
+def configure_group(bootstrap: str, group: str, configs: Mapping[str, str]) -> None:
+    """Set these configs of a group."""
+    entries = [
+        AlterableConfig(name=name, config_operation=AlterOperation.SET, value=value) for name, value in configs.items()
+    ]
+    resource = AlterConfigsResource(resource_type=ResourceType.GROUP, resource_name=group, configs=entries)
+    with WireClient(bootstrap) as wire:
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        response = wire.call(request, INCREMENTAL_ALTER_CONFIGS_VERSION)
+        assert [answer.error_code for answer in response.responses] == [0]
 
 
 def stored_codecs(bootstrap: str, topic: str) -> set[int]:
@@ -73,6 +91,8 @@ def run(driver: Driver, scenario: Scenario, bootstrap: str, topic: str) -> None:
     if scenario.topics:
         topics = {names[field]: partitions for field, partitions in scenario.topics.items()}
         create_topics(bootstrap, topics, scenario.configs)
+    if scenario.group_configs:
+        configure_group(bootstrap, topic, scenario.group_configs)
     for call in scenario.calls:
         given: Given = msgspec.structs.replace(call.given, **names, group=topic, transactional_id=topic)
         same(driver.run(bootstrap, call.verb, given), [as_json(step) for step in call.steps])

@@ -34,5 +34,7 @@ final class Given {
     String assignor;
     Map<String, String> entity;
     String key;
+    String acknowledge;
+    int members;
     Map<String, String> properties;
 }

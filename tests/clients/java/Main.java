@@ -44,6 +44,7 @@ public final class Main {
         Admins.register(verbs);
         GroupAdmins.register(verbs);
         Logins.register(verbs);
+        registerShares(verbs);
         say("version", version());
         BufferedReader calls = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = calls.readLine(); line != null; line = calls.readLine()) {
@@ -57,6 +58,17 @@ public final class Main {
                 say("failure", trace.toString());
             }
         }
+    }
+
+    /** Its class is compiled only with clients that have share consumers. */
+    private static void registerShares(Map<String, Verb> verbs) throws ReflectiveOperationException {
+        Class<?> shares;
+        try {
+            shares = Class.forName("Shares");
+        } catch (ClassNotFoundException e) {
+            return;
+        }
+        shares.getDeclaredMethod("register", Map.class).invoke(null, verbs);
     }
 
     private static String version() throws Exception {

@@ -60,6 +60,8 @@ type Given struct {
 	Assignor        string             `json:"assignor"`
 	Entity          map[string]*string `json:"entity"`
 	Key             string             `json:"key"`
+	Acknowledge     string             `json:"acknowledge"`
+	Members         int                `json:"members"`
 }
 
 // Step is one reported result of a verb.

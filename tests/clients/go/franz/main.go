@@ -23,6 +23,7 @@ func main() {
 		"rebalance":             func(call *Call) { Rebalance(call, joining(call)) },
 		"static":                func(call *Call) { RestartStaticMember(call, joining(call)) },
 		"resume":                resume,
+		"share":                 share,
 	}
 	for name, verb := range adminVerbs {
 		verbs[name] = verb
