@@ -85,7 +85,7 @@ def short_rows(results: Results) -> list[list[str]]:
 
 def _tally(client: Driver, scenarios: Sequence[str], results: Results) -> str:
     has = [name for name in scenarios if name not in client.unsupported]
-    return f"{sum(results.get((client.name, name)) == 'ok' for name in has)} of {len(has)}"
+    return f"{sum(results.get((client.name, name)) == 'ok' for name in has)} of {len(has)}" if has else "none"
 
 
 def with_short_table(readme: str, results: Results) -> str:
