@@ -25,7 +25,7 @@ IDENTIFIED = (Kind.PRODUCE, Kind.CONNECT)
 _SAME_NS = 1_000_000
 # With more beginnings per wait, several calls overlap.
 _MOST_BEGINS = 1 / 3
-SEVERAL_CALLS = "the waits follow no single rule; without a driver, several calls at once are not told apart"
+SEVERAL_CALLS = "the waits follow no single rule; without a driver, several calls at once cannot be distinguished"
 _SHORTEST_MS = 5.0  # shorter waits differ by chance
 # Factors from the previous wait that doubling with jitter of ± 20 % does not reach.
 _FELL, _ROSE = 0.55, 3.3

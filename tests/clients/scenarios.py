@@ -1,7 +1,7 @@
 """The table of scenarios for all clients and any broker, with the expected steps.
 
 A scenario is a list of calls of verbs (driver.py), each with its expected steps. Each scenario gets an empty topic, a
-group id and a transactional id of its own.
+group id and a transactional id.
 """
 
 from collections.abc import Mapping, Sequence

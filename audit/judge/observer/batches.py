@@ -5,7 +5,7 @@ records are identified by the hashes of their content (`sluice.journal.record.ha
 failed batch again in other batches. So a sequence is the attempts of records that were always sent together, and one
 request may be an attempt of several sequences. The keys of these end in `~` and a number.
 
-A sequence is *doubtful* if its attempts cannot be told apart from those of another: if records of equal content were
+A sequence is *doubtful* if its attempts cannot be distinguished from those of another: if records of equal content were
 sent, or if the journal has no hashes. Then a batch counts as a retry of a failed one if it has the size of that
 request; the judge never bases a verdict on it.
 
@@ -23,10 +23,10 @@ from sluice.journal_events import NOBODY, AnyEvent, Request, TopicPartition
 
 from .outcomes import Outcomes, maybe_unread
 
-EQUAL_RECORDS = "records of equal content were sent, so a retry cannot be told from another record"
+EQUAL_RECORDS = "records of equal content were sent, so a retry cannot be distinguished from another record"
 NO_HASHES = (
-    "the producer is not idempotent and the journal has no hashes of records, so a retry cannot be told from another "
-    "batch; set sluice.journal.record.hashes=true"
+    "the producer is not idempotent and the journal has no hashes of records, so a retry cannot be distinguished from "
+    "another batch; set sluice.journal.record.hashes=true"
 )
 
 
