@@ -34,7 +34,8 @@ _NS_PER_MS = 1_000_000
 # A single failure without a retry may just be the last event; two are not a coincidence.
 _GIVEN_UP = 2
 
-Regroup = Callable[[Sequence[AttemptSequence]], list[AttemptSequence]]
+# Rearranges the sequences of a run, given the case with the runs that count.
+Regroup = Callable[["Case", Sequence[AttemptSequence]], list[AttemptSequence]]
 
 # The probes that cause each failure, because clients handle them differently.
 PATHS = {
@@ -113,9 +114,15 @@ class Case:
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)
-            for each in tracks(self._with_timeouts(_regrouped(found, kinds, regroup)), observation.repetition)
+            for each in tracks(self._with_timeouts(self._regrouped(found, kinds, regroup)), observation.repetition)
             if each.waits
         ]
+
+    def _regrouped(
+        self, found: Sequence[AttemptSequence], kinds: Sequence[Kind], regroup: Regroup | None
+    ) -> list[AttemptSequence]:
+        wanted = [one for one in found if one.kind in kinds]
+        return wanted if regroup is None else regroup(self, wanted)
 
     def _with_timeouts(self, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         """Estimate the end of attempts that the broker did not see end.
@@ -170,13 +177,6 @@ class Case:
             "series": [each.series(backoff, allowed) for each in longest_tracks(found)],
             "fit": fit(rows_of(found), Random(len(found))),  # noqa: S311  (resampling needs no secure randomness)
         }
-
-
-def _regrouped(
-    found: Sequence[AttemptSequence], kinds: Sequence[Kind], regroup: Regroup | None
-) -> list[AttemptSequence]:
-    wanted = [one for one in found if one.kind in kinds]
-    return wanted if regroup is None else regroup(wanted)
 
 
 def _with_end_times(sequence: AttemptSequence, timeout_ns: int) -> AttemptSequence:

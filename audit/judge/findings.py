@@ -136,7 +136,7 @@ def _is_done(one: Observation) -> bool:
 
 
 def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
-    cut = maybe_unread(run.observation.events)
+    cut = maybe_unread(run.observation.events, run.observation.lag_ms)
     again = [sequence for sequence in run.found if sequence.kind is Kind.PRODUCE and _is_sent_again(sequence, cut)]
     if again:
         yield (

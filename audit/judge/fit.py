@@ -39,7 +39,7 @@ CONSTANT, LINEAR, EXPONENTIAL = "constant", "linear", "exponential"
 
 _RESAMPLES = 40
 _LEAST_WAITS = 3
-# A constant with a larger spread explains nothing.
+# A constant or linear model with a larger spread explains nothing; an exponential one may have full jitter.
 _ALIKE = 0.5
 _USUAL = 0.9  # share of the waits whose distance from the model is reported
 _SHORTEST_MS = 0.5  # shorter intervals are not waits; their logarithms would dominate the fit
@@ -100,7 +100,7 @@ def fit(rows: Rows, random: Random) -> Fit | None:
     cap_ms = _cap_ms(rows, model)
     base_ms, jitter = _base_and_jitter(rows, model, cap_ms)
     residual = _residual(rows, model, base_ms, cap_ms)
-    if model.name == CONSTANT and max(jitter, residual) > _ALIKE:
+    if model.name != EXPONENTIAL and max(jitter, residual) > _ALIKE:
         return None
     return Fit(
         model=model.name,

@@ -64,12 +64,16 @@ def _undecided_line(undecided: Sequence[Verdict]) -> str:
     if not undecided:
         return ""
     unset = [verdict for verdict in undecided if verdict.missing]
-    parts = [f"{len(unset)} need {_settings(unset)}"] if unset else []
+    parts = [f"{_need(len(unset))} {_settings(unset)}"] if unset else []
     more = sum(bool(verdict.runs_needed) for verdict in undecided if not verdict.missing)
-    parts += [f"{more} need more runs"] if more else []
+    parts += [f"{_need(more)} more runs"] if more else []
     rest = len(undecided) - len(unset) - more
     parts += [f"{rest} for other reasons"] if rest else []
     return f"{len(undecided)} inconclusive: {'; '.join(parts)}"
+
+
+def _need(count: int) -> str:
+    return f"{count} needs" if count == 1 else f"{count} need"
 
 
 def _settings(verdicts: Sequence[Verdict]) -> str:

@@ -22,6 +22,8 @@ _AROUND_MS = 50.0  # the coarsest period in which clients check their timeouts
 _NON_RETRIABLE = frozenset((21, 29, 42, 87))
 _MANY_TRIES = 10
 _STAYS_MS = 1000.0
+# Fewer closed connections may have another cause.
+_MANY_CLOSED, _CLOSED_SHARE = 2, 4
 _LONG_ANSWER_MS = 50.0
 _LONGEST_WAIT_MS = 1000.0  # KIP-580's default
 _NOTHING = Tolerance(0, 0)
@@ -257,9 +259,16 @@ def _ignores_late_answer(case: Case) -> Verdict:
     }
     if not late:
         return case.inconclusive("no response was sent after delivery.timeout.ms", runs_needed=1, **details)
-    if again or closed:
-        what = f"resends {again} batches" if again else f"closes {closed} connections"
+    is_certain = case.is_virtual or closed >= _MANY_CLOSED
+    if again or (is_certain and closed > late / _CLOSED_SHARE):
+        what = f"resends {again} batches" if again else f"closes {closed} of {late} connections"
         return case.deviates(f"{what} after a response that came later than delivery.timeout.ms", **details)
+    if closed:
+        return case.inconclusive(
+            f"closed {closed} of {late} connections after a late response, possibly because the machine was busy",
+            runs_needed=case.runs,
+            **details,
+        )
     return case.passes(f"ignores {late} responses that came later than delivery.timeout.ms", **details)
 
 

@@ -34,7 +34,7 @@ def _ends_in_time(case: Case) -> Verdict:
     linger_ms = number(case.subject.settings, "linger.ms") or 0.0
     low, high = timeout_ms - linger_ms - _REPORTED_MS, timeout_ms + _REPORTED_MS + case.lag_ms
     failed = [
-        each
+        (each.took_ms, f"run {run.repetition + 1}, record {each.number}")
         for run in case.observations
         for each in records(run.callbacks)
         if each.end == FAILED and each.ended_ns < observed_until_ns(run) - _CLOSING_NS
@@ -44,7 +44,7 @@ def _ends_in_time(case: Case) -> Verdict:
         for run in case.observations
         for each in records(run.callbacks)
     )
-    took_ms = sorted(each.took_ms for each in failed)
+    took_ms = sorted(each for each, _ in failed)
     details: VerdictDetails = {
         "measured": {
             "failed": len(failed),
@@ -66,11 +66,13 @@ def _ends_in_time(case: Case) -> Verdict:
     if took_ms[-1] > high:
         return case.deviates(
             f"fails a record after {took_ms[-1]:.0f} ms; expected at most delivery.timeout.ms ({timeout_ms:g})",
+            where=max(failed)[1],
             **details,
         )
     if took_ms[0] < low:
         return case.deviates(
             f"fails a record after only {took_ms[0]:.0f} ms; expected delivery.timeout.ms ({timeout_ms:g})",
+            where=min(failed)[1],
             **details,
         )
     return case.passes(

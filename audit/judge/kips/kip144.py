@@ -6,8 +6,7 @@ A verdict applies to the failure of its probe and names it, because clients hand
 Since 3.7, Kafka caps after adding jitter. Before, and in the KIP's text, waits reach 1.2 times the maximum. Both pass.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -172,8 +171,10 @@ def judge_reconnects(case: Case, judge_tracks: WaitJudge) -> Verdict:
     strategy = "metadata.recovery.strategy"
     if case.subject.settings.get(strategy) == "none" or strategy in case.subject.lacks:
         return judge_waits(case, (Kind.CONNECT,), backoff, judge_tracks)
-    early_ms = case.tolerance(backoff.base_ms).early_ms
-    separate = partial(separate_lanes, backoff=backoff, early_ms=early_ms)
+
+    def separate(case: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+        return separate_lanes(found, backoff, case.tolerance(backoff.base_ms).early_ms)
+
     return judge_waits(case, (Kind.CONNECT,), backoff, judge_tracks, separate)
 
 

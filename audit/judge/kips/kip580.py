@@ -7,6 +7,8 @@ exempts only rebalances. So for these three both pass.
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from sluice.audit.judge.case import Case, Regroup, VerdictDetails, WaitJudge, judge_waits
 from sluice.audit.judge.expected import JITTER, Backoff, number, reconnect_backoff, retry_backoff, static_backoff
 from sluice.audit.judge.growth import judge_growth
@@ -16,7 +18,7 @@ from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import produce_requests
 from sluice.audit.judge.spread import judge_jitter
-from sluice.audit.judge.waits import Track, partition_of
+from sluice.audit.judge.waits import Track, partition_of, place_of
 
 from .heartbeats import without_regular
 
@@ -113,9 +115,11 @@ def _no_wait_for_new_leader(case: Case) -> Verdict:
         if at_once == len(moved):
             return case.passes(f"resends to the new leader within {max(moved):.0f} ms", **details)
         if all(waited_ms >= _NOT_AT_ONCE * backoff.base_ms for waited_ms in moved):
+            shortest = next(wait for track in tracks for wait in track.waits if wait.waited_ms == min(moved))
             return case.deviates(
                 f"waits at least {min(moved):.0f} ms although there is a new leader; expected below "
                 f"{_AT_ONCE * backoff.base_ms:g} ms",
+                where=place_of(tracks, shortest),
                 **details,
             )
         return case.inconclusive(
@@ -155,7 +159,7 @@ def _heartbeat_growth(case: Case) -> Verdict:
     backoff, interval_ms = retry_backoff(case.subject.settings), number(case.subject.settings, "heartbeat.interval.ms")
     assert backoff is not None, "the statement requires these settings"
 
-    def regroup(found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+    def regroup(case: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         late_ms = case.tolerance(backoff.base_ms).late_ms
         return [part for one in found for part in without_regular(one, backoff, interval_ms or 0.0, late_ms)]
 
@@ -269,7 +273,11 @@ def _static_or_growing(case: Case, *kinds: Kind) -> Verdict:
     if static.state is not State.DEVIATES:
         return static
     growing = _grows(case, *kinds)
-    return static if growing.state is State.DEVIATES else growing
+    if growing.state is not State.DEVIATES:
+        return growing
+    backoff = retry_backoff(case.subject.settings)
+    assert backoff is not None, "the statement requires these settings"
+    return msgspec.structs.replace(static, why=f"{static.why}, or {backoff.in_words()}")
 
 
 def _judge(

@@ -65,18 +65,19 @@ class Outcomes:
         return any(request.received_ns < at_ns <= request.at_ns for at_ns in opened_ns)
 
 
-def maybe_unread(events: Iterable[AnyEvent]) -> set[tuple[int, int]]:
+def maybe_unread(events: Iterable[AnyEvent], lag_ms: float = 0.0) -> set[tuple[int, int]]:
     """Find requests, by connection and arrival, whose response the client may not have read.
 
     A fault truncated or delayed the response, or the connection ended at that moment.
     """
     events = list(events)
+    within_ns = _READ_WITHIN_NS + round(lag_ms * _NS_PER_MS)
     ended_ns = {event.connection: event.at_ns for event in events if isinstance(event, ConnectionClosed)}
     return {
         (event.connection, event.received_ns)
         for event in events
         if isinstance(event, Request)
-        and (event.rule_id or ended_ns.get(event.connection, inf) - event.at_ns < _READ_WITHIN_NS)
+        and (event.rule_id or ended_ns.get(event.connection, inf) - event.at_ns < within_ns)
     }
 
 

@@ -143,7 +143,7 @@ def test_statements_without_required_settings_are_counted(audits: Audits, tmp_pa
             "", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE, missing=["delivery.timeout.ms"]), subject=watched
         )
     )
-    line = "  1 inconclusive: 1 need --setting delivery.timeout.ms"
+    line = "  1 inconclusive: 1 needs --setting delivery.timeout.ms"
     assert line in run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
 
 
