@@ -256,3 +256,18 @@ def test_kip_580_17_attempts_in_the_first_second(waits: list[float], sends: int,
 )
 def test_kip_580_18_waits_of_clients_older_than_the_kip(waits: list[float], before: list[str], state: State) -> None:
     assert retried("KIP-580/18", waits, before=before).state is state
+
+
+def test_kip_580_11_regular_heartbeats_are_recognized_beside_a_run_with_lag() -> None:
+    """A client that retries twice, and then waits for the next regular heartbeat, each second."""
+    journal = Journal()
+    for begin_ms in range(0, 12_000, 2000):
+        for at_ms, errors in ((0, [14]), (105, [14]), (344, [14]), (1000, [14]), (1111, [14]), (1318, [])):
+            journal.request("Heartbeat", begin_ms + at_ms, begin_ms + at_ms + 0.2, group_id="g", errors=errors)
+    settings = {**SETTINGS, "heartbeat.interval.ms": 1000}
+    runs = [
+        observed("heartbeat-error", journal.events, role=Role.CONSUMER, settings=settings, virtual=False, lag_ms=lag_ms)
+        for lag_ms in (10, 150)
+    ]
+    verdict = judge("KIP-580/11", runs)
+    assert verdict.state is not DEVIATES, verdict.why
