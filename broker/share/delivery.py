@@ -18,6 +18,7 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3  # a dead letter, until it is in the dead-letter queue (KIP-1191)
     ARCHIVED = 4
 
     @property
@@ -42,6 +43,12 @@ class ShareSettings(NamedTuple):
     record_lock_duration_ms: int
     partition_max_record_locks: int
     renew_acknowledge: bool
+    keeps_dead_letters: bool
+
+    @property
+    def undelivered(self) -> RecordState:
+        """The state of records that were rejected or delivered too often."""
+        return RecordState.ARCHIVING if self.keeps_dead_letters else RecordState.ARCHIVED
 
 
 class StateBatch(NamedTuple):

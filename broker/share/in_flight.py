@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sluice.purgatory.operation import DelayedOperation
 
-from .delivery import NO_MEMBER, RecordState
+from .delivery import NO_MEMBER, RecordState, ShareSettings
 
 
 class AcquisitionLock(DelayedOperation):
@@ -53,7 +53,7 @@ class AcquisitionLock(DelayedOperation):
 class _Rollback(NamedTuple):
     state: RecordState
     member_id: str
-    delivery_limit: int
+    settings: ShareSettings
 
 
 class InFlightState:
@@ -90,12 +90,12 @@ class InFlightState:
         self.member_id = member_id
         self.lock = lock
 
-    def begin(self, state: RecordState, delivery_limit: int) -> bool:
+    def begin(self, state: RecordState, settings: ShareSettings) -> bool:
         """Leave ACQUIRED until `end`; return False during another transition."""
         if self.in_transition:
             return False
-        self._rollback = _Rollback(self.state, self.member_id, delivery_limit)
-        self._leave(state, delivery_limit)
+        self._rollback = _Rollback(self.state, self.member_id, settings)
+        self._leave(state, settings)
         return True
 
     def end(self, *, committed: bool) -> None:
@@ -106,16 +106,16 @@ class InFlightState:
         if committed or self._archived_meanwhile:
             self.drop_lock()
         elif self.lock is not None and self.lock.has_expired:
-            is_last = self.delivery_count >= before.delivery_limit
-            self.state = RecordState.ARCHIVED if is_last else RecordState.AVAILABLE
+            is_last = self.delivery_count >= before.settings.delivery_count_limit
+            self.state = before.settings.undelivered if is_last else RecordState.AVAILABLE
             self.member_id = NO_MEMBER
             self.drop_lock()
         else:
             self.state, self.member_id = before.state, before.member_id
 
-    def expire(self, state: RecordState, delivery_limit: int) -> RecordState:
+    def expire(self, state: RecordState, settings: ShareSettings) -> RecordState:
         """Leave ACQUIRED at the lock's timeout; return the new state."""
-        self._leave(state, delivery_limit)
+        self._leave(state, settings)
         self.drop_lock()
         return self.state
 
@@ -144,9 +144,9 @@ class InFlightState:
             self.parts.append(part)
         return part
 
-    def _leave(self, state: RecordState, delivery_limit: int) -> None:
-        if state is RecordState.AVAILABLE and self.delivery_count >= delivery_limit:
-            state = RecordState.ARCHIVED
+    def _leave(self, state: RecordState, settings: ShareSettings) -> None:
+        if state is RecordState.AVAILABLE and self.delivery_count >= settings.delivery_count_limit:
+            state = settings.undelivered
         self.state = state
         self.member_id = NO_MEMBER
 

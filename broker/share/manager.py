@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.channel import Channel
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
+from .dead_letters import DEAD_LETTER_TOPIC, keep_dead_letters
 from .delivery import ACCEPT, GAP, REJECT, RELEASE, RENEW, AcknowledgementBatch, Done, SharePartitionId, ShareSettings
 from .sessions import MemberKey, ShareSession, ShareSessions
 from .share_partition import SharePartition, Status
@@ -39,6 +41,7 @@ _FENCING = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
 _NOT_INITIALIZED = -1
+_WITH_DEAD_LETTERS = 2  # level of share.version
 _DURATION = re.compile(r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 ACKNOWLEDGE_TYPES = {GAP: "gap", ACCEPT: "accept", RELEASE: "release", REJECT: "reject", RENEW: "renew"}
 
@@ -66,6 +69,7 @@ class SharePartitionManager:
             values.integer("share.record.lock.duration.ms"),
             values.integer("share.partition.max.record.locks"),
             values.boolean("share.renew.acknowledge.enable"),
+            bool(values.text(DEAD_LETTER_TOPIC)) and self._host.features.level(SHARE_VERSION) >= _WITH_DEAD_LETTERS,
         )
 
     def reads_committed(self, group_id: str) -> bool:
@@ -96,6 +100,7 @@ class SharePartitionManager:
             self.locks,
             lambda write, done: self._host.share_persister.write_state(key, write, lambda code: done(_of_client(code))),
             partial(self.complete_fetches, key),
+            partial(keep_dead_letters, self._host, key, partition),
         )
         self._partitions[key] = share
         share.status = Status.LOADING

@@ -5,10 +5,12 @@ from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.cache import MetadataCache
+from sluice.broker.metadata.features import Features
 from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.protocol.errors import ErrorCode
+from sluice.purgatory.scheduler import Scheduler
 from sluice.purgatory.timer import Timer
 
 from .delivery import Done, SharePartitionId, StateBatch, StateWrite
@@ -44,6 +46,10 @@ class ShareHost(Protocol):
     def clock(self) -> Clock: ...
     @property
     def timer(self) -> Timer: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def features(self) -> Features: ...
     @property
     def cluster(self) -> Cluster: ...
     @property

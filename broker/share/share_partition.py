@@ -45,7 +45,6 @@ _ACKNOWLEDGED = {
     GAP: RecordState.ARCHIVED,
     ACCEPT: RecordState.ACKNOWLEDGED,
     RELEASE: RecordState.AVAILABLE,
-    REJECT: RecordState.ARCHIVED,
 }
 
 
@@ -54,6 +53,10 @@ class Status(IntEnum):
     LOADING = 1
     ACTIVE = 2
     FENCED = 3
+
+
+# First and last offset, delivery count, and the callback.
+KeepDeadLetter = Callable[[int, int, int, Callable[[], None]], None]
 
 
 class _Change(NamedTuple):
@@ -81,6 +84,7 @@ class SharePartition:
         locks: DelayedOperationPurgatory,
         write: Callable[[StateWrite, Done], None],
         on_available: Callable[[], None],
+        keep_dead_letter: KeepDeadLetter,
     ) -> None:
         """Create a partition without state.
 
@@ -90,6 +94,7 @@ class SharePartition:
             locks: Purgatory of the acquisition locks.
             write: Writes state, then calls back with NONE or an error.
             on_available: Called if records may have become available without a request.
+            keep_dead_letter: Writes records to the dead-letter queue, then calls back in any case.
         """
         self.leader_epoch = leader_epoch
         self.status = Status.EMPTY
@@ -103,6 +108,7 @@ class SharePartition:
         self._locks = locks
         self._write = write
         self._on_available = on_available
+        self._keep_dead_letter = keep_dead_letter
         self._may_have_available = False
         self._gaps: _Gaps | None = None
 
@@ -131,6 +137,9 @@ class SharePartition:
         self.end_offset = self.batches.last.last_offset
         if gap is not None:
             self._gaps = _Gaps(gap, self.end_offset)
+        for batch in list(self.batches):
+            for first, last, part in batch.parts():
+                self._bury(part, first, last)
         self._advance_start()
         return True
 
@@ -412,7 +421,8 @@ class SharePartition:
         if state.state is not RecordState.ACQUIRED or state.in_transition or state.member_id != member_id:
             return ErrorCode.INVALID_RECORD_STATE
         if kind != RENEW:
-            return self._begin(first, last, state, _ACKNOWLEDGED[kind], changes)
+            target = self._settings().undelivered if kind == REJECT else _ACKNOWLEDGED[kind]
+            return self._begin(first, last, state, target, changes)
         if not self._settings().renew_acknowledge:
             return ErrorCode.INVALID_RECORD_STATE
         state.renew(self._new_lock(member_id, first, last))
@@ -421,7 +431,7 @@ class SharePartition:
     def _begin(
         self, first: int, last: int, state: InFlightState, target: RecordState, changes: list[_Change]
     ) -> ErrorCode:
-        if not state.begin(target, self._settings().delivery_count_limit):
+        if not state.begin(target, self._settings()):
             return ErrorCode.INVALID_RECORD_STATE
         changes.append(_Change(state, StateBatch(first, last, state.state, state.delivery_count)))
         if state.state.is_terminal:
@@ -449,15 +459,17 @@ class SharePartition:
         if code:
             self._roll_back(changes)
             return
-        for state, _ in changes:
+        for state, batch in changes:
             state.end(committed=True)
             self._may_have_available |= state.state is RecordState.AVAILABLE
+            self._bury(state, batch.first_offset, batch.last_offset)
         self._advance_start()
 
     def _roll_back(self, changes: list[_Change]) -> None:
         for state, batch in changes:
             state.end(committed=False)
             self._may_have_available |= state.state is RecordState.AVAILABLE
+            self._bury(state, batch.first_offset, batch.last_offset)
             if RecordState(batch.delivery_state).is_terminal and not state.state.is_terminal:
                 self.delivery_complete_count -= self._count(batch.first_offset, batch.last_offset)
 
@@ -482,8 +494,8 @@ class SharePartition:
         return lock
 
     def _lock_timed_out(self, lock: AcquisitionLock) -> None:
-        limit = self._settings().delivery_count_limit
-        changed: list[StateBatch] = []
+        settings = self._settings()
+        changed: list[_Change] = []
         floor = self.batches.floor(lock.first_offset)
         if floor is None:
             return
@@ -494,18 +506,41 @@ class SharePartition:
                 if state.lock is not lock or state.state is not RecordState.ACQUIRED:
                     continue
                 target = RecordState.ARCHIVED if last < self.start_offset else RecordState.AVAILABLE
-                reached = state.expire(target, limit)
+                reached = state.expire(target, settings)
                 self.timed_out_records += last - first + 1
-                changed.append(StateBatch(first, last, reached, state.delivery_count))
+                changed.append(_Change(state, StateBatch(first, last, reached, state.delivery_count)))
                 if reached.is_terminal:
                     self.delivery_complete_count += self._count(first, last)
-                else:
+                elif reached is RecordState.AVAILABLE:
                     self._may_have_available = True
         if changed:
-            self._write(self._state_write(changed), self._timeout_written)
+            write = self._state_write([batch for _, batch in changed])
+            self._write(write, lambda _: self._timeout_written(changed))
             self._on_available()
 
-    def _timeout_written(self, _: ErrorCode) -> None:
+    def _timeout_written(self, changed: list[_Change]) -> None:
+        for state, batch in changed:
+            self._bury(state, batch.first_offset, batch.last_offset)
+        self._advance_start()
+
+    # -- dead letters --------------------------------------------------------------------------------------------------
+
+    def _bury(self, state: InFlightState, first: int, last: int) -> None:
+        """Write records that are ARCHIVING to the dead-letter queue; then they are ARCHIVED."""
+        if state.state is not RecordState.ARCHIVING or state.in_transition:
+            return
+
+        def buried() -> None:
+            if self.status is not Status.ACTIVE or state.state is not RecordState.ARCHIVING:
+                return
+            state.archive()
+            self.delivery_complete_count += self._count(first, last)
+            batch = StateBatch(first, last, RecordState.ARCHIVED, state.delivery_count)
+            self._write(self._state_write([batch]), self._buried_written)
+
+        self._keep_dead_letter(first, last, state.delivery_count, buried)
+
+    def _buried_written(self, _: ErrorCode) -> None:
         self._advance_start()
 
     # -- the start offset ----------------------------------------------------------------------------------------------

@@ -34,10 +34,14 @@ from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = RecordState
 LOCK_MS = 1_000
 MEMBER = st.sampled_from(["a", "b", "c"])
 ACKNOWLEDGED_AS = {ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED, GAP: ARCHIVED}
+
+
+def no_dead_letters(*_: object) -> None:
+    raise AssertionError("the group has no dead-letter queue")
 
 
 class Record:
@@ -77,10 +81,12 @@ class Members(RuleBasedStateMachine):
 
     def new_partition(self) -> SharePartition:
         locks = DelayedOperationPurgatory("Locks", Timer(self.clock))
-        return SharePartition(self.epoch, self.limits, locks, lambda *write: self.writes.append(write), lambda: None)
+        return SharePartition(
+            self.epoch, self.limits, locks, lambda *write: self.writes.append(write), lambda: None, no_dead_letters
+        )
 
     def limits(self) -> ShareSettings:
-        return ShareSettings(self.limit, LOCK_MS, self.most_locks, renew_acknowledge=True)
+        return ShareSettings(self.limit, LOCK_MS, self.most_locks, renew_acknowledge=True, keeps_dead_letters=False)
 
     # -- the log -------------------------------------------------------------------------------------------------------
 

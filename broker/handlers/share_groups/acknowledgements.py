@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch
@@ -33,6 +34,8 @@ class Batch(Protocol):
 def member_of(
     ctx: RequestContext, broker: "ShareServices", group_id: str | None, member_id: str | None
 ) -> MemberKey | ErrorCode:
+    if not broker.features.level(SHARE_VERSION):
+        return ErrorCode.UNSUPPORTED_VERSION
     if group_id is None:
         return ErrorCode.INVALID_REQUEST
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, group_id):
