@@ -53,11 +53,12 @@ def _sentence(result: SubjectResult, deviations: Sequence[Verdict], passes: Sequ
     decided = len(deviations) + len(passes)
     if not decided:
         return "No statement was decided."
-    of_all = f"{_counted(decided, 'decided statement')}; {len(result.verdicts) - decided} are not decided."
-    findings = f", with {_counted(len(result.findings), 'finding')} besides," if result.findings else ""
+    findings = f", with {_counted(len(result.findings), 'other finding')}" if result.findings else ""
+    rest = len(result.verdicts) - decided
+    undecided = f"; {rest} {'is' if rest == 1 else 'are'} not decided" if rest else ""
     if not deviations:
-        return f"Passes{findings} all of {of_all}"
-    return f"Deviates{findings} from {len(deviations)} of {of_all}"
+        return f"Passes {_counted(decided, 'decided statement')}{findings}{undecided}."
+    return f"Deviates from {len(deviations)} of {_counted(decided, 'decided statement')}{findings}{undecided}."
 
 
 def _undecided_line(undecided: Sequence[Verdict]) -> str:

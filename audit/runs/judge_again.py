@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from sluice.audit.judge import judge
+from sluice.audit.judge import findings, judge
 from sluice.audit.judge.consistency import consistent
 from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.observation import Observation, SubjectInfo
 from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.judge.model.verdict import AuditResult, SubjectResult
+from sluice.audit.judge.model.verdict import AuditResult, FindingKind, SubjectResult
 from sluice.audit.probes import Setting
 
 from .observation_files import observation_file, read_observations
@@ -52,6 +52,10 @@ def _judged(
                 if not probes.isdisjoint(statement.probes)
             ]
         ),
+        findings=[
+            *(each for probe in before.probes for each in findings([run for run in runs if run.probe == probe])),
+            *(each for each in before.findings if each.kind is FindingKind.LOST),  # found by reading the log
+        ],
         backoffs=measured_backoffs(runs),
     )
 
