@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sluice.config.broker_config import Config
-from sluice.config.property_table import PROPERTIES, Property
+from sluice.config.property_table import NO_EFFECT, PROPERTIES, Property
 from sluice.config.setting import DEFAULT_CONFIG, DYNAMIC_GROUP_CONFIG, Setting, Synonym
 from sluice.config.value_types import (
     LONG_MAX,
@@ -25,7 +25,10 @@ _DLQ_TOPIC = "errors.deadletterqueue.topic.name"
 _RESET = offset_reset("earliest", "latest")
 _ISOLATION = choice("read_committed", "read_uncommitted")
 _STREAMS_TAGS, _STREAMS_ASSIGNOR = "streams.rack.aware.assignment.tags", "streams.assignor.name"
+_OFFLOAD = "{}.assignor.offload.enable"  # no effect: assignors run at once
+_KINDS = ("consumer", "share", "streams")
 _ROWS = (
+    *(Property(_OFFLOAD.format(kind), boolean(), "true", "Kafka", NO_EFFECT) for kind in _KINDS),
     Property("consumer.session.timeout.ms", integer(1), "45000", "KIP-848", "Session timeout of members, ms."),
     Property("consumer.heartbeat.interval.ms", integer(1), "5000", "KIP-848", "Heartbeat interval of members, ms."),
     Property("consumer.assignment.interval.ms", integer(0), "1000", "KIP-1263", "Time between assignments, ms."),
@@ -53,7 +56,12 @@ _ROWS = (
 )
 # Described only if set, for the group or the broker.
 _INTERNAL = frozenset(
-    {"streams.task.offset.interval.ms", "streams.num.warmup.replicas", "streams.acceptable.recovery.lag"}
+    {
+        "streams.task.offset.interval.ms",
+        "streams.num.warmup.replicas",
+        "streams.acceptable.recovery.lag",
+        *map(_OFFLOAD.format, _KINDS),
+    }
 )
 # The broker's properties with the least and the greatest value of a config.
 _BOUNDS = {
@@ -111,7 +119,7 @@ class GroupConfigs(StoredConfigs):
         return None
 
     def _session_problem(self, own: Mapping[str, str]) -> str | None:
-        for kind in ("consumer", "share", "streams"):
+        for kind in _KINDS:
             session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
             timeouts = [int(own.get(key, self.default(self.rows[key]))) for key in (session, heartbeat)]
             if (session in own or heartbeat in own) and timeouts[0] <= timeouts[1]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.streams.heartbeat import CreationError
 from sluice.broker.coordinator.group.streams.topology import Status, TopicInfo
-from sluice.broker.metadata.new_topic import NewTopic, TopicError
+from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatResponse
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
 
 _REPORTED_ERRORS = 3
+_EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def create_internal_topics(
@@ -38,11 +40,12 @@ def create_internal_topics(
         del errors[name]
     failed = [f"{name} ({errors[name].message})" for name in missing if name in errors]
     retry_ms = now_ms + 2 * response.heartbeat_interval_ms
-    for name, topic in missing.items():
-        if name not in errors and name not in broker.metadata.topics:
-            created = _create(ctx, broker, topic)
-            if isinstance(created, TopicError):
-                errors[name] = CreationError(created.message or created.code.message, retry_ms)
+    due = [one for name, one in missing.items() if name not in errors and name not in broker.metadata.topics]
+    is_excessive = sum(topic.partitions for topic in due) > MAX_PARTITIONS
+    for topic in due:
+        created = _EXCESSIVE if is_excessive else _create(ctx, broker, topic)
+        if isinstance(created, TopicError):
+            errors[topic.name] = CreationError(created.message or created.code.message, retry_ms)
     if failed:
         more = len(failed) - _REPORTED_ERRORS
         summary = ", ".join(failed[:_REPORTED_ERRORS]) + (f" and {more} more" if more > 0 else "")
@@ -56,7 +59,7 @@ def _denied(ctx: RequestContext, broker: "GroupServices", missing: Mapping[str, 
     return [name for name in missing if name in denied]
 
 
-def _create(ctx: RequestContext, broker: "GroupServices", topic: TopicInfo) -> object:
+def _create(ctx: RequestContext, broker: "GroupServices", topic: TopicInfo) -> Topic | TopicError:
     if broker.throttler.refuses_auto_creation(ctx, topic.partitions):
         return TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
     replicas = topic.replication_factor or -1

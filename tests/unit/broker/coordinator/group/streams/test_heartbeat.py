@@ -280,6 +280,17 @@ def test_creation_errors_are_reported_and_retried_after_two_heartbeat_intervals(
     assert statuses(member.heartbeat()) == {Status.MISSING_INTERNAL_TOPICS: f"{missing}words"}, "another attempt"
 
 
+def test_internal_topics_have_a_limit_of_partitions(broker: VirtualBroker) -> None:
+    topology = word_count()
+    topology.subtopologies[1].repartition_source_topics[0].partitions = 10_001
+    member = StreamsMember(broker, topology=topology)
+    member.join()
+    detail = statuses(member.heartbeat())[Status.MISSING_INTERNAL_TOPICS]
+    problem = "Excessively large number of partitions per request."
+    assert detail.endswith(f"; Creation failed: words ({problem}), counts ({problem}).")
+    assert broker.broker.cluster.topics.keys().isdisjoint({"words", "counts"})
+
+
 def test_a_different_topology_is_rejected_and_an_older_one_is_stale(broker: VirtualBroker) -> None:
     StreamsMember(broker, "one", topology=stateless()).join()
     other = StreamsMember(broker, "two")
