@@ -53,6 +53,18 @@ def lost_writes(history: History) -> Iterator[Anomaly]:
                 yield Anomaly("lost write", text, (send,))
 
 
+def wrong_copies(history: History) -> Iterator[Anomaly]:
+    """The copies are exactly the committed records up to the offset that was committed with them (KIP-447)."""
+    for partition, log in history.final(committed_only=True).items():
+        copied_up_to = history.copied_up_to.get(partition, 0)
+        expected = [value for offset, value in log if offset < copied_up_to]
+        copies = history.copies.get(partition, [])
+        if copies != expected:
+            lost, extra = [v for v in expected if v not in copies], [v for v in copies if v not in expected]
+            text = f"partition {partition} up to offset {copied_up_to}: {len(copies)} of {len(expected)} records"
+            yield Anomaly("wrong copy", f"{text}, lost {lost[:5]}, extra {extra[:5]}")
+
+
 def duplicates(history: History) -> Iterator[Anomaly]:
     """A record of an idempotent producer is in the log once."""
     sends = history.sends
@@ -246,6 +258,7 @@ def end_offsets(history: History) -> Iterator[Anomaly]:
 
 CHECKS: tuple[Check, ...] = (
     lost_writes,
+    wrong_copies,
     duplicates,
     unordered_keys,
     phantoms,

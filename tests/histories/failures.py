@@ -16,7 +16,6 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.error_codes import codes_of
 from sluice.protocol.errors import ErrorCode
 
-from .clients import TOPIC
 from .history import History
 from .workload import PARTITIONS, now_ms
 
@@ -208,7 +207,8 @@ class Failures:
         self._note(f"scenario {name}")
 
 
-async def create_topic(broker: Broker) -> None:
-    """Create the topic as the catalogue's scenarios expect it. With two replicas in sync, one loss loses nothing."""
+async def create_topics(broker: Broker, *names: str) -> None:
+    """Create topics as the catalogue's scenarios expect them. With two replicas in sync, one loss loses nothing."""
     assignments = {index: [(index + one) % 3 + 1 for one in range(3)] for index in range(PARTITIONS)}
-    await broker.cluster.create_topic(TOPIC, assignments=assignments, config={"min.insync.replicas": 2})
+    for name in names:
+        await broker.cluster.create_topic(name, assignments=assignments, config={"min.insync.replicas": 2})

@@ -129,6 +129,9 @@ class History:
 
     operations: list[AnyOperation] = field(default_factory=list)
     failures: list[tuple[float, str]] = field(default_factory=list)
+    # After the last failure: the committed values of the copies, and the offsets up to which the topic was copied.
+    copies: dict[int, list[int]] = field(default_factory=dict)
+    copied_up_to: dict[int, int] = field(default_factory=dict)
 
     @property
     def sends(self) -> dict[int, Send]:

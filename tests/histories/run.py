@@ -9,16 +9,19 @@ import gc
 import logging
 import shutil
 import warnings
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from sluice import Broker, testing
 
-from .clients import ERRORS, SluiceConsumer
-from .failures import Failures, create_topic
+from .clients import ERRORS, TOPIC, SluiceConsumer
+from .copying import COPIES, copy, read_copies
+from .failures import Failures, create_topics
 from .history import History, Poll
-from .workload import PARTITIONS, Workload, now_ms, processes
+from .workload import PARTITIONS, Workload, instances, now_ms, processes
 
 DURATION_S = 30
 # Open transactions are aborted meanwhile: their timeout, and the 10 s of transaction.abort.timed.out... .interval.ms.
@@ -111,7 +114,7 @@ async def _play(seed: int, folder: Path | None, duration_s: float) -> History:
     loop.set_exception_handler(_on_exception)
     cluster = Cluster(random, folder)
     await cluster.start()
-    await create_topic(cluster.broker)
+    await create_topics(cluster.broker, TOPIC, COPIES)
     began_s = loop.time()
     until_s = began_s + duration_s
     for host in _HOSTS:
@@ -137,6 +140,8 @@ async def _play(seed: int, folder: Path | None, duration_s: float) -> History:
         await cluster.kill()
     for committed_only in (False, True):
         await _read_all(cluster.broker.bootstrap, history, committed_only=committed_only)
+    async with asyncio.timeout(_FINAL_READ_S):
+        history.copies, history.copied_up_to = await read_copies(cluster.broker.bootstrap)
     await cluster.stop()
     return history
 
@@ -149,7 +154,10 @@ def _on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> N
 
 def _start(workload: Workload) -> list[asyncio.Task[None]]:
     tasks = []
-    for number, process in enumerate(processes(workload)):
+    copiers: list[Callable[[], Awaitable[None]]] = [
+        partial(instances, workload, name, partial(copy, workload, f"{name}-id")) for name in ("copier-1", "copier-2")
+    ]
+    for number, process in enumerate([*processes(workload), *copiers]):
         with testing.network().host(_HOSTS[number % len(_HOSTS)]):
             tasks.append(asyncio.ensure_future(process()))
     return tasks

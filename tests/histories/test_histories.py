@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sluice.broker.coordinator.group.offsets import OffsetStore
 from sluice.broker.log.log_results import AppendResult
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.producer_state import ProducerState
@@ -91,12 +92,18 @@ def _report_no_aborted_transaction(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PartitionLog, "aborted_transactions", lambda *arguments: [])
 
 
+def _commit_the_offsets_of_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
+    end = OffsetStore.end_transaction
+    patch.setattr(OffsetStore, "end_transaction", lambda self, producer, committed: end(self, producer, True))
+
+
 @pytest.mark.parametrize(
     ("damage", "rules"),
     [
         (_acknowledge_without_storing, {"lost write", "reused offset"}),
         (_store_twice, {"duplicate"}),
         (_report_no_aborted_transaction, {"dirty read"}),
+        (_commit_the_offsets_of_aborted_transactions, {"wrong copy"}),
     ],
 )
 def test_defect_of_the_broker_is_found(
