@@ -17,7 +17,9 @@ PREFIX = "listener.name."
 _OF_MECHANISM = frozenset({"sasl.jaas.config", "connections.max.reauth.ms"})
 _OF_SASL = frozenset({"sasl.enabled.mechanisms", "sasl.server.max.receive.size"})
 _LIMITS = frozenset({"max.connections", "max.connection.creation.rate"})
-_OF_LISTENER = _OF_MECHANISM | _OF_SASL | _LIMITS | {name for name in PROPERTIES if name.startswith("ssl.")}
+_OF_LISTENER = (
+    _OF_MECHANISM | _OF_SASL | _LIMITS | {name for name in PROPERTIES if name.startswith(("ssl.", "sasl.oauthbearer."))}
+)
 
 
 def row_of_listener(name: str) -> Property | None:
@@ -50,6 +52,11 @@ class ListenerConfig:
 
     def is_set(self, name: str) -> bool:
         return self.key(name) in self._origins
+
+    def boolean(self, name: str) -> bool:
+        value = self._all[self.key(name)]
+        assert type(value) is bool, name
+        return value
 
     def text(self, name: str, mechanism: str = "") -> str | None:
         value = self._all[self.key(name, mechanism)]

@@ -19,8 +19,11 @@ from .mechanism import Mechanism
 if TYPE_CHECKING:
     from sluice.broker.security.services import SaslHost
 
+    from .oauthbearer import Validator
+
 _ENABLED = "sasl.enabled.mechanisms"
 _JAAS = "sasl.jaas.config"
+_JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
 _USERS = "sluice.sasl.users"
 _REAUTH = "connections.max.reauth.ms"
 _MAX_RECEIVE = "sasl.server.max.receive.size"
@@ -115,6 +118,10 @@ class SaslListener:
 
     def _oauthbearer(self, options: Mapping[str, str]) -> NewMechanism:
         from .oauthbearer import OAuthBearerMechanism
+
+        if self._config.text(_JWKS_URL):
+            signed = self._signed_tokens()
+            return lambda: OAuthBearerMechanism(signed, self._host.clock.wall_ms)
         from .unsecured_jws import TokenValidator
 
         try:
@@ -122,6 +129,15 @@ class SaslListener:
         except ValueError as error:
             raise self._config.wrong(_JAAS, str(error), "OAUTHBEARER") from None
         return lambda: OAuthBearerMechanism(validator, self._host.clock.wall_ms)
+
+    def _signed_tokens(self) -> "Validator":
+        try:
+            from .signed_jwt import SignedTokenValidator
+        except ModuleNotFoundError as missing:
+            raise self._config.wrong(
+                _JWKS_URL, f"{missing.name} is not installed; install kafka-sluice[oauth]"
+            ) from None
+        return SignedTokenValidator(self._config)
 
     def _options(self, mechanism: str) -> dict[str, str]:
         module = _MODULES[mechanism]

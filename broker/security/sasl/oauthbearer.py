@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
+from typing import Protocol
 
 from .mechanism import SaslAuthenticationError, SaslError
-from .unsecured_jws import IllegalTokenError, TokenValidator
+from .unsecured_jws import IllegalTokenError, Token
 
 _SASLNAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIR = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
@@ -13,8 +14,13 @@ _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.ASCII
 _ACKNOWLEDGEMENT = b"\x01"
 
 
+class Validator(Protocol):
+    def validate(self, compact: str, now_ms: int) -> Token:
+        """Return the principal and expiration of a token, or raise IllegalTokenError."""
+
+
 class OAuthBearerMechanism:
-    def __init__(self, validator: TokenValidator, now_ms: Callable[[], int]) -> None:
+    def __init__(self, validator: Validator, now_ms: Callable[[], int]) -> None:
         self._validator = validator
         self._now_ms = now_ms
         self._refusal: SaslAuthenticationError | None = None  # sent to the client, raised when it acknowledges
