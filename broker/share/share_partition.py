@@ -10,8 +10,8 @@ Records between `start_offset` and `end_offset` are in flight. ACKNOWLEDGED and 
 so `start_offset` moves on. A transition out of ACQUIRED takes effect when the share coordinator has written it; if
 that fails, it is rolled back. After a load, records between the loaded batches are gaps, which were never delivered.
 
-Follows Kafka's SharePartition; the caller does all I/O. Different on purpose: a batch that ends before the start offset
-never prevents the start offset from moving.
+Follows Kafka's SharePartition; the caller does all I/O. Different on purpose: records before the start offset never
+prevent it from moving, and are not made available again if a write fails.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -468,6 +468,8 @@ class SharePartition:
     def _roll_back(self, changes: list[_Change]) -> None:
         for state, batch in changes:
             state.end(committed=False)
+            if batch.first_offset < self.start_offset:  # the log does not have them any more
+                self._archive(batch.first_offset, self.start_offset - 1, RecordState.AVAILABLE, counts=False)
             self._may_have_available |= state.state is RecordState.AVAILABLE
             self._bury(state, batch.first_offset, batch.last_offset)
             if RecordState(batch.delivery_state).is_terminal and not state.state.is_terminal:

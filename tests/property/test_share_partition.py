@@ -1,7 +1,8 @@
 """A share partition under all operations, in virtual time, compared with a model that has one state for each record.
 
-Members fetch, acknowledge, lose their locks and leave; writes of the state succeed or fail, now or later; the log loses
-its start and some batches; the leader moves. At the end, all records are accepted: none may be lost.
+Members fetch, acknowledge, lose their locks and leave; writes of the state succeed or fail, now or later; dead letters
+are kept; the log loses its start and some batches; the leader moves. At the end, all records are accepted: none may be
+lost.
 """
 
 from collections.abc import Callable
@@ -34,14 +35,10 @@ from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, _, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 LOCK_MS = 1_000
 MEMBER = st.sampled_from(["a", "b", "c"])
 ACKNOWLEDGED_AS = {ACCEPT: ACKNOWLEDGED, RELEASE: AVAILABLE, REJECT: ARCHIVED, GAP: ARCHIVED}
-
-
-def no_dead_letters(*_: object) -> None:
-    raise AssertionError("the group has no dead-letter queue")
 
 
 class Record:
@@ -50,6 +47,7 @@ class Record:
     def __init__(self, count: int = 0, state: RecordState = AVAILABLE) -> None:
         self.state, self.count, self.member, self.deadline = state, count, NO_MEMBER, 0.0
         self.before: str | None = None
+        self.expired = AVAILABLE  # its state if its lock expires during the write, and that fails
         self.is_archived = False  # by the log, whatever the outcome of a write
 
     def archive(self) -> None:
@@ -65,6 +63,8 @@ class Members(RuleBasedStateMachine):
         self.clock = ManualClock()
         self.limit = 2
         self.most_locks = 40
+        self.keeps = False  # dead letters
+        self.letters: list[tuple[int, int, int, Callable[[], None]]] = []
         self.log: list[tuple[int, int]] = []  # batches by first and last offset
         self.end = 0
         self.log_start = 0
@@ -82,11 +82,18 @@ class Members(RuleBasedStateMachine):
     def new_partition(self) -> SharePartition:
         locks = DelayedOperationPurgatory("Locks", Timer(self.clock))
         return SharePartition(
-            self.epoch, self.limits, locks, lambda *write: self.writes.append(write), lambda: None, no_dead_letters
+            self.epoch,
+            self.limits,
+            locks,
+            lambda *write: self.writes.append(write),
+            lambda: None,
+            lambda *letter: self.letters.append(letter),
         )
 
     def limits(self) -> ShareSettings:
-        return ShareSettings(self.limit, LOCK_MS, self.most_locks, renew_acknowledge=True, keeps_dead_letters=False)
+        return ShareSettings(
+            self.limit, LOCK_MS, self.most_locks, renew_acknowledge=True, keeps_dead_letters=self.keeps
+        )
 
     # -- the log -------------------------------------------------------------------------------------------------------
 
@@ -190,11 +197,12 @@ class Members(RuleBasedStateMachine):
             if kind == RENEW:
                 record.deadline = self.clock.monotonic_ms() + LOCK_MS
             else:
-                self.begin(record, ACKNOWLEDGED_AS[kind])
+                self.begin(record, self.undelivered if kind == REJECT else ACKNOWLEDGED_AS[kind])
 
     def begin(self, record: Record, state: RecordState) -> None:
         record.before, record.member = record.member, NO_MEMBER
-        record.state = ARCHIVED if state is AVAILABLE and record.count >= self.limit else state
+        record.expired = self.undelivered if record.count >= self.limit else AVAILABLE
+        record.state = self.undelivered if state is AVAILABLE and record.count >= self.limit else state
         self.begun.setdefault(id(self.writes[-1][0]), []).append(record)
 
     @rule(member=MEMBER)
@@ -221,12 +229,25 @@ class Members(RuleBasedStateMachine):
     def expire(self, start: int, is_over: Callable[[Record], bool]) -> None:
         for offset, record in self.records.items():
             if record.state is ACQUIRED and is_over(record):
-                is_last = record.count >= self.limit or offset < start
-                record.state, record.member = ARCHIVED if is_last else AVAILABLE, NO_MEMBER
+                exhausted = self.undelivered if record.count >= self.limit else AVAILABLE
+                record.state, record.member = ARCHIVED if offset < start else exhausted, NO_MEMBER
 
-    @rule(limit=st.integers(2, 4), locks=st.integers(5, 40))
-    def configure(self, limit: int, locks: int) -> None:
-        self.limit, self.most_locks = max(self.limit, limit), locks
+    @property
+    def undelivered(self) -> RecordState:
+        return ARCHIVING if self.keeps else ARCHIVED
+
+    @rule()
+    def bury(self) -> None:
+        while self.letters:
+            first, last, count, done = self.letters.pop(0)
+            done()
+            for offset in range(first, last + 1):
+                assert self.records[offset].seen() == (ARCHIVING, count, NO_MEMBER)
+                self.records[offset].state = ARCHIVED
+
+    @rule(limit=st.integers(2, 4), locks=st.integers(5, 40), keeps=st.booleans())
+    def configure(self, limit: int, locks: int, keeps: bool) -> None:
+        self.limit, self.most_locks, self.keeps = max(self.limit, limit), locks, keeps
 
     # -- the share coordinator -----------------------------------------------------------------------------------------
 
@@ -235,6 +256,7 @@ class Members(RuleBasedStateMachine):
         while self.writes:
             write, done = self.writes.pop(0)
             records = self.begun.pop(id(write), [])
+            offsets = {id(record): offset for offset, record in self.records.items()}
             if not fails:
                 self.store(write)
             done(ErrorCode.COORDINATOR_NOT_AVAILABLE if fails else ErrorCode.NONE)
@@ -242,7 +264,9 @@ class Members(RuleBasedStateMachine):
                 if record.is_archived:
                     pass
                 elif fails and record.deadline <= self.clock.monotonic_ms():
-                    record.state = ARCHIVED if record.count >= self.limit else AVAILABLE
+                    record.state = record.expired
+                    if record.state is AVAILABLE and offsets[id(record)] < self.partition.start_offset:
+                        record.archive()
                 elif fails:
                     record.state, record.member = ACQUIRED, record.before or NO_MEMBER
                 record.before = None
@@ -261,6 +285,7 @@ class Members(RuleBasedStateMachine):
         self.partition.fence()
         self.writes.clear()
         self.begun.clear()
+        self.letters.clear()
         self.acquired.clear()
         self.epoch += 1
         start = self.stored_start
@@ -317,8 +342,11 @@ class Members(RuleBasedStateMachine):
             for one in self.partition.acquire("last", BATCH_OPTIMIZED, 20, 20, offset, fetched):
                 batch = AcknowledgementBatch(one.first_offset, one.last_offset, [ACCEPT])
                 self.partition.acknowledge("last", [batch], lambda _: None)
-            while self.writes:
-                self.writes.pop(0)[1](ErrorCode.NONE)
+            while self.writes or self.letters:
+                if self.writes:
+                    self.writes.pop(0)[1](ErrorCode.NONE)
+                else:
+                    self.letters.pop(0)[3]()
         raise AssertionError("the records were not accepted")
 
 
