@@ -99,9 +99,13 @@ def free_arrays(message: Message, pause: Callable[[], None]) -> None:
     """
     for name in _arrays_of(type(message)):
         array = getattr(message, name)
-        if array is None or len(array) < _LONG_ARRAY or sys.getrefcount(array) > _OWN_REFERENCES:
+        if not array or sys.getrefcount(array) > _OWN_REFERENCES:
             continue
         has_arrays = isinstance(array[0], Message) and bool(_arrays_of(type(array[0])))
+        if len(array) < _LONG_ARRAY:
+            for element in array if has_arrays else ():
+                free_arrays(element, pause)
+            continue
         while array:
             if has_arrays:
                 for element in array[-_FREED_AT_ONCE:]:

@@ -275,6 +275,9 @@ class _Reader:
             number = signed(count, -excess)
             self._source.line(f"{variable} = list({readers}[{number}](buf, pos))")
             self._source.line(f"pos += {f'({number})' if excess else number} * {field.type.size}")
+            if self._sliced:
+                self._source.line(f"if {number} > {_NUMBERS_PER_PAUSE}:")
+                self._source.line("    pause()")
             return
         element = self._source.name(snake_case(field.struct.__name__) if field.struct else f"{field.name}_each")
         self._source.line(f"{variable} = []")
@@ -294,6 +297,7 @@ class _Reader:
 
 
 _ELEMENTS_PER_PAUSE = 256  # structs of a few fields: 0.2 ms
+_NUMBERS_PER_PAUSE = 10_000  # 0.2 ms
 _REPEATABLE = frozenset("?bhHiqd")  # formats that may have a repeat count
 _NO_TAGS: dict[int, tuple[str, wire.TaggedReader]] = {}
 _unpackers: dict[str, wire.Unpack] = {}

@@ -11,7 +11,7 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsReque
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -312,6 +312,14 @@ def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatc
     assert not clients[0].connection.request_memory.reserved_bytes
     assert gc.get_threshold()[2] < 2**31 - 1
     assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+
+
+def test_few_long_arrays_of_integers_are_decoded_and_freed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = sliced_broker()
+    slices = count_slices(broker, monkeypatch)
+    forgotten = [ForgottenTopic(topic="t", partitions=list(range(20_000))) for _ in range(3)]
+    broker.client().call(FetchRequest(max_wait_ms=0, session_epoch=-1, forgotten_topics_data=forgotten), 12)
+    assert len(slices) > 3 * 20_000 / 64
 
 
 def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
