@@ -6,6 +6,7 @@ from sluice.client.metadata.cluster import TopicPartition
 from .access import Acl, AclFilter, ScramMechanism
 from .admin import AdminClient
 from .calls import Outcomes
+from .cluster import FeatureChange
 from .configs import Alteration, AlterOperation, ConfigResource, ResourceType
 from .partitions import EARLIEST, EARLIEST_LOCAL, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from .quotas import quota_entity
@@ -23,6 +24,7 @@ __all__ = [
     "AlterOperation",
     "Alteration",
     "ConfigResource",
+    "FeatureChange",
     "NewTopic",
     "OffsetAndMetadata",
     "Outcomes",

@@ -10,23 +10,18 @@ Different on purpose: the NetworkClient updates metadata, as for a producer; Kaf
 calls.
 """
 
-from collections.abc import Mapping
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
 from types import TracebackType
 
 from sluice.client.config import Given, Profile, admin_config
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
-from sluice.client.network.in_flight import request_of
-from sluice.client.network.network_client import SOFTWARE_NAME, SOFTWARE_VERSION
-from sluice.client.network.node_api_versions import NodeApiVersions
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
-from sluice.protocol.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from sluice.protocol.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
 from .access import AccessAdmin
-from .calls import AdminCalls, least_loaded, raise_error
+from .calls import AdminCalls
+from .cluster import ClusterAdmin
 from .configs import ConfigAdmin
 from .partitions import PartitionAdmin
 from .quotas import QuotaAdmin
@@ -38,7 +33,9 @@ from .transactions import TransactionAdmin
 _MAX_IN_FLIGHT = 1
 
 
-class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, ShareGroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin):
+class AdminClient(
+    TopicAdmin, PartitionAdmin, ConfigAdmin, ShareGroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin, ClusterAdmin
+):
     """An admin client. It requires a running event loop and connects on the first call.
 
     Calls accept `timeout_ms`, their time including retries; the default is `default.api.timeout.ms`.
@@ -77,19 +74,3 @@ class AdminClient(TopicAdmin, PartitionAdmin, ConfigAdmin, ShareGroupAdmin, Acce
     async def close(self) -> None:
         """Close all connections; pending calls fail."""
         await self.network.close()
-
-    async def describe_cluster(
-        self, *, include_fenced_brokers: bool = False, timeout_ms: int | None = None
-    ) -> DescribeClusterResponse:
-        """Return the cluster id, the controller and the brokers."""
-        message = DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers)
-        request = request_of(message, oldest=2 * include_fenced_brokers)
-        return await self._calls.call(least_loaded, request, DescribeClusterResponse, timeout_ms, raise_error)
-
-    async def describe_features(self, *, timeout_ms: int | None = None) -> Mapping[str, int]:
-        """Return the finalized feature levels, such as transaction.version (KIP-584)."""
-        request = request_of(
-            ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        )
-        response = await self._calls.call(least_loaded, request, ApiVersionsResponse, timeout_ms, raise_error)
-        return NodeApiVersions(response).features

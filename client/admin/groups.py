@@ -14,7 +14,7 @@ from sluice.client.committed_offsets import (
 from sluice.client.errors import raise_for
 from sluice.client.metadata.cluster import TopicPartition, by_partition, by_topic
 from sluice.client.network.in_flight import Request, request_of
-from sluice.protocol.apis import consumer_group_describe, describe_groups
+from sluice.protocol.apis import consumer_group_describe, describe_groups, streams_group_describe
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -28,6 +28,7 @@ from sluice.protocol.apis.offset_delete import (
     OffsetDeleteResponse,
 )
 from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
+from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -78,6 +79,19 @@ class GroupAdmin:
             find_group_coordinators,
             lambda wanted: request_of(ConsumerGroupDescribeRequest(group_ids=wanted)),
             ConsumerGroupDescribeResponse,
+            lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
+            timeout_ms,
+        )
+
+    async def describe_streams_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Outcomes[str, streams_group_describe.DescribedGroup]:
+        """Return Streams groups (KIP-1071), with their topologies and members; GROUP_ID_NOT_FOUND for other groups."""
+        return await self._calls.call_by_key(
+            group_ids,
+            find_group_coordinators,
+            lambda wanted: request_of(StreamsGroupDescribeRequest(group_ids=wanted)),
+            StreamsGroupDescribeResponse,
             lambda response, _: {group.group_id: outcome(group, group) for group in response.groups},
             timeout_ms,
         )

@@ -21,6 +21,7 @@ from sluice.client.admin import (
     Alteration,
     AlterOperation,
     ConfigResource,
+    FeatureChange,
     NewTopic,
     OffsetAndMetadata,
     ResourceType,
@@ -58,6 +59,30 @@ async def test_describe_cluster() -> None:
         assert {found.broker_id: f"{found.host}:{found.port}" for found in described.brokers} == broker.brokers
         assert len((await admin.describe_cluster(include_fenced_brokers=True)).brokers) == 2
         assert "transaction.version" in await admin.describe_features()
+
+
+async def test_features() -> None:
+    async with cluster(brokers=2) as (admin, _):
+        before = await admin.describe_features()
+        off = {"share.version": 0}
+        with pytest.raises(errors.InvalidUpdateVersionException):
+            await admin.update_features(off)
+        await admin.update_features(off, change=FeatureChange.SAFE_DOWNGRADE, validate_only=True)
+        assert await admin.describe_features() == before
+        await admin.update_features(off, change=FeatureChange.SAFE_DOWNGRADE)
+        assert "share.version" not in await admin.describe_features()
+        await admin.update_features({"share.version": 1})
+        assert await admin.describe_features() == {**before, "share.version": 1}
+
+
+async def test_quorum_and_unregistered_brokers() -> None:
+    async with cluster(brokers=2) as (admin, _):
+        quorum = await admin.describe_metadata_quorum()
+        assert quorum.leader_id in {voter.replica_id for voter in quorum.current_voters}
+        with pytest.raises(errors.BrokerIdNotRegisteredException):
+            await admin.unregister_broker(9)
+        await admin.unregister_broker(2)
+        assert [found.broker_id for found in (await admin.describe_cluster()).brokers] == [1]
 
 
 async def test_create_describe_and_delete_topics() -> None:
@@ -203,6 +228,7 @@ async def test_share_group_offsets() -> None:
         assert (await admin.list_share_group_offsets("g")).all() == {}
         (await admin.delete_groups(["g"])).all()
         assert isinstance((await admin.describe_share_groups(["g"])).errors()["g"], errors.GroupIdNotFoundException)
+        assert isinstance((await admin.describe_streams_groups(["g"])).errors()["g"], errors.GroupIdNotFoundException)
 
 
 async def test_old_brokers_accept_one_group_per_request() -> None:
@@ -279,7 +305,8 @@ def test_every_served_admin_api_has_a_call() -> None:
     not_an_admins = {
         "Produce", "Fetch", "JoinGroup", "Heartbeat", "SyncGroup", "SaslHandshake", "SaslAuthenticate",
         "OffsetForLeaderEpoch", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit",
-        "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "GetTelemetrySubscriptions", "PushTelemetry",
+        "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat", "ShareFetch", "ShareAcknowledge",
+        "StreamsGroupTopologyDescriptionUpdate", "GetTelemetrySubscriptions", "PushTelemetry",
     }  # fmt: skip
     named = set(re.findall(r"\b(\w+)Response\b", text))
     missing = {API_KEYS[key].name for key in HANDLERS} - named
