@@ -23,6 +23,8 @@ _CALLED = (Kind.ADMIN, Kind.OFFSET_COMMIT)
 IDENTIFIED = (Kind.PRODUCE, Kind.CONNECT)
 # A client reports "started" this shortly before its first attempt; a later report belongs to the next client.
 _SAME_NS = 1_000_000
+# In virtual time a response and the report of it have the same time, except for rounding.
+_ROUNDED_NS = 10_000
 # With more beginnings per wait, several calls overlap.
 _MOST_BEGINS = 1 / 3
 SEVERAL_CALLS = "the waits follow no single rule; without a driver, several calls at once cannot be distinguished"
@@ -45,8 +47,8 @@ def _parts(sequence: AttemptSequence, made_ns: Sequence[int], failed_ns: Sequenc
     begins = [
         number
         for number, (before, after) in enumerate(pairwise(sequence.attempts), 1)
-        if any(ended_ns(before) <= at_ns < after.at_ns for at_ns in failed_ns)
-        or any(before.at_ns + _SAME_NS <= at_ns <= after.at_ns for at_ns in made_ns)
+        if any(ended_ns(before) - _ROUNDED_NS <= at_ns < after.at_ns for at_ns in failed_ns)
+        or any(before.at_ns + _SAME_NS <= at_ns < after.at_ns + _SAME_NS for at_ns in made_ns)
     ]
     return split_at(sequence, begins)
 

@@ -9,6 +9,7 @@ from sluice.audit.judge.model.verdict import MeasuredBackoff, State, SubjectResu
 from .words import DEVIATIONS, fit_words, in_order, style_of
 
 _MOST_SETTINGS = 6  # named in a line
+_NO_WAIT_MS = 1.0
 _SCOPES = {"connect": "broker", "produce": "partition"}
 
 
@@ -98,7 +99,8 @@ def _counted(count: int, what: str) -> str:
 def backoff_words(backoff: MeasuredBackoff) -> str:
     """Return model, residual, reset and scope."""
     fit = backoff.fit
-    parts = [fit_words(fit)]
+    is_none = max(fit.base_ms, fit.cap_ms or 0.0) < _NO_WAIT_MS
+    parts = ["no wait" if is_none else fit_words(fit)]
     if backoff.reset is not None:
         parts.append("restarts after a success" if backoff.reset else "does not restart after a success")
     if backoff.is_shared is not None:

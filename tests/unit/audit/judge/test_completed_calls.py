@@ -26,6 +26,8 @@ def failing(api: str, *at_ms: float) -> Journal:
         ("Heartbeat", "started", 150, [[99], [99]]),
         ("Heartbeat", "started", 0.5, [[99, 199, 99]]),
         ("DescribeGroups", "received", 150, [[99, 199, 99]]),
+        ("DescribeGroups", "call-failed", 100.999_995, [[99], [99]]),
+        ("Heartbeat", "started", 300.000_009, [[99], [99]]),
     ],
     ids=[
         "an admin's call that was given up",
@@ -34,6 +36,8 @@ def failing(api: str, *at_ms: float) -> Journal:
         "another client",
         "the first attempt of this client, whose call starts in the same millisecond",
         "an unrelated event",
+        "a call that was given up in the same moment of virtual time",
+        "another client in the same moment of virtual time",
     ],
 )
 def test_next_event(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:

@@ -54,3 +54,8 @@ def test_measured_backoff_in_words(reset: bool | None, is_shared: bool | None, w
     fit = Fit(model="constant", base_ms=100, multiplier=1, cap_ms=None, jitter=0.2, residual=0.1, confidence=1, waits=9)
     backoff = MeasuredBackoff(kind=Kind.CONNECT, probe="reconnect-closed", fit=fit, reset=reset, is_shared=is_shared)
     assert backoff_words(backoff) == f"constant: 100 ms, ± 20 % jitter (9 of 10 waits within 10 %){words}"
+
+
+def test_waits_below_a_millisecond_are_none() -> None:
+    fit = Fit(model="exponential", base_ms=0.1, multiplier=2, cap_ms=0.4, jitter=0, residual=0, confidence=1, waits=9)
+    assert backoff_words(MeasuredBackoff(kind=Kind.FETCH, probe="fetch-error", fit=fit)) == "no wait"
