@@ -77,7 +77,7 @@ demo: setup ## throttle real clients for 35 s and check their rates
 	$(BIN)/sluice demo
 
 check: lint $(ASSERTS_READY) ## run the linters and the unit tests
-	$(BIN)/pytest -q -n auto --hypothesis-profile check tests/unit
+	$(BIN)/python -m tests.run --unit
 
 # PySpark is installed while the first tests run.
 test: setup $(ASSERTS_READY) ## run the whole test suite

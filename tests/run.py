@@ -1,4 +1,4 @@
-"""The whole suite (`make test`), or repetitions of it under load (`make test-stress`).
+"""The whole suite (`make test`), repetitions of it under load (`make test-stress`), or the unit tests (`make check`).
 
 The tests with a browser and with Spark share one Chromium and one Spark, so each of the two kinds runs in one process.
 They wait more than they compute, and run beside the other tests. Their output follows when the others have ended.
@@ -22,6 +22,7 @@ from typing import NamedTuple
 import click
 
 ROOT = Path(__file__).parents[1]
+UNIT = "tests/unit"
 NO_TESTS_COLLECTED = 5
 JAVA_IS_MISSING = (
     "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
@@ -72,6 +73,22 @@ class Suite:
         self._with_spark = with_spark
         self._options = options
 
+    def run_unit_tests(self) -> list[Outcome]:
+        """Run the unit tests in one process per core, each with its own files.
+
+        One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process,
+        which takes a fifth of the processor time.
+        """
+        parts = os.cpu_count() or 1
+        phases = [
+            Phase(f"part {part} of {parts}", ["-q", "--hypothesis-profile", "check", "--part", f"{part}/{parts}", UNIT])
+            for part in range(1, parts + 1)
+        ]
+        with ThreadPoolExecutor(parts) as pool:
+            outcomes = list(pool.map(lambda phase: self._run_phase(phase, is_shown=phase is phases[0]), phases))
+        self._print_end(outcomes)
+        return outcomes
+
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
         with ThreadPoolExecutor(1) as beside:
@@ -80,8 +97,6 @@ class Suite:
             if not shared.done():
                 print("waiting for the tests with a browser and with Spark", flush=True)
             outcomes += shared.result()
-        for outcome in outcomes[1:]:
-            print(f"\n{outcome.phase.name}:\n{outcome.output}", flush=True)
         self._print_end(outcomes)
         return outcomes
 
@@ -117,12 +132,14 @@ class Suite:
         return Outcome(phase, done.stdout or "", found.get("passed", 0), failed, tuple(found.get("skipped", ())))
 
     def _print_end(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes[1:]:
+            print(f"\n{outcome.phase.name}:\n{outcome.output}", flush=True)
         skipped = [part for outcome in outcomes for part in outcome.skipped]
         # Reasons without a remedy are features that a client lacks.
         for part, number in Counter(part for part in skipped if "; " in part).items():
             folder, _, reason = part.partition(": ")
             print(f"skipped: {number} tests of {folder}: {reason}")
-        if not self._with_spark:
+        if not self._with_spark and outcomes[0].phase is self._main:
             print(JAVA_IS_MISSING)
         failed = [name for outcome in outcomes for name in outcome.failed]
         for name in failed:
@@ -183,11 +200,13 @@ def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
 @click.option("--workers", default=3, show_default=True, help="Processes of the main phase.")
 @click.option("--spark/--no-spark", default=bool(shutil.which("java")), help="Install PySpark and run its tests.")
 @click.option("--stress", "runs", type=int, help="Repetitions in random order under load.")
+@click.option("--unit", is_flag=True, help="Run the unit tests only, with fewer examples of each property.")
 @click.option("--order-seed", "seed", type=int, help="Seed of the first repetition. Default: random.")
-def main(workers: int, spark: bool, runs: int | None, seed: int | None) -> None:
+def main(workers: int, spark: bool, runs: int | None, unit: bool, seed: int | None) -> None:
     """Run all tests."""
     if runs is None:
-        is_green = not any(outcome.failed for outcome in Suite(workers, spark, []).run())
+        suite = Suite(workers, spark, [])
+        is_green = not any(outcome.failed for outcome in (suite.run_unit_tests() if unit else suite.run()))
     else:
         is_green = stress(workers, spark, runs, secrets.randbelow(10**6) if seed is None else seed)
     sys.exit(not is_green)

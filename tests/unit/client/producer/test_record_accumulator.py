@@ -1,3 +1,4 @@
+from itertools import permutations
 from math import inf
 from random import Random
 
@@ -9,6 +10,8 @@ from sluice.client.metadata.cluster import Cluster, Node, PartitionMetadata, Top
 from sluice.client.producer.batch import Codec, ProducerBatch, RecordMetadata
 from sluice.client.producer.buffer_pool import BufferPool
 from sluice.client.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
+from sluice.client.producer.sequences import ProducerIdAndEpoch
+from sluice.client.producer.transaction_manager import TransactionManager
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO = Node(1, "one", 9092), Node(2, "two", 9092)
@@ -160,6 +163,19 @@ def test_retry_precedes_later_batches(records: RecordAccumulator) -> None:
     records.reenqueue(first, 0)
     assert records.drain(cluster(1), [ONE], 1000, 500)[1] == [first]
     assert records.drain(cluster(1), [ONE], 1000, 500)[1] == [second]
+
+
+@pytest.mark.parametrize("order", [*permutations(range(3))], ids=str)
+def test_retried_batches_of_an_idempotent_producer_are_in_sequence_again(order: tuple[int, ...]) -> None:
+    manager = TransactionManager(StaticBackoff(BACKOFF_MS))
+    manager.producer = ProducerIdAndEpoch(1, 0)
+    settings = AccumulatorSettings(200, 0, TIMEOUT_MS, Codec())
+    records = RecordAccumulator(settings, BufferPool(10_000), StaticBackoff(BACKOFF_MS), Random(0), manager)
+    batches = [put(records) for _ in range(3)]
+    assert [records.drain(cluster(1), [ONE], 1000, 0)[1] for _ in batches] == [[batch] for batch in batches]
+    for number in order:
+        records.reenqueue(batches[number], 0)
+    assert records.expired(TIMEOUT_MS)[0] == batches
 
 
 def test_new_batch_closes_the_previous_one(records: RecordAccumulator) -> None:
