@@ -43,8 +43,8 @@ def test_invalid_config_is_reported_in_one_line(how: dict[str, object], problem:
 
 async def test_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "sluice")
-    async with Broker(config={"num.io.threads": 8}):
-        assert caplog.messages == ["config: Kafka properties without effect: num.io.threads"]
+    async with Broker(config={"background.threads": 8}):
+        assert caplog.messages == ["config: Kafka properties without effect: background.threads"]
 
 
 async def test_admin_port_is_optional() -> None:
