@@ -81,7 +81,7 @@ def test_crashed_follower_leaves_the_isr_and_the_leader_epoch_stays(cluster: Vir
 
 def test_controlled_shutdown_moves_leadership_immediately(cluster: VirtualBroker) -> None:
     waiting = cluster.client(node_id=1)
-    waiting.send(fetch(0, max_wait_ms=60_000), 11)
+    waiting.send(fetch(0, max_wait_ms=60_000), 10)  # later versions may read from a follower
     stop(cluster, 1, controlled=True)
     assert state(cluster) == (2, (2, 3))
     assert error_codes(waiting.response().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

@@ -98,9 +98,10 @@ def test_producer_gets_a_stale_leader_hint(
 
 
 def test_consumer_gets_a_stale_leader_hint(three: VirtualBroker) -> None:
-    add(three, Rule(StaleLeaderHint(leader=3), topic="t"))
-    request = fetch(0, topic_id=three.cluster.topics["t"].topic_id)
-    response = three.client(node_id=2).call(request, 16)
+    topic = three.topic("u", replicas=1)  # a follower would serve the consumer
+    add(three, Rule(StaleLeaderHint(leader=3), topic="u"))
+    request = fetch(0, topic_id=topic.topic_id)
+    response = three.client(node_id=topic.partitions[0].leader % 3 + 1).call(request, 16)
     leader = response.responses[0].partitions[0].current_leader
     assert (leader.leader_id, leader.leader_epoch, [one.node_id for one in response.node_endpoints]) == (3, -1, [3])
 
