@@ -38,6 +38,11 @@ _STALL_ROWS = [
         "one of `num.io.threads` threads is busy for the whole request",
     ],
     [
+        "OffsetCommit or OffsetDelete with 500,000 offsets",
+        "0.1 s: their lists are freed",
+        "as above; a commit of more than 1 MB is rejected by both",
+    ],
+    [
         "100 MB in one field, or in 10,000 tagged fields",
         "0.1 s: they are copied",
         "as above",
