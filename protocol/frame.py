@@ -123,6 +123,11 @@ class FrameReader:
     def has_rest(self) -> bool:
         return self._filled > self._position
 
+    @property
+    def rest_bytes(self) -> int:
+        """The number of bytes after the current frame."""
+        return self._filled - self._position
+
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
         """Return the buffer for the next bytes, never empty. `limit` bounds a read into the scratch buffer."""
         if self._buffer is None:

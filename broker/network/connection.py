@@ -157,8 +157,9 @@ class Connection(asyncio.BufferedProtocol):
         complete = self._reader.received(nbytes)
         if self.waiting or self._output_full:
             self.read_ms = self._dispatcher.clock.monotonic_ms()
-            self._reader.keep_rest()
-            self._pause_reading()
+            keeps = self._reader.keep_rest()
+            if not (keeps and self._is_unanswered and self._reader.rest_bytes < JOIN_BYTES):
+                self._pause_reading()
         elif complete:
             self.read_ms = self.last_active_ms = self._dispatcher.begin_read(self.ctx)
             self._run()

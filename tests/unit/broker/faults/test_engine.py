@@ -298,6 +298,8 @@ def test_black_holed_connection_is_closed_when_its_client_ends_it(when: str) -> 
     broker.cluster_server.faults.add({"action": {"kind": "black-hole", "when": when}, "api": "Produce"})
     client = broker.client()
     client.send(produce(9), 9)
+    for _ in range(3):
+        client.send(produce(9), 9)
     client.end()
     assert not broker.server.connections
     waits = broker.broker.fault_waits
