@@ -204,6 +204,25 @@ class TransactionState(Event, kw_only=True, frozen=True, tag="transaction-state"
     after: str
 
 
+class AcquisitionTimeout(Event, kw_only=True, frozen=True, tag="acquisition-timeout"):
+    """The acquisition lock of records of a share group (KIP-932) timed out before they were acknowledged.
+
+    group_id: group id
+    member_id: member that had acquired the records
+    topic: topic name
+    partition: partition index
+    first_offset: first of the offsets
+    last_offset: last of the offsets
+    """
+
+    group_id: str
+    member_id: str
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+
+
 class LeaderChange(Event, kw_only=True, frozen=True, tag="leader-change"):
     """A partition has a new leader, `broker`, or none.
 
@@ -267,6 +286,7 @@ AnyEvent = (
     | Fault
     | GroupState
     | TransactionState
+    | AcquisitionTimeout
     | LeaderChange
     | BrokerState
     | ScenarioStep
@@ -284,6 +304,7 @@ KINDS: dict[str, type[AnyEvent]] = {
         Fault,
         GroupState,
         TransactionState,
+        AcquisitionTimeout,
         LeaderChange,
         BrokerState,
         ScenarioStep,

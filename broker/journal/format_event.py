@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from sluice.journal_events import (
+    AcquisitionTimeout,
     AnyEvent,
     BrokerState,
     ClientEvent,
@@ -51,6 +52,9 @@ def _what(event: AnyEvent) -> str:
             return f"group {event.group_id}: {event.before} -> {event.after}, generation {event.generation}"
         case TransactionState():
             return f"transaction {event.transactional_id}: {event.before} -> {event.after}"
+        case AcquisitionTimeout():
+            records = f"{event.topic}-{event.partition} offsets {event.first_offset} to {event.last_offset}"
+            return f"group {event.group_id}: acquisition lock of {event.member_id} timed out, {records}"
         case LeaderChange():
             lost = f", {event.lost_records} records lost" if event.lost_records else ""
             return f"leader of {event.topic}-{event.partition}: {event.before} -> {event.broker}{lost}"

@@ -20,6 +20,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .dead_letters import DEAD_LETTER_TOPIC, keep_dead_letters
 from .delivery import ACCEPT, GAP, REJECT, RELEASE, RENEW, AcknowledgementBatch, Done, SharePartitionId, ShareSettings
+from .in_flight import AcquisitionLock
 from .sessions import MemberKey, ShareSession, ShareSessions
 from .share_partition import SharePartition, Status
 
@@ -101,6 +102,7 @@ class SharePartitionManager:
             lambda write, done: self._host.share_persister.write_state(key, write, lambda code: done(_of_client(code))),
             partial(self.complete_fetches, key),
             partial(keep_dead_letters, self._host, key, partition),
+            partial(self._record_timeout, key.group_id, partition),
         )
         self._partitions[key] = share
         share.status = Status.LOADING
@@ -215,6 +217,19 @@ class SharePartitionManager:
 
     def complete_fetches(self, key: SharePartitionId) -> None:
         self._host.replicas.fetches.check_and_complete(key)
+
+    def _record_timeout(self, group_id: str, partition: Partition, lock: AcquisitionLock) -> None:
+        if self._host.journal is not None:
+            self._host.journal.add_cluster_event(
+                "acquisition-timeout",
+                self._host.node_id,
+                group_id=group_id,
+                member_id=lock.member_id,
+                topic=partition.topic.name,
+                partition=partition.index,
+                first_offset=lock.first_offset,
+                last_offset=lock.last_offset,
+            )
 
     def _drop_fenced(self, key: SharePartitionId, code: ErrorCode) -> None:
         if code in _FENCING:

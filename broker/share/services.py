@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.journal.journal import Journal
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import Features
 from sluice.broker.replica.replica_manager import ReplicaManager
@@ -52,6 +53,8 @@ class ShareHost(Protocol):
     def features(self) -> Features: ...
     @property
     def cluster(self) -> Cluster: ...
+    @property
+    def journal(self) -> Journal | None: ...
     @property
     def metadata(self) -> MetadataCache: ...
     @property

@@ -85,6 +85,7 @@ class SharePartition:
         write: Callable[[StateWrite, Done], None],
         on_available: Callable[[], None],
         keep_dead_letter: KeepDeadLetter,
+        on_timeout: Callable[[AcquisitionLock], None],
     ) -> None:
         """Create a partition without state.
 
@@ -95,6 +96,7 @@ class SharePartition:
             write: Writes state, then calls back with NONE or an error.
             on_available: Called if records may have become available without a request.
             keep_dead_letter: Writes records to the dead-letter queue, then calls back in any case.
+            on_timeout: Called after the timeout of an acquisition lock of records.
         """
         self.leader_epoch = leader_epoch
         self.status = Status.EMPTY
@@ -109,6 +111,7 @@ class SharePartition:
         self._write = write
         self._on_available = on_available
         self._keep_dead_letter = keep_dead_letter
+        self._on_timeout = on_timeout
         self._may_have_available = False
         self._gaps: _Gaps | None = None
 
@@ -516,6 +519,7 @@ class SharePartition:
                 elif reached is RecordState.AVAILABLE:
                     self._may_have_available = True
         if changed:
+            self._on_timeout(lock)
             write = self._state_write([batch for _, batch in changed])
             self._write(write, lambda _: self._timeout_written(changed))
             self._on_available()

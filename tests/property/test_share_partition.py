@@ -88,6 +88,7 @@ class Members(RuleBasedStateMachine):
             lambda *write: self.writes.append(write),
             lambda: None,
             lambda *letter: self.letters.append(letter),
+            lambda _: None,
         )
 
     def limits(self) -> ShareSettings:

@@ -9,7 +9,7 @@ const MARKS = { wait: "‖", fault: "✗", error: "!", "": "" };
 const TONES = { wait: "wait", fault: "fault", error: "error" };
 const KINDS = [
   "request", "throttle", "fault", "connection-opened", "connection-closed", "connection-refused", "group-state",
-  "transaction-state", "leader-change", "broker-state", "scenario-step",
+  "transaction-state", "acquisition-timeout", "leader-change", "broker-state", "scenario-step",
 ];
 const APIS = ["Produce", "Fetch", "Metadata", "ListOffsets", "FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat",
   "OffsetCommit", "OffsetFetch", "ApiVersions", "CreateTopics", "InitProducerId", "ConsumerGroupHeartbeat"];

@@ -44,5 +44,13 @@ def test_schema_distinguishes_all_kinds() -> None:
 
 
 def test_all_events_except_cluster_events_identify_the_client() -> None:
-    of_cluster = {"group-state", "transaction-state", "leader-change", "broker-state", "scenario-step", "gap"}
+    of_cluster = {
+        "group-state",
+        "transaction-state",
+        "acquisition-timeout",
+        "leader-change",
+        "broker-state",
+        "scenario-step",
+        "gap",
+    }
     assert {name for name, kind in KINDS.items() if not issubclass(kind, ClientEvent)} == of_cluster

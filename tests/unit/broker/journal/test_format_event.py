@@ -4,6 +4,7 @@ import pytest
 
 from sluice.broker.journal.format_event import format_event, what
 from sluice.journal_events import (
+    AcquisitionTimeout,
     AnyEvent,
     BrokerState,
     ConnectionClosed,
@@ -102,6 +103,12 @@ EVENTS: dict[str, tuple[AnyEvent, str]] = {
             **CLUSTER, broker=1, transactional_id="tx", producer_id=1, producer_epoch=0, before="A", after="B"
         ),
         "broker 1 transaction tx: A -> B",
+    ),
+    "an acquisition timeout": (
+        AcquisitionTimeout(
+            **CLUSTER, broker=1, group_id="g", member_id="m", topic="t", partition=0, first_offset=3, last_offset=4
+        ),
+        "broker 1 group g: acquisition lock of m timed out, t-0 offsets 3 to 4",
     ),
     "a leader change": (
         LeaderChange(**CLUSTER, broker=2, topic="t", partition=0, before=1, leader_epoch=1, isr=[2], lost_records=3),

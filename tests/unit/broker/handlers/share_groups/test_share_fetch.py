@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.topic import Topic
+from sluice.journal_events import AcquisitionTimeout
 from sluice.protocol.apis.share_acknowledge import ShareAcknowledgeRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.record import iter_records
@@ -21,7 +23,7 @@ from tests.support.share_consumers import (
     partition_data,
     produce_values,
 )
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 LOCK_MS = 30_000
 
@@ -252,6 +254,22 @@ def test_deliveries_are_limited(broker: VirtualBroker, member: ShareConsumer) ->
         assert member.acquire() == [(0, 0, count)]
         broker.advance(1_000)
     assert member.acquire() == []
+
+
+def test_the_journal_records_timeouts() -> None:
+    broker = VirtualBroker(*ONE_PARTITION, JOURNAL)
+    topic = broker.topic("t")
+    initialize(broker, topic)
+    produce_values(broker, b"a", b"b", b"c")
+    member = ShareConsumer(broker, topic)
+    member.acquire()
+    member.acknowledge((0, 0, [ACCEPT]))
+    broker.advance(LOCK_MS)
+    assert broker.cluster.journal is not None
+    (event,) = JournalReader(broker.cluster.journal, broker.clock).events(kind="acquisition-timeout")
+    assert isinstance(event, AcquisitionTimeout)
+    assert (event.group_id, event.member_id, event.topic, event.partition) == ("group", "member", "t", 0)
+    assert (event.first_offset, event.last_offset) == (0, 2)
 
 
 def test_a_client_above_its_quota_gets_records_after_their_lock() -> None:
