@@ -78,6 +78,7 @@ async def _soak_in_virtual_time(duration_s: float) -> tuple[list[tuple[float, fl
             samples.append(((number + 1) * duration_s / _SAMPLES / 86_400, rss_mb()))
         await running
         broker.faults.clear()
+        gc.collect()  # closes connections that aiokafka forgets
         await asyncio.sleep(_SETTLES_S)
         (one,) = broker._running.brokers.values()
         replicas, groups = one.replicas, one.groups
@@ -126,6 +127,7 @@ async def _soak_in_real_time(broker: BrokerProcess, minutes: float) -> tuple[lis
         await asyncio.sleep(minutes * 60 / _SAMPLES)
         samples.append(((number + 1) * minutes / _SAMPLES, rss_mb(status)))
     await running
+    gc.collect()  # as above
     return samples, load.operations
 
 
