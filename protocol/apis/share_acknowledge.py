@@ -47,7 +47,7 @@ class LeaderIdAndEpoch(Message):
 
 class PartitionData(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[int16, V(errors="any moved UNKNOWN_TOPIC_ID INVALID_RECORD_STATE")] = 0
+    error_code: Annotated[int16, V(errors="moved UNKNOWN_TOPIC_ID INVALID_RECORD_STATE")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
 

@@ -67,12 +67,12 @@ class AcquiredRecords(Message):
 
 class PartitionData(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    error_code: Annotated[int16, V(errors="any moved UNKNOWN_TOPIC_ID CORRUPT_MESSAGE")] = 0
+    error_code: Annotated[int16, V(errors="moved UNKNOWN_TOPIC_ID CORRUPT_MESSAGE")] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     acknowledge_error_code: int16 = 0
     acknowledge_error_message: Annotated[string | None, V("0+", null="0+")] = None
     current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
-    records: Annotated[records_ | None, V("0+", null="0")] = None
+    records: Annotated[records_ | None, V("0+", null="0")] = b""
     acquired_records: list[AcquiredRecords] = []
 
 

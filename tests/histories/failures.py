@@ -66,6 +66,9 @@ EXCLUDED_KINDS = {
     "offset-lie": "returns offsets that no log has",
     "stall-tls": "the memory network has no TLS",
     "stall-sasl": "a run has no SASL, which would delay each connection only",
+    "acquisition-lock-lost": "a run has no share groups",
+    "redelivery": "a run has no share groups",
+    "acknowledgement-error": "a run has no share groups",
 }
 EXCLUDED_SCENARIOS = {"unclean-election": "loses acknowledged records"}
 # Rules of one broker at a time, so that a majority remains.

@@ -19,8 +19,11 @@ from sluice.protocol.message import Message, fields_of
 
 KEYS = {api.name: api.key for api in API_KEYS.values()}
 NAMES = [api.name for api in API_KEYS.values() if api.key in HANDLERS]
-# The reason of a null list; it does not fail its topic.
-NOT_AN_ERROR_OF_ITS_ITEM = {("CreatableTopicResult", "topic_config_error_code")}
+# The reason of a null list, which does not fail its topic; the error of acknowledgements, which does not fail a fetch.
+NOT_AN_ERROR_OF_ITS_ITEM = {
+    ("CreatableTopicResult", "topic_config_error_code"),
+    ("PartitionData", "acknowledge_error_code"),
+}
 
 
 def structs(cls: type[Message]) -> set[type[Message]]:
