@@ -59,6 +59,8 @@ def rule(kind: str, **fields: object) -> Rule:
     return {"action": {"kind": kind, **fields}, **own}
 
 
+# Tested with share consumers, in tests/unit/broker/faults: most of these clients have none.
+ON_SHARE_GROUPS = {"acquisition-lock-lost", "redelivery", "acknowledgement-error"}
 CASES = (
     # -- errors --------------------------------------------------------------------------------------------------------
     Case(

@@ -76,7 +76,13 @@ def coordinated(broker: VirtualBroker, topic: str, key: str) -> Partition:
 
 
 def three() -> VirtualBroker:
-    return VirtualBroker("sluice.brokers=3", "connections.max.idle.ms=-1")
+    # Among 50 partitions, one broker coordinates all ids of the models, so that producer ids are consecutive.
+    return VirtualBroker(
+        "sluice.brokers=3",
+        "connections.max.idle.ms=-1",
+        "offsets.topic.num.partitions=50",
+        "transaction.state.log.num.partitions=50",
+    )
 
 
 def move_or_reload(broker: VirtualBroker, partition: Partition, node_id: int) -> None:

@@ -172,6 +172,9 @@ class StreamsGroupMachine(RuleBasedStateMachine):
             assert member.epoch >= self.epochs.get(member.member_id, 0)
             self.epochs[member.member_id] = member.epoch
         group = self._group()
+        if group is None:
+            self.group_epochs = (0, 0)
+            return
         assert group.assignment_epoch <= group.group_epoch
         assert (group.group_epoch, group.assignment_epoch) >= self.group_epochs
         self.group_epochs = (group.group_epoch, group.assignment_epoch)
@@ -186,7 +189,7 @@ class StreamsGroupMachine(RuleBasedStateMachine):
                 member.clings = False
                 self._heard(member, member.heartbeat().error_code)
         group = self._group()
-        if not self.members or len(group.members) > len(self.members):
+        if group is None or not self.members or len(group.members) > len(self.members):
             return
         topic = self.broker.broker.cluster.topics.get("t")
         if topic is None:
@@ -218,7 +221,8 @@ class StreamsGroupMachine(RuleBasedStateMachine):
 
     def _heard(self, member: StreamsMember, code: int) -> None:
         if code:
-            assert code in FENCED, ErrorCode(code).name
+            is_gone = code == ErrorCode.GROUP_ID_NOT_FOUND and self._group() is None
+            assert code in FENCED or is_gone, ErrorCode(code).name
             self._forget(member)
 
     def _forget(self, member: StreamsMember) -> None:
@@ -227,12 +231,14 @@ class StreamsGroupMachine(RuleBasedStateMachine):
 
     def _alive(self) -> list[StreamsMember]:
         """Return the members that are not fenced."""
-        known = self._group().members
+        group = self._group()
+        known = {} if group is None else group.members
         return [member for member in self.members.values() if member.member_id in known]
 
-    def _group(self) -> StreamsGroup:
-        group = self.broker.broker.groups.groups["group"]
-        assert isinstance(group, StreamsGroup)
+    def _group(self) -> StreamsGroup | None:
+        """Return the group; None if it was deleted because it was empty for a long time."""
+        group = self.broker.broker.groups.groups.get("group")
+        assert group is None or isinstance(group, StreamsGroup)
         return group
 
 
