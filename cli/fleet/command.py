@@ -77,7 +77,7 @@ def compare(results: tuple[str, ...], out: str | None, output_format: str) -> No
 
 
 def _show(results: "list[Result]", names: list[str], out: str | None, output_format: str) -> None:
-    from sluice.fleet.report import describe, write_report
+    from sluice.fleet.report.page import describe, write_report
     from sluice.fleet.results import figures_of
 
     if out is not None:

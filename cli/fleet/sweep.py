@@ -73,7 +73,7 @@ def run_sweep(
     ensure_installed()
     from sluice.fleet.broker import BROKERS
     from sluice.fleet.models.mix import parse_mix
-    from sluice.fleet.report import write_sweep_report
+    from sluice.fleet.report.page import write_sweep_report
     from sluice.fleet.sweep import Axes, cells_of, write_rows
 
     fleets = {mix: parse_mix(mix, settings) for mix in mixes}

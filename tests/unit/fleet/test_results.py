@@ -11,7 +11,7 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.fleet.broker import BROKERS
 from sluice.fleet.counters import COMPLETED, CONNECTIONS, EXPIRED, KINDS, LATENCY_US, PRODUCE_REQUESTS
 from sluice.fleet.models.client_model import ClientModel
-from sluice.fleet.report import describe, recovery, write_report
+from sluice.fleet.report.page import describe, recovery, write_report
 from sluice.fleet.results import ClientGroup, Result, figures_of, read, write
 from sluice.fleet.run import ensure_memory
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import EngFormatter
 
-from .arrays import US_PER_MS, Floats
-from .counters import (
+from sluice.fleet.arrays import US_PER_MS, Floats
+from sluice.fleet.counters import (
     COMPLETED,
     CONNECTIONS,
     EXPIRED,
@@ -20,8 +20,8 @@ from .counters import (
     QUEUED_US,
     SERVED,
 )
-from .results import ATTEMPTS, Result, by_second
-from .sweep import Row
+from sluice.fleet.results import ATTEMPTS, Result, by_second
+from sluice.fleet.sweep import Row
 
 _WIDTH_INCHES, _HEIGHT_INCHES = 9.0, 3.2
 _SHOWN = (

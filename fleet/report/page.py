@@ -5,9 +5,10 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from sluice.fleet.results import Figures, Result, figures_of, summary
+from sluice.fleet.sweep import Row
+
 from .plots import attempts_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
-from .results import Figures, Result, figures_of, summary
-from .sweep import Row
 
 ROWS = (
     ("before_per_s", "attempts per second before the failure", "{:,.0f}"),
@@ -68,7 +69,7 @@ def write_sweep_report(file: Path, rows: Sequence[Row]) -> None:
 
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("sluice.fleet"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("sluice.fleet.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
 

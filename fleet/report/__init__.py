@@ -1,0 +1,1 @@
+"""The HTML reports of results and sweeps."""
