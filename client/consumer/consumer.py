@@ -399,6 +399,7 @@ def _fetcher_settings(config: ClientConfig, *, read_committed: bool) -> FetcherS
         max_wait_ms=config.integer("fetch.max.wait.ms"),
         max_partition_bytes=config.integer("max.partition.fetch.bytes"),
         reading=FetchSettings(checks_crcs=config.boolean("check.crcs"), read_committed=read_committed),
+        rack=config.text("client.rack"),
     )
 
 

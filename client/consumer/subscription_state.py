@@ -60,6 +60,8 @@ class Truncation(NamedTuple):
 
 class PartitionState:
     __slots__ = (
+        "_preferred_replica",
+        "_preferred_until_ms",
         "failures",
         "high_watermark",
         "is_paused",
@@ -81,6 +83,8 @@ class PartitionState:
         self.is_paused = False
         self.is_pending_revocation = False  # true: `poll` returns no more of its records
         self.high_watermark = self.last_stable_offset = self.log_start_offset = NO_OFFSET
+        self._preferred_replica: int | None = None
+        self._preferred_until_ms = -inf
 
     @property
     def is_fetchable(self) -> bool:
@@ -108,6 +112,27 @@ class PartitionState:
     def _begin(self) -> None:
         self.next_retry_ms = -inf
         self.failures = 0
+
+    # -- read replica (KIP-392) ----------------------------------------------------------------------------------------
+
+    def preferred_replica(self, now_ms: float) -> int | None:
+        if self._preferred_replica is not None and now_ms > self._preferred_until_ms:
+            self._preferred_replica = None
+        return self._preferred_replica
+
+    def prefers(self, node_id: int) -> bool:
+        return self._preferred_replica == node_id
+
+    def prefer_replica(self, node_id: int, until_ms: float) -> None:
+        """Prefer a replica; being named again does not extend its time."""
+        if self._preferred_replica != node_id:
+            self._preferred_replica, self._preferred_until_ms = node_id, until_ms
+
+    def clear_preferred_replica(self) -> bool:
+        """Return to the leader; return whether a replica was preferred."""
+        was_preferred = self._preferred_replica is not None
+        self._preferred_replica = None
+        return was_preferred
 
     def end_offset(self, *, read_committed: bool) -> int:
         return self.last_stable_offset if read_committed else self.high_watermark
@@ -279,6 +304,7 @@ class SubscriptionState:
         position = state.position
         if position is not None and position.leader != leader:
             moved = position._replace(leader=leader)
+            state.clear_preferred_replica()
             if can_validate:
                 state.seek_unvalidated(moved)
             else:

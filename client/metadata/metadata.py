@@ -54,7 +54,7 @@ class Metadata:
         """Store the backoffs; without `equivalent_backoff`, equivalent responses do not delay requests."""
         self._refresh_backoff = refresh_backoff
         self._equivalent_backoff = equivalent_backoff
-        self._max_age_ms = max_age_ms
+        self.max_age_ms = max_age_ms
         self._last_refresh_ms = -inf
         self._last_successful_refresh_ms = -inf
         self._attempts = 0
@@ -88,7 +88,7 @@ class Metadata:
     def time_to_next_update_ms(self, now_ms: float) -> float:
         """Return the milliseconds until an update is due; 0: now."""
         if not self.update_requested:
-            left_ms = self._last_successful_refresh_ms + self._max_age_ms - now_ms
+            left_ms = self._last_successful_refresh_ms + self.max_age_ms - now_ms
             if left_ms > 0:
                 # Kafka returns the longer of this and the backoff. Drawing the backoff only after this time has the
                 # same effect.
@@ -96,7 +96,7 @@ class Metadata:
         return self._time_to_allow_update_ms(now_ms)
 
     def _time_to_allow_update_ms(self, now_ms: float) -> float:
-        if now_ms >= self._last_successful_refresh_ms + self._max_age_ms:
+        if now_ms >= self._last_successful_refresh_ms + self.max_age_ms:
             self._equivalent_response_count = 0
         draw_key = self._last_refresh_ms, self._attempts, self._equivalent_response_count
         if self._drawn_for != draw_key:
@@ -131,7 +131,7 @@ class Metadata:
         return self.update_version
 
     def next_request(self, now_ms: float) -> MetadataRequestAndVersion:
-        if not self._need_full_update and self._last_successful_refresh_ms + self._max_age_ms > now_ms:
+        if not self._need_full_update and self._last_successful_refresh_ms + self.max_age_ms > now_ms:
             request = self.request_for_new_topics()
             if request is not None:
                 return MetadataRequestAndVersion(request, self.request_version, is_partial_update=True)

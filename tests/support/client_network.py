@@ -198,6 +198,8 @@ class ScriptedBroker:
         self.versions: dict[str, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self.topics: dict[str, list[int]] = {}
+        self.followers: list[int] = []
+        self.offline: list[int] = []
         self.topic_ids: dict[str, bytes] = {}
         self.topic_errors: dict[str, int] = {}
         self.epochs: dict[tuple[str, int], int] = {}
@@ -276,7 +278,8 @@ class ScriptedBroker:
                     leader_id=leader_id,
                     leader_epoch=self.epochs.get((name, index), 0),
                     error_code=ErrorCode.LEADER_NOT_AVAILABLE if leader_id < 0 else 0,
-                    replica_nodes=[leader_id],
+                    replica_nodes=[leader_id, *self.followers],
+                    offline_replicas=self.offline,
                     isr_nodes=[leader_id],
                 )
                 for index, leader_id in enumerate(self.topics.get(name, ()))

@@ -33,7 +33,7 @@ def batch(first: int, *values: bytes, epoch: int = 0) -> bytes:
 class Reading:
     """Topic t with partition 0 led by broker 1 and partition 1 led by broker 2; both return the same metadata."""
 
-    def __init__(self, *, reset: OffsetReset = EARLIEST, read_committed: bool = False) -> None:
+    def __init__(self, *, reset: OffsetReset = EARLIEST, read_committed: bool = False, rack: str = "") -> None:
         self.network = VirtualNetwork()
         self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
         for broker in (self.one, self.two):
@@ -51,7 +51,8 @@ class Reading:
             includes_internal=False,
         )
         self.client = self.network.client(config, self.metadata, max_in_flight=100)
-        settings = FetcherSettings(1, 1000, 500, 1000, FetchSettings(checks_crcs=True, read_committed=read_committed))
+        reading = FetchSettings(checks_crcs=True, read_committed=read_committed)
+        settings = FetcherSettings(1, 1000, 500, 1000, reading, rack)
         self.fetcher = Fetcher(settings, self.subscriptions, self.metadata, self.client)
         self.offsets = OffsetFetcher(
             self.subscriptions,

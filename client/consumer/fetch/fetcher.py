@@ -1,8 +1,9 @@
 """The Fetcher of a consumer (Kafka's Fetcher), which fetches ahead of the application. Sans-I/O.
 
-    fetcher.send(now_ms)                    # request from each idle leader; returns when to call again
+    fetcher.send(now_ms)                    # request from each idle node; returns when to call again
     records = fetcher.collect(500)          # received records; advances the positions
 
+Partitions are fetched from their leaders, or from the replicas that those name (`read_replicas.py`).
 One request fetches all partitions of a node, through a fetch session (KIP-227). It is sent when no fetch is in flight
 to the node and no records from it are buffered: the session would drop partitions that the request omits.
 
@@ -23,7 +24,7 @@ from sluice.client.consumer.offset_reset import NONE
 from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.consumer.subscription_state import FetchPosition, PartitionState, SubscriptionState
 from sluice.client.errors import KafkaException, error_name, exception_of
-from sluice.client.metadata.cluster import LeaderAndEpoch, Node, TopicPartition, by_topic
+from sluice.client.metadata.cluster import Node, TopicPartition, by_topic
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.client.network.network_client import NetworkClient
 from sluice.client.network.node_api_versions import NodeApiVersions
@@ -41,6 +42,7 @@ from sluice.protocol.types import ZERO_UUID
 
 from .completed_fetch import CompletedFetch, FetchSettings
 from .fetch_session import FINAL_EPOCH, NO_SESSION, FetchFrom, FetchSession, SessionRequest
+from .read_replicas import ReadReplicas
 
 log = logging.getLogger("sluice.client")
 
@@ -61,6 +63,10 @@ _REFRESH = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+# Errors of a follower after which the leader is fetched from.
+_TO_LEADER = _REFRESH - {ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR} | {
+    ErrorCode.OFFSET_OUT_OF_RANGE
+}
 # The first version of OffsetForLeaderEpoch for consumers (KIP-320).
 _OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS = API_KEYS[ApiKey.OFFSET_FOR_LEADER_EPOCH], 3
 
@@ -80,6 +86,7 @@ class FetcherSettings(NamedTuple):
     max_wait_ms: int
     max_partition_bytes: int
     reading: FetchSettings
+    rack: str = ""
 
 
 class Fetcher:
@@ -97,6 +104,7 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}
         self._nodes_with_pending_fetches: set[int] = set()
         self._buffer: deque[CompletedFetch] = deque()
+        self._replicas = ReadReplicas(subscriptions, metadata, network)
         self._failed_at_update: dict[TopicPartition, int] = {}  # the metadata version that led to an error
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -113,19 +121,20 @@ class Fetcher:
     def _fetchable_by_node(self, now_ms: float) -> tuple[dict[Node, dict[TopicPartition, FetchFrom]], float]:
         buffered = {fetch.partition for fetch in self._buffer}
         busy = set(self._nodes_with_pending_fetches)
-        fetchable: list[tuple[TopicPartition, FetchPosition]] = []
+        fetchable: list[tuple[TopicPartition, FetchPosition, Node | None]] = []
+        self._replicas.check_connections()
         for partition, state in self._subscriptions.items():
             if not state.is_fetchable or state.position is None:
                 continue
-            if partition in buffered:
-                busy.add(_node_id(state.position.leader))
-            else:
-                fetchable.append((partition, state.position))
+            node = self._replicas.node_of(partition, state, now_ms)
+            if partition not in buffered:
+                fetchable.append((partition, state.position, node))
+            elif node is not None:
+                busy.add(node.id)
         requested: dict[Node, dict[TopicPartition, FetchFrom]] = {}
         until_ms = inf
         topic_ids = self._metadata.cluster.topic_ids
-        for partition, position in fetchable:
-            node = position.leader.leader
+        for partition, position, node in fetchable:
             if node is None or self._failed_at_update.get(partition) == self._metadata.update_version:
                 self._request_metadata()
             elif node.id in busy:
@@ -141,6 +150,7 @@ class Fetcher:
                 error = self._network.authentication_error(node.id)
                 if error is not None:
                     raise error
+                self._replicas.awaits_connection(node.id)
                 until_ms = min(until_ms, now_ms + self._network.poll_delay_ms(node.id, now_ms))
         return requested, until_ms
 
@@ -148,6 +158,7 @@ class Fetcher:
         names = {fetch_from.topic_id: partition.topic for partition, fetch_from in session.partitions.items()}
         names |= {topic_id: partition.topic for partition, topic_id in request.forget.items()}
         self._nodes_with_pending_fetches.add(node.id)
+        self._replicas.connected(node.id)
         handle = partial(self._handle_fetch_response, session, session.partitions, names)
         self._network.send(node.id, self._request(request, names), handle, now_ms)
 
@@ -180,6 +191,7 @@ class Fetcher:
             session_epoch=request.epoch,
             topics=list(topics.values()),
             forgotten_topics_data=forgotten,
+            rack_id=settings.rack,
         )
         latest = _LATEST_BY_NAME if ZERO_UUID in names else None
         return request_of(message, oldest=_OLDEST_VERSION, latest=latest)
@@ -198,6 +210,7 @@ class Fetcher:
         if not isinstance(response, FetchResponse):
             log.info("fetch failed", extra={"node": session.node_id, "error": str(exchange.failure())})
             session.handle_error()
+            self._replicas.lost(session.node_id)
             return
         data = {
             TopicPartition(topic.topic or names.get(topic.topic_id, ""), one.partition_index): one
@@ -213,6 +226,11 @@ class Fetcher:
                 self._buffer.append(CompletedFetch(partition, requested[partition], one, self._settings.reading))
             else:
                 self._update_offsets(partition, one)
+            if one.preferred_read_replica >= 0 and not one.error_code:
+                offset, replica = requested[partition].offset, one.preferred_read_replica
+                if not self._replicas.referred(partition, offset, replica, exchange.received_ms):
+                    self._failed_at_update[partition] = self._metadata.update_version
+                    self._request_metadata()
         self._update_leaders(response, data)
 
     def _update_leaders(self, response: FetchResponse, data: dict[TopicPartition, PartitionData]) -> None:
@@ -294,7 +312,8 @@ class Fetcher:
     def _handle_error(self, state: PartitionState, fetch: CompletedFetch) -> None:
         code, partition = fetch.data.error_code, fetch.partition
         log.info("partition cannot be fetched", extra={"partition": str(partition), "error": error_name(code)})
-        if code in _REFRESH:
+        was_follower = code in _TO_LEADER and state.clear_preferred_replica()
+        if was_follower or code in _REFRESH:
             if state.position is not None and state.position.leader.epoch == fetch.leader_epoch:
                 self._failed_at_update[partition] = self._metadata.update_version
             self._request_metadata()
@@ -325,10 +344,6 @@ class Fetcher:
 def can_validate(versions: NodeApiVersions | None) -> bool:
     """Return whether a leader serves OffsetForLeaderEpoch; True if it is not connected yet."""
     return versions is None or versions.serves(_OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS)
-
-
-def _node_id(leader: LeaderAndEpoch) -> int:
-    return -1 if leader.leader is None else leader.leader.id
 
 
 def _ignore(_exchange: Exchange) -> None:

@@ -306,4 +306,5 @@ def _settings(config: ClientConfig, assignors: tuple[Assignor, ...]) -> Membersh
         instance_id=config.text_or_none("group.instance.id"),
         assignors=assignors,
         request_timeout_ms=config.integer("request.timeout.ms"),
+        rack=config.text("client.rack"),
     )

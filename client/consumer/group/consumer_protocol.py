@@ -39,8 +39,12 @@ class Assignment(Message):
     user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
 
 
-def subscription_bytes(topics: Iterable[str], owned: Iterable[TopicPartition], generation_id: int) -> bytes:
-    message = Subscription(topics=sorted(topics), owned_partitions=_topics(owned), generation_id=generation_id)
+def subscription_bytes(
+    topics: Iterable[str], owned: Iterable[TopicPartition], generation_id: int, rack: str = ""
+) -> bytes:
+    message = Subscription(
+        topics=sorted(topics), owned_partitions=_topics(owned), generation_id=generation_id, rack_id=rack or None
+    )
     return _written(message)
 
 

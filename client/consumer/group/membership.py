@@ -76,6 +76,7 @@ class MembershipSettings(NamedTuple):
     instance_id: str | None
     assignors: tuple[Assignor, ...]
     request_timeout_ms: int
+    rack: str = ""
 
 
 class _RejoinNeededError(KafkaException):
@@ -285,7 +286,7 @@ class Membership:
 
     def _joining(self, topics: frozenset[str]) -> Request:
         settings, owned = self._settings, self._subscriptions.assigned
-        metadata = subscription_bytes(topics, owned, self._generation.id)
+        metadata = subscription_bytes(topics, owned, self._generation.id, settings.rack)
         message = JoinGroupRequest(
             group_id=self._coordinator.group_id,
             session_timeout_ms=settings.session_timeout_ms,

@@ -17,9 +17,10 @@ from sluice.protocol.codec.compile import encoder
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 
 
-def test_subscription_round_trip() -> None:
-    read = read_subscription(subscription_bytes({"u", "t"}, [U0, T1, T0], 5))
-    assert (read.topics, read.generation_id) == (["t", "u"], 5)
+@pytest.mark.parametrize("rack", ["b", ""], ids=["with a rack", "without a rack"])
+def test_subscription_round_trip(rack: str) -> None:
+    read = read_subscription(subscription_bytes({"u", "t"}, [U0, T1, T0], 5, rack))
+    assert (read.topics, read.generation_id, read.rack_id) == (["t", "u"], 5, rack or None)
     assert partitions_of(read.owned_partitions) == [T0, T1, U0]
 
 

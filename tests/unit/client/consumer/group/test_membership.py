@@ -37,7 +37,7 @@ class Member:
         self.stage = stage
         self.heartbeats = Heartbeats(INTERVAL_MS, SESSION_MS, POLL_MS, Steps())
         self.membership = Membership(
-            MembershipSettings(SESSION_MS, POLL_MS, instance_id, (RANGE,), 2000),
+            MembershipSettings(SESSION_MS, POLL_MS, instance_id, (RANGE,), 2000, "b"),
             stage.coordinator,
             stage.subscriptions,
             stage.metadata,
@@ -88,7 +88,8 @@ async def test_member_joins_and_receives_its_assignment() -> None:
         (request,) = stage.one.requests("JoinGroup")
         assert (request.message.session_timeout_ms, request.message.rebalance_timeout_ms) == (SESSION_MS, POLL_MS)
         (protocol,) = request.message.protocols
-        assert (protocol.name, read_subscription(protocol.metadata).topics) == ("range", ["t"])
+        wanted = read_subscription(protocol.metadata)
+        assert (protocol.name, wanted.topics, wanted.rack_id) == ("range", ["t"], "b")
         (synced,) = stage.one.requests("SyncGroup")
         assert (synced.message.generation_id, synced.message.member_id, synced.message.assignments) == (1, "m-1", [])
 
