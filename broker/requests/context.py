@@ -22,6 +22,8 @@ T = TypeVar("T")
 # API key and version as one number, for one lookup; correlation id.
 FIXED_HEADER = ">Ii"
 
+_FREED_AT_ONCE = 64
+
 
 def header_of(id_bytes: int) -> Struct:
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
@@ -200,6 +202,13 @@ class RequestContext:
         """Serve other requests, if this is a long one and its slice is over."""
         if self.long is not None:
             self.long.pause()
+
+    def free(self, elements: list[T]) -> None:
+        """Empty a list that is no longer used, with pauses: to free a million objects at once takes 0.1 s."""
+        if self.long is not None:
+            while elements:
+                del elements[-_FREED_AT_ONCE:]
+                self.long.pause()
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]

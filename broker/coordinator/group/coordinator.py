@@ -142,6 +142,7 @@ class GroupCoordinator(GroupRuntime):
         codes, accepted = self._check_offsets(ctx, commit, expires_ms)
         error = self._write_commits(ctx, commit, accepted, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
+            ctx.free(accepted)
             return [error] * len(codes)
         for partition, committed in accepted:
             self.offsets.put(commit.group_id, partition, committed)
@@ -155,6 +156,7 @@ class GroupCoordinator(GroupRuntime):
         codes, accepted = self._check_offsets(ctx, commit, None)
         error = self._write_commits(ctx, commit, accepted, _TXN_GROUP_ID_NOT_FOUND_SINCE, *producer)
         if error:
+            ctx.free(accepted)
             return [error] * len(codes)
         shard = self.log.partition_of(commit.group_id).index
         for partition, committed in accepted:

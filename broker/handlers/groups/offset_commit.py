@@ -59,6 +59,7 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
         codes = broker.groups.commit_offsets(ctx, commit, request.retention_time_ms)
         for result, code in ctx.sliced(zip(pending, codes, strict=True)):
             result.error_code = code
+        ctx.free(new)
 
     def respond(errors: ReplicationErrors) -> OffsetCommitResponse:
         for result in pending if errors else ():

@@ -3,9 +3,9 @@
 Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.group.offsets import TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -38,24 +38,21 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
     found = authorized_topics(
         ctx, broker, [(topic.name, ZERO_UUID) for topic in ctx.sliced(request.topics)], by_id=False
     )
-    partitions: list[TopicPartition] = []
-    pending: list[OffsetDeleteResponsePartition] = []  # results whose error code the coordinator returns
     topics = []
     for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
-        results = []
-        for one in ctx.sliced(requested.partitions):
-            error = partition_error(topic, one.partition_index)
-            results.append(OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error))
-            if not error:
-                partitions.append((requested.name, one.partition_index))
-                pending.append(results[-1])
+        results = [
+            OffsetDeleteResponsePartition(
+                partition_index=one.partition_index, error_code=partition_error(topic, one.partition_index)
+            )
+            for one in ctx.sliced(requested.partitions)
+        ]
         topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=results))
-    outcome = _delete(ctx, broker, request.group_id, partitions)
-    if isinstance(outcome, ErrorCode):
-        ctx.error_code = outcome
-        return OffsetDeleteResponse(error_code=outcome)
-    for result, code in ctx.sliced(zip(pending, outcome, strict=True)):
-        result.error_code = code
+    error = _delete(ctx, broker, request.group_id, topics)
+    if error:
+        ctx.error_code = error
+        while topics:
+            ctx.free(topics.pop().partitions)
+        return OffsetDeleteResponse(error_code=error)
 
     def respond(errors: ReplicationErrors) -> OffsetDeleteResponse:
         if errors:
@@ -71,15 +68,24 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
 
 
 def _delete(
-    ctx: RequestContext, broker: "GroupServices", group_id: str, partitions: list[TopicPartition]
-) -> ErrorCode | list[ErrorCode]:
+    ctx: RequestContext, broker: "GroupServices", group_id: str, topics: list[OffsetDeleteResponseTopic]
+) -> ErrorCode:
+    """Delete the offsets of partitions without an error, and set their error codes; return the error of the group."""
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
-    codes: list[ErrorCode] = []
-    for start in range(0, max(len(partitions), 1), _AT_ONCE):
-        deleted = broker.groups.delete_offsets(group_id, partitions[start : start + _AT_ONCE])
-        if isinstance(deleted, ErrorCode):
-            return deleted
-        codes += deleted
+    existing = (
+        (topic.name, result)
+        for topic in ctx.sliced(topics)
+        for result in ctx.sliced(topic.partitions)
+        if not result.error_code
+    )
+    while True:
+        together = list(islice(existing, _AT_ONCE))
+        codes = broker.groups.delete_offsets(group_id, [(name, result.partition_index) for name, result in together])
+        if isinstance(codes, ErrorCode):
+            return codes
+        for (_, result), code in zip(together, codes, strict=True):
+            result.error_code = code
+        if len(together) < _AT_ONCE:
+            return ErrorCode.NONE
         ctx.pause()
-    return codes

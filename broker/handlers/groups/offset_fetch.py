@@ -25,7 +25,7 @@ from sluice.protocol.apis.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, free_arrays
 from sluice.protocol.types import ZERO_UUID
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
@@ -57,9 +57,12 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServi
             _not_coordinator(ctx, group) if group.group_id in errors else found
             for group, found in ctx.sliced(zip(requested, groups, strict=True))
         ]
-        return (
-            OffsetFetchResponse(groups=responses) if ctx.version >= _BATCHED_SINCE else _of_one_group(ctx, responses[0])
-        )
+        if ctx.version >= _BATCHED_SINCE:
+            return OffsetFetchResponse(groups=responses)
+        response = _of_one_group(ctx, responses[0])
+        for copied in requested[0], responses[0]:
+            free_arrays(copied, ctx.pause)
+        return response
 
     if GROUP_METADATA_TOPIC not in broker.metadata.topics:
         return respond({})
@@ -147,6 +150,7 @@ def _fetch(
                 partitions.append(_partition_response(ctx, topic, index, offsets.get(partition)))
         response = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         (failed if has_no_name or topic.name in hidden else topics).append(response)
+    ctx.free(found)
     return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics + failed)
 
 

@@ -58,6 +58,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
         for result, code in ctx.sliced(zip(pending, codes, strict=True)):
             result.error_code = code
+        ctx.free(new)
         committed = any(not code for code in codes)
         return (
             respond_when_replicated(ctx, broker, [request.group_id], build_response)

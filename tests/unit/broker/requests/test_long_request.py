@@ -1,8 +1,10 @@
 """Long requests: the same responses as in one piece, with other clients served in between."""
 
 import gc
+import sys
 import weakref
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -26,7 +28,13 @@ from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.apis.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.groups import commit_request, stable_group
@@ -320,6 +328,75 @@ def test_few_long_arrays_of_integers_are_decoded_and_freed_in_slices(monkeypatch
     forgotten = [ForgottenTopic(topic="t", partitions=list(range(20_000))) for _ in range(3)]
     broker.client().call(FetchRequest(max_wait_ms=0, session_epoch=-1, forgotten_topics_data=forgotten), 12)
     assert len(slices) > 3 * 20_000 / 64
+
+
+_REPEATED = [0] * 30_000
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"),
+    [
+        pytest.param(
+            OffsetCommitRequest(
+                group_id="g",
+                topics=[
+                    OffsetCommitRequestTopic(name="t", partitions=list(map(OffsetCommitRequestPartition, _REPEATED)))
+                ],
+            ),
+            8,
+            id="OffsetCommit",
+        ),
+        pytest.param(
+            TxnOffsetCommitRequest(
+                transactional_id="x",
+                group_id="g",
+                topics=[
+                    TxnOffsetCommitRequestTopic(
+                        name="t", partitions=list(map(TxnOffsetCommitRequestPartition, _REPEATED))
+                    )
+                ],
+            ),
+            3,
+            id="TxnOffsetCommit",
+        ),
+        pytest.param(
+            OffsetDeleteRequest(
+                group_id="g",
+                topics=[
+                    OffsetDeleteRequestTopic(name="t", partitions=list(map(OffsetDeleteRequestPartition, _REPEATED)))
+                ],
+            ),
+            0,
+            id="OffsetDelete",
+        ),
+        pytest.param(
+            OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=_REPEATED)]),
+            0,
+            id="OffsetFetch",
+        ),
+    ],
+)
+def test_copies_of_a_long_request_are_freed_in_slices(
+    request_: Message, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = sliced_broker()
+    broker.client().call(FindCoordinatorRequest(key="g"), 2)
+    client = broker.client()
+    in_use: list[int] = []
+    add = broker.cluster.turns.add
+
+    def counted(work: Callable[[], None]) -> None:
+        in_use.append(sys.getallocatedblocks())
+        add(work)
+
+    monkeypatch.setattr(broker.cluster.turns, "add", counted)
+    gc.collect()
+    gc.disable()  # it would free objects of other tests
+    try:
+        client.call(request_, version)
+    finally:
+        gc.enable()
+    assert max(before - after for before, after in pairwise(in_use)) < len(_REPEATED) / 10
 
 
 def test_malformed_end_of_a_long_request_closes_the_connection() -> None:
