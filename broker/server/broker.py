@@ -83,7 +83,7 @@ class Broker:
         self.is_isolated = False
         self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
-        racks = split_list(config.text("broker.rack"))
+        racks = split_list(str(config.value("broker.rack") or ""))
         self.rack = racks[(self.node_id - config.integer("node.id")) % len(racks)] if racks else None
         self.clock = clock
         self.random = random
@@ -103,7 +103,7 @@ class Broker:
             self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, histograms, cluster.journal
         )
         self.authorizer = self._new_authorizer()
-        self.selects_replicas = config.text("replica.selector.class") == RACK_AWARE
+        self.selects_replicas = config.value("replica.selector.class") == RACK_AWARE
         # Whether a fetch of one partition may take the fast path.
         self.has_plain_fetches = self.authorizer is None and not self.selects_replicas
         self.actions = cluster.actions

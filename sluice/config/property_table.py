@@ -86,9 +86,9 @@ _ROWS: tuple[Property, ...] = (
     # Identity and addresses.
     Property("node.id", integer(0), "1", "KIP-631",
              "Id of the first broker; further brokers count up from it. Alias: broker.id."),
-    Property("broker.rack", text(), "", "KIP-36",
+    Property("broker.rack", text(), None, "KIP-36",
              "Rack of the broker, as clients receive it; with several brokers a list, whose racks they get in turn."),
-    Property("replica.selector.class", choice_or_none(RACK_AWARE, _LEADER_ONLY), "", "KIP-392",
+    Property("replica.selector.class", choice_or_none(RACK_AWARE, _LEADER_ONLY), None, "KIP-392",
              "Selector of the replica that a consumer reads: in its rack (client.rack), or the leader (default)."),
     Property("sluice.brokers", integer(1, MOST_BROKERS), "1", "sluice",
              "Number of brokers in this process, each on its own port. `serve --brokers` sets it."),

@@ -52,15 +52,18 @@ def test_broker_has_all_broker_configs_and_those_of_kafka() -> None:
 def test_values_given_at_the_start_are_static() -> None:
     broker = VirtualBroker("node.id=3", "num.io.threads=9", "num.partitions=2", "zookeeper.connect=secret:2181")
     configs = by_name(describe(broker, BROKER, "3", include_synonyms=True))
-    names = ("node.id", "broker.id", "num.io.threads", "num.partitions", "zookeeper.connect", "background.threads")
-    assert {name: (configs[name].value, configs[name].config_source, configs[name].read_only) for name in names} == {
+    expected = {
         "node.id": ("3", STATIC_SOURCE, True),
         "broker.id": ("3", STATIC_SOURCE, True),
         "num.io.threads": ("9", STATIC_SOURCE, False),
         "num.partitions": ("2", STATIC_SOURCE, True),
         "zookeeper.connect": (None, STATIC_SOURCE, True),  # Kafka 4.4 does not know its type, and hides it
         "background.threads": ("10", DEFAULT_SOURCE, False),
+        "broker.rack": (None, DEFAULT_SOURCE, True),
+        "replica.selector.class": (None, DEFAULT_SOURCE, True),
     }
+    found = {name: (configs[name].value, configs[name].config_source, configs[name].read_only) for name in expected}
+    assert found == expected
     assert synonyms(configs["num.io.threads"]) == [
         ("num.io.threads", "9", STATIC_SOURCE),
         ("num.io.threads", "8", DEFAULT_SOURCE),
