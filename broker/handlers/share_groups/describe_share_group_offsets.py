@@ -65,7 +65,7 @@ def handle(
             if not left:
                 done(None)
 
-        for wait in waits:
+        for wait in ctx.sliced(waits):
             names = None if wait.topics is None else _visible(ctx, broker, wait.topics)
             broker.groups.share_offsets.describe(wait.group.group_id, names, partial(described, wait))
         if not waits:
@@ -86,8 +86,8 @@ def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShar
 def _visible(
     ctx: RequestContext, broker: "GroupServices", topics: list[DescribeShareGroupOffsetsRequestTopic]
 ) -> dict[str, list[int]]:
-    hidden = _hidden(ctx, broker, [topic.topic_name for topic in topics])
-    return {topic.topic_name: topic.partitions for topic in topics if topic.topic_name not in hidden}
+    hidden = _hidden(ctx, broker, [topic.topic_name for topic in ctx.sliced(topics)])
+    return {topic.topic_name: topic.partitions for topic in ctx.sliced(topics) if topic.topic_name not in hidden}
 
 
 def _authorized(

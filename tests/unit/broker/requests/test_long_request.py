@@ -3,16 +3,22 @@
 import gc
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import pytest
 
+from sluice.broker.coordinator.group.share.offsets import DescribedTopics
 from sluice.broker.journal.reader import JournalReader
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
+from sluice.protocol.apis.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
@@ -107,6 +113,18 @@ REQUESTS: dict[str, tuple[Message, int]] = {
         ),
         9,
     ),
+    "DescribeShareGroupOffsets": (
+        DescribeShareGroupOffsetsRequest(
+            groups=[
+                DescribeShareGroupOffsetsRequestGroup(
+                    group_id=name,
+                    topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])],
+                )
+                for name in NAMES
+            ]
+        ),
+        1,
+    ),
     "OffsetCommit": (
         OffsetCommitRequest(
             group_id="g",
@@ -158,6 +176,23 @@ def test_response_in_slices_is_the_response_in_one_piece(
     slices = count_slices(sliced, monkeypatch)
     assert sliced.client().call(request_, version) == expected
     assert len(slices) > 2
+
+
+def test_offsets_of_many_share_groups_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = sliced_broker()
+    slices = count_slices(broker, monkeypatch)
+    offsets, slices_before = broker.broker.groups.share_offsets, list[int]()
+    describe = offsets.describe
+
+    def counted(
+        group_id: str, requested: Mapping[str, Sequence[int]] | None, done: Callable[[DescribedTopics], None]
+    ) -> None:
+        slices_before.append(len(slices))
+        describe(group_id, requested, done)
+
+    monkeypatch.setattr(offsets, "describe", counted)
+    broker.client().call(*REQUESTS["DescribeShareGroupOffsets"])
+    assert len(set(slices_before)) > len(NAMES) / 32
 
 
 def test_small_request_for_all_topics_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
