@@ -31,7 +31,8 @@ _STALLS = """\
 `make bench-stalls` sends the largest requests of an API, and measures the CPU time of each iteration of the event loop.
 The figures are from CPython 3.11. Every API but SaslHandshake was measured with requests of 1 MB. With 10 MB,
 DescribeShareGroupOffsets, SaslAuthenticate and two cases of WriteTxnMarkers v0 were not measured. With 100 MB, only
-Produce and ListOffsets v0 were. The measured requests held the loop for less than 50 ms at a time. Exceptions:
+a few cases of Produce and ListOffsets v0 were. The measured requests held the loop for less than 50 ms at a time,
+except these:
 """
 _CONTROLLER = "the only thread of the controller is busy"
 _COORDINATOR = "the thread of the group coordinator is busy"
