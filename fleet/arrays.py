@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 Times = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .arrays import NEVER, Rows, Times
+from .arrays import NEVER, Codes, Rows, Times
 from .clients import CHECKS_OF_BATCHES, Clients
 from .counters import (
     COMPLETED,
@@ -95,7 +95,7 @@ class Behaviour:
 
     # -- outcomes ------------------------------------------------------------------------------------------------------
 
-    def _apply(self, rows: Rows, at_us: Times, outcomes: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> None:
+    def _apply(self, rows: Rows, at_us: Times, outcomes: Codes) -> None:
         clients = self._clients
         for outcome, counter in _COUNTED:
             count = np.count_nonzero(outcomes == outcome)
@@ -121,7 +121,7 @@ class Behaviour:
             clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures, CHECKS_OF_BATCHES)
         clients.outcome[rows] = TIMER
 
-    def _apply_metadata(self, rows: Rows, at_us: Times, outcomes: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> None:
+    def _apply_metadata(self, rows: Rows, at_us: Times, outcomes: Codes) -> None:
         clients = self._clients
         received = outcomes == METADATA_RECEIVED
         if not received.any():

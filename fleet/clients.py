@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from .arrays import US_PER_MS, US_PER_S, Floats, Mask, Rows, Times
+from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
 from .draws import uniform
 from .models.client_model import ClientModel
 
@@ -48,7 +49,6 @@ class Parameters:
         def us(field: str) -> Times:
             return np.array([getattr(model, field) * US_PER_MS for model in models]).astype(np.int64)
 
-        self.models = tuple(models)
         self.retry = _table(models, "retry")
         self.reconnect = _table(models, "reconnect")
         self.reconnects_per_client = np.array([model.reconnect_backoff_scope == "client" for model in models])
@@ -117,7 +117,7 @@ class Clients:
         self._draws[rows] += np.uint32(1)
         return drawn
 
-    def count_failure(self, counts: "np.ndarray[tuple[int], np.dtype[np.uint8]]", rows: Rows) -> Rows:
+    def count_failure(self, counts: Codes, rows: Rows) -> Rows:
         """Count a failure of each client; return the number in a row."""
         failures: Rows = np.minimum(counts[rows].astype(np.int64) + 1, _MOST_FAILURES)
         counts[rows] = failures
@@ -183,7 +183,7 @@ class Clients:
             self.connect_us[rows[per_client]] = (at_us + waits)[per_client, None]
         self.wants_metadata[rows] = True
 
-    def start_warm(self, at_us: Times, leaders: "np.ndarray[tuple[int], np.dtype[np.int16]]") -> None:
+    def start_warm(self, at_us: Times, leaders: npt.NDArray[np.int16]) -> None:
         """Connect each client to the leader of its partition, with metadata of a random age."""
         rows = np.arange(len(self.models))
         leader = leaders[self.partition]

@@ -8,7 +8,7 @@ sent after it, but before it was known. Times that do not depend on a queue are 
 Randomness depends on the seed, the client and the number of its draw, so windows do not change it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,6 @@ def simulate(
     *,
     seed: int = 0,
     cold: bool = False,
-    progress: Callable[[float], None] | None = None,
     trace: Mapping[str, list[Times]] | None = None,
 ) -> Simulation:
     """Run a fleet through a schedule.
@@ -60,7 +59,6 @@ def simulate(
         broker: The capacity of each broker.
         seed: Seed of all randomness. The same seed gives the same counts on any machine.
         cold: Whether clients start without connections and metadata. By default they run already.
-        progress: Called with the simulated share, from 0 to 1.
         trace: Lists that receive the times of all `connections`, `metadata_requests` and `produce_requests`.
     """
     counters = Counters(schedule.duration_us)
@@ -74,7 +72,7 @@ def simulate(
         clients.start_warm(first_us, schedule.segments[0].leaders)
     exchange = Exchange(schedule, broker, clients, counters)
     behaviour = Behaviour(clients, exchange, counters, int(broker.network_us), trace)
-    return Simulation(counters.counts, _run(schedule, clients, exchange, behaviour, counters, progress))
+    return Simulation(counters.counts, _run(schedule, clients, exchange, behaviour, counters))
 
 
 def _run(
@@ -83,7 +81,6 @@ def _run(
     exchange: Exchange,
     behaviour: Behaviour,
     counters: Counters,
-    progress: Callable[[float], None] | None,
 ) -> int:
     events = 0
     stops = _stops(schedule)
@@ -107,8 +104,6 @@ def _run(
                 events += len(rows)
                 behaviour.handle(rows)
                 calendar.add(rows)
-        if progress is not None:
-            progress((number + 1) / counters.bins)
     return events
 
 

@@ -5,7 +5,7 @@ The outcome of a request is known when it is sent, because the schedule is.
 
 import numpy as np
 
-from .arrays import Floats, Rows, Times
+from .arrays import Codes, Floats, Rows, Times
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
 from .counters import QUEUED_US, SERVED, Counters
@@ -142,9 +142,7 @@ class Exchange:
         self._fault_draws[rows] += np.uint32(1)
         return drawn
 
-    def _fail(
-        self, rows: Rows, kinds: Rows, effects: Rows, outcomes: "np.ndarray[tuple[int], np.dtype[np.uint8]]"
-    ) -> None:
+    def _fail(self, rows: Rows, kinds: Rows, effects: Rows, outcomes: Codes) -> None:
         """Apply the effects of faults on requests that a broker received."""
         answered = outcomes == _SUCCESS[kinds]
         for effect, outcome in ((NOT_LEADER, PRODUCE_NOT_LEADER), (RETRIABLE, PRODUCE_RETRIABLE)):

@@ -65,10 +65,6 @@ class Result(Struct, frozen=True, kw_only=True):
     counts: list[list[list[int]]]
     events: int
 
-    @property
-    def clients(self) -> int:
-        return sum(group.clients for group in self.groups)
-
     def array(self) -> npt.NDArray[np.int64]:
         """Return the counts as an array by seed, bin and kind."""
         return np.array(self.counts, dtype=np.int64).reshape(len(self.seeds), -1, len(self.kinds))
