@@ -95,9 +95,9 @@ def test_truncated_or_extended_message_is_an_error(cls: type[Message]) -> None:
             decode(buffer, 0, len(content) + 1)
 
 
-@each_class
-def test_nonexistent_version_is_an_internal_error(cls: type[Message]) -> None:
-    versions = versions_of(cls)
-    for version in (versions.min - 1, versions.max + 1):
-        with pytest.raises(AssertionError, match=f"{cls.__name__} has no version {version}"):
-            decoder(cls, version)
+def test_nonexistent_version_is_an_internal_error() -> None:
+    for cls in CLASSES:
+        versions = versions_of(cls)
+        for version in (versions.min - 1, versions.max + 1):
+            with pytest.raises(AssertionError, match=f"{cls.__name__} has no version {version}"):
+                decoder(cls, version)

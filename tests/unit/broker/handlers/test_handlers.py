@@ -129,7 +129,7 @@ from tests.support.sasl import SASL, handshake, plain
 from tests.support.slow_handlers import slow_handlers
 from tests.support.streams_groups import stateless
 from tests.support.transactions import Producer, add_request, end_request
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import error_codes
 
 Maker = Callable[[int, bytes], Message]  # version, id of the topic "t"
@@ -362,11 +362,14 @@ PLAIN: dict[str, Maker] = {
         topics=[TopicRequest(name="t")]
     ),
 }
-SERVED = [
-    (API_KEYS[handler.api_key].name, version)
-    for handler in HANDLERS.values()
-    for version in range(handler.min_version, handler.max_version + 1)
-]
+
+
+def served_versions(key: int) -> range:
+    """Return the versions of an API that the broker serves."""
+    return range(HANDLERS[key].min_version, HANDLERS[key].max_version + 1)
+
+
+SERVED = [(API_KEYS[key].name, version) for key in HANDLERS for version in served_versions(key)]
 
 
 def open_transaction(broker: VirtualBroker) -> None:
@@ -384,8 +387,20 @@ def test_every_served_api_has_a_valid_request() -> None:
     assert sorted(PLAIN) == sorted(API_KEYS[key].name for key in HANDLERS)
 
 
-@pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
-def test_valid_request_returns_no_error(name: str, version: int) -> None:
+each_api = pytest.mark.parametrize("key", HANDLERS, ids=lambda key: API_KEYS[key].name)
+
+
+@each_api
+def test_valid_request_returns_no_error(key: int) -> None:
+    name = API_KEYS[key].name
+    is_plugin_api = name == "StreamsGroupTopologyDescriptionUpdate"  # as in Kafka, rejected without a plug-in
+    for version in served_versions(key):
+        expected = [ErrorCode.UNSUPPORTED_VERSION] if is_plugin_api else []
+        assert error_codes(response_to_valid_request(name, version)) == expected, f"v{version}"
+
+
+def response_to_valid_request(name: str, version: int) -> Message:
+    """Send a valid request to a new broker."""
     broker = full_broker()
     topic = broker.topic()
     stable_group(broker)
@@ -401,15 +416,14 @@ def test_valid_request_returns_no_error(name: str, version: int) -> None:
         client = VirtualBroker(*SASL).client()
         if name == "SaslAuthenticate":
             handshake(client)
-    response = client.call(PLAIN[name](version, topic.topic_id), version)
-    is_plugin_api = name == "StreamsGroupTopologyDescriptionUpdate"  # as in Kafka, rejected without a plug-in
-    assert error_codes(response) == ([ErrorCode.UNSUPPORTED_VERSION] if is_plugin_api else [])
+    response: Message = client.call(PLAIN[name](version, topic.topic_id), version)
+    return response
 
 
-@pytest.mark.parametrize("key", HANDLERS, ids=lambda key: API_KEYS[key].name)
+@each_api
 def test_empty_request_gets_a_response(key: int) -> None:
     broker = full_broker()
-    for version in range(HANDLERS[key].min_version, HANDLERS[key].max_version + 1):
+    for version in served_versions(key):
         client = broker.client()
         request = API_KEYS[key].request()
         if isinstance(request, ProduceRequest):
@@ -420,10 +434,24 @@ def test_empty_request_gets_a_response(key: int) -> None:
         assert client.response().at_ms == 0, f"v{version}"
 
 
-@pytest.mark.parametrize(("name", "version"), SERVED, ids=[f"{name} v{version}" for name, version in SERVED])
+@each_api
 def test_response_contains_the_throttle_time_in_each_version_that_has_it(
-    name: str, version: int, monkeypatch: pytest.MonkeyPatch
+    key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name = API_KEYS[key].name
+    is_exempt = name in ("WriteTxnMarkers", "SaslHandshake", "SaslAuthenticate")  # inter-broker, authentication
+    field = next((field for field in fields_of(API_KEYS[key].response) if field.name == "throttle_time_ms"), None)
+    for version in served_versions(key):
+        with monkeypatch.context() as patch:
+            client = client_above_the_request_quota(name, version, patch)
+        has_field = field is not None and version in field.versions
+        throttle_time_ms = getattr(client.response().message, "throttle_time_ms", 0)
+        assert throttle_time_ms == (1_000 if has_field else 0), f"v{version}"
+        assert client.transport.reading == is_exempt, f"v{version}: the request quota"
+
+
+def client_above_the_request_quota(name: str, version: int, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Return a client whose request took a broker 250 ms."""
     broker = full_broker("quota.profile=kafka-4.4")
     topic = broker.topic()
     stable_group(broker)
@@ -438,15 +466,7 @@ def test_response_contains_the_throttle_time_in_each_version_that_has_it(
     client = broker.client()
     client.send(PLAIN[name](version, topic.topic_id), version)
     broker.settle()  # a slow request that is sliced continues in a later event-loop iteration
-    response = client.response()
-    kind = API_KEYS[next(key for key in HANDLERS if API_KEYS[key].name == name)].response
-    field = next((field for field in fields_of(kind) if field.name == "throttle_time_ms"), None)
-    has_field = field is not None and version in field.versions
-    assert getattr(response.message, "throttle_time_ms", 0) == (1_000 if has_field else 0)
-    exempt = name in ("WriteTxnMarkers", "SaslHandshake", "SaslAuthenticate")
-    assert client.transport.reading == exempt, (
-        "inter-broker and authentication requests are exempt from the request quota"
-    )
+    return client
 
 
 def test_advertised_versions_are_the_served_versions() -> None:
