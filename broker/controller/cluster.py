@@ -75,6 +75,7 @@ class Cluster:
         self.config = config
         self.cluster_id = config.text("sluice.cluster.id")
         self.brokers: dict[int, BrokerNode] = {}
+        self.racks: dict[int, str] = {}  # without brokers that have no rack
         self.fenced: set[int] = set()  # node ids of the brokers that the controller considers dead
         self.unregistered: set[int] = set()  # fenced ones that register again when they start
         self.features = Features()
@@ -146,6 +147,8 @@ class Cluster:
 
     def join(self, broker: "BrokerNode") -> None:
         self.brokers[broker.node_id] = broker
+        if broker.rack is not None:
+            self.racks[broker.node_id] = broker.rack
         own, cluster_default = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
         if own or cluster_default:
             broker.config.set_dynamic(own, cluster_default)

@@ -1,28 +1,93 @@
-"""Replica placement: Kafka's StripedReplicaPlacer without racks, and the validation of manual assignments.
+"""Replica placement: Kafka's StripedReplicaPlacer, and the validation of manual assignments.
 
-The brokers are shuffled. For each partition, the next one is the preferred leader and those after it are followers;
-after a full round, they are shuffled again. A fenced broker gets replicas only if the live ones do not suffice, and is
-never the preferred leader. A cluster of one draws no random numbers.
+Each partition starts at the next rack, and each of its replicas is in the rack after that of the one before it. In
+every rack, the brokers take turns. A fenced broker gets replicas only if the live ones of its rack do not suffice, and
+is never the preferred leader. After as many partitions as live brokers, racks and brokers are shuffled. Different on
+purpose: they are also shuffled at the start, where Kafka sorts them and draws the first one. A cluster of one draws no
+random numbers.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import cycle
 from random import Random  # noqa: TID251  (type only)
 
 
+class _Brokers:
+    """Brokers that start one later for each partition that uses them."""
+
+    __slots__ = ("_first", "_ids", "_partition", "_used")
+
+    def __init__(self) -> None:
+        self._ids: list[int] = []
+        self._first = self._used = self._partition = 0
+
+    def add(self, node_id: int) -> None:
+        self._ids.append(node_id)
+
+    def shuffle(self, random: Random) -> None:
+        random.shuffle(self._ids)
+
+    def next(self, partition: int) -> int | None:
+        """Return a broker without a replica of the partition, or None."""
+        if partition != self._partition:
+            self._partition, self._used, self._first = partition, 0, self._first + 1
+        if self._used >= len(self._ids):
+            return None
+        self._used += 1
+        return self._ids[(self._first + self._used - 1) % len(self._ids)]
+
+
+class _Rack:
+    __slots__ = ("down", "up")
+
+    def __init__(self) -> None:
+        self.up = _Brokers()
+        self.down = _Brokers()
+
+    def next(self, partition: int) -> int | None:
+        node_id = self.up.next(partition)
+        return self.down.next(partition) if node_id is None else node_id
+
+
 def place(
-    random: Random, up: Sequence[int], down: Sequence[int], partitions: int, replication_factor: int
+    random: Random,
+    up: Sequence[int],
+    down: Sequence[int],
+    partitions: int,
+    replication_factor: int,
+    racks: Mapping[int, str],
 ) -> list[tuple[int, ...]]:
     """Return the replicas of each partition, preferred leader first; `placement_problem` must be None."""
+    by_name: dict[str | None, _Rack] = {}
+    for node_id in up:
+        by_name.setdefault(racks.get(node_id), _Rack()).up.add(node_id)
+    for node_id in down:
+        by_name.setdefault(racks.get(node_id), _Rack()).down.add(node_id)
+    in_order = list(by_name.values())
     placed = []
-    order, spare = list(up), list(down)
     for index in range(partitions):
-        first_leader = index % len(up)
-        if first_leader == 0 and len(up) + len(down) > 1:
-            random.shuffle(order)
-            random.shuffle(spare)
-        brokers = order[first_leader:] + order[:first_leader] + spare
-        placed.append(tuple(brokers[:replication_factor]))
+        if index % len(up) == 0:
+            random.shuffle(in_order)
+            for rack in in_order:
+                rack.up.shuffle(random)
+                rack.down.shuffle(random)
+        first = index % len(in_order)
+        placed.append(_place_one(in_order[first:] + in_order[:first], index, replication_factor))
     return placed
+
+
+def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) -> tuple[int, ...]:
+    skipped: _Rack | None
+    skipped, leader = next((rack, node_id) for rack in racks if (node_id := rack.up.next(partition)) is not None)
+    replicas = [leader]
+    racks_in_turn = cycle(racks)
+    while len(replicas) < replication_factor:
+        rack = next(racks_in_turn)
+        if rack is skipped:  # it has the leader
+            skipped = None
+        elif (node_id := rack.next(partition)) is not None:
+            replicas.append(node_id)
+    return tuple(replicas)
 
 
 def placement_problem(up: int, registered: int, replication_factor: int) -> str | None:

@@ -119,7 +119,9 @@ class TopicRules:
 
     def place(self, partitions: int, replication_factor: int) -> list[tuple[int, ...]]:
         up = [node_id for node_id in self._cluster.brokers if node_id not in self._cluster.fenced]
-        return place(self._random, up, sorted(self._cluster.fenced), partitions, replication_factor)
+        return place(
+            self._random, up, sorted(self._cluster.fenced), partitions, replication_factor, self._cluster.racks
+        )
 
     def placement_problem(self, replication_factor: int) -> str | None:
         registered = len(self._cluster.brokers)

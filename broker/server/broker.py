@@ -32,7 +32,6 @@ from sluice.broker.throttling.throttler import Throttler
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.config.property_table import RACK_AWARE
-from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.scheduler import Scheduler
@@ -83,8 +82,8 @@ class Broker:
         self.is_isolated = False
         self.node_id = cluster.next_node_id() if node_id is None else node_id
         self.config = config.of_node(self.node_id)
-        racks = split_list(str(config.value("broker.rack") or ""))
-        self.rack = racks[(self.node_id - config.integer("node.id")) % len(racks)] if racks else None
+        rack = self.config.value("broker.rack")
+        self.rack = str(rack) if rack else None
         self.clock = clock
         self.random = random
         self.started_ms = clock.monotonic_ms()

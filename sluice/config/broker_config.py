@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.errors import ConfigError
 
+from .group_ranges import group_problem
 from .property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from .setting import (
     DEFAULT_CONFIG,
@@ -21,7 +22,7 @@ from .setting import (
     Setting,
     Synonym,
 )
-from .value_types import Value, Values, text_of
+from .value_types import Value, Values, split_list, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,19 +32,6 @@ if TYPE_CHECKING:
 
 # Hosts that mean all interfaces, so clients cannot connect to them.
 EVERYWHERE = ("", "0.0.0.0", "::")
-
-# Share group properties with the bounds that Kafka checks at the start.
-_SHARE_RANGES = tuple(
-    (f"group.share.{name}", f"group.share.min.{name}", f"group.share.max.{name}")
-    for name in (
-        "session.timeout.ms",
-        "heartbeat.interval.ms",
-        "assignment.interval.ms",
-        "record.lock.duration.ms",
-        "delivery.count.limit",
-        "partition.max.record.locks",
-    )
-)
 
 
 class Endpoint:
@@ -83,7 +71,7 @@ _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 class Config(Values):
     """The effective configuration of a broker. `warnings` has one line per source with names that have no effect."""
 
-    __slots__ = ("_dynamic", "_kept", "_origins", "_static", "warnings")
+    __slots__ = ("_dynamic", "_kept", "_origins", "_racks", "_static", "warnings")
 
     def __init__(self) -> None:
         super().__init__(
@@ -92,6 +80,7 @@ class Config(Values):
         self._static = self._values
         self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
         self._kept: dict[str, str] = {}  # properties without effect
+        self._racks: tuple[str, ...] = ()  # of the brokers in turn
         self._origins: dict[str, str] = {}
         self.warnings: list[str] = []
 
@@ -124,10 +113,19 @@ class Config(Values):
         return config
 
     def of_node(self, node_id: int) -> "Config":
-        if node_id == self.integer("node.id"):
+        """Return the configuration of one broker; the first broker shares this object with the cluster."""
+        self._racks = self._racks or split_list(str(self._static["broker.rack"] or ""))
+        first = self.integer("node.id")
+        own: dict[str, Value] = {"node.id": node_id}
+        if self._racks:
+            own["broker.rack"] = self._racks[(node_id - first) % len(self._racks)]
+        if node_id == first:
+            self._static.update(own)
+            self._values.update(own)
             return self
         other = Config.__new__(Config)
-        other._static = other._values = self._static | {"node.id": node_id}
+        other._racks = self._racks
+        other._static = other._values = self._static | own
         other._dynamic = {}
         other._kept = self._kept
         other._origins = self._origins
@@ -272,7 +270,9 @@ class Config(Values):
         if not self.integer("max.connections.per.ip") and not self.rates("max.connections.per.ip.overrides"):
             words = "at least 1, unless max.connections.per.ip.overrides is set"
             raise self._wrong("max.connections.per.ip", "0", words)
-        self._check_share_groups()
+        if (problem := group_problem(self)) is not None:
+            name, accepted = problem
+            raise self._wrong(name, str(self.integer(name)), accepted)
         self._check_directory()
         host = self.text("sluice.admin.host")
         if not self.text("sluice.admin.token") and not _is_loopback(host):
@@ -312,18 +312,6 @@ class Config(Values):
         strays = [name for name in listeners if not name.startswith(prefixes)]
         if strays:
             self.warnings.append(f"properties of unknown listeners (names are in lower case): {', '.join(strays)}")
-
-    def _check_share_groups(self) -> None:
-        for name, least, most in _SHARE_RANGES:
-            low, value, high = self.integer(least), self.integer(name), self.integer(most)
-            if not low <= value <= high:
-                raise self._wrong(name, str(value), f"{least} ({low}) to {most} ({high})")
-        heartbeat, session = "group.share.heartbeat.interval.ms", "group.share.session.timeout.ms"
-        if self.integer(heartbeat) >= self.integer(session):
-            raise self._wrong(heartbeat, str(self.integer(heartbeat)), f"less than {session}")
-        sessions, size = "group.share.max.share.sessions", self.integer("group.share.max.size")
-        if self.integer(sessions) < size:
-            raise self._wrong(sessions, str(self.integer(sessions)), f"at least group.share.max.size ({size})")
 
     def _check_queued_bytes(self) -> None:
         name = "queued.max.request.bytes"

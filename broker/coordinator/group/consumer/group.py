@@ -216,7 +216,7 @@ class ConsumerGroup(msgspec.Struct, eq=False):
         return frozenset(topic.topic_id for topic in known if topic is not None)
 
     def current_metadata_hash(self, cluster: Cluster) -> int:
-        return metadata_hash(self.subscribed_topics(cluster))
+        return metadata_hash(self.subscribed_topics(cluster), cluster.racks)
 
     def regex_subscribers(self) -> Counter[str]:
         return Counter(

@@ -97,7 +97,7 @@ class ShareGroup(msgspec.Struct, eq=False):
         return [topic for name in names if (topic := cluster.topics.get(name)) is not None]
 
     def current_metadata_hash(self, cluster: Cluster) -> int:
-        return metadata_hash(self.subscribed_topics(cluster))
+        return metadata_hash(self.subscribed_topics(cluster), cluster.racks)
 
     @property
     def is_homogeneous(self) -> bool:

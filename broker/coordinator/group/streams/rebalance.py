@@ -49,7 +49,7 @@ class StreamsRebalance:
 
     def metadata_hash(self, topology: Topology) -> int:
         topics = (self._cluster.topics.get(name) for name in topology.required_topics)
-        return metadata_hash(topic for topic in topics if topic is not None)
+        return metadata_hash((topic for topic in topics if topic is not None), self._cluster.racks)
 
     def configure(
         self, group: StreamsGroup, topology: Topology, current_hash: int

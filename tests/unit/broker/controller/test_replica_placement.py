@@ -6,7 +6,17 @@ from random import Random
 
 import pytest
 
-from sluice.broker.controller.replica_placement import assignment_problem, place, placement_problem
+from sluice.broker.controller.replica_placement import assignment_problem, placement_problem
+from sluice.broker.controller.replica_placement import place as place_in_racks
+
+# Two racks of three brokers, and one of a single broker.
+RACKS = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "b", 7: "c"}
+
+
+def place(
+    random: Random, up: Sequence[int], down: Sequence[int], partitions: int, replicas: int
+) -> list[tuple[int, ...]]:
+    return place_in_racks(random, up, down, partitions, replicas, {})
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])
@@ -33,6 +43,31 @@ def test_followers_of_a_leader_vary() -> None:
 def test_stopped_broker_leads_nothing_and_follows_only_if_needed() -> None:
     assert {brokers[:2] for brokers in place(Random(1), [1, 2], [3], 8, 3)} == {(1, 2), (2, 1)}
     assert all(3 not in brokers for brokers in place(Random(1), [1, 2], [3], 8, 2))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("down", "replicas", "per_rack"),
+    [
+        pytest.param([], 1, {1: 1}, id="leaders alternate between racks"),
+        pytest.param([], 3, {1: 3}, id="one replica per rack"),
+        pytest.param([], 5, {1: 1, 2: 2}, id="more replicas than racks"),
+        pytest.param([3], 3, {1: 3}, id="fenced broker beside live ones"),
+        pytest.param([7], 3, {1: 3}, id="rack with a fenced broker only"),
+    ],
+)
+def test_replicas_are_spread_over_racks(seed: int, down: list[int], replicas: int, per_rack: dict[int, int]) -> None:
+    up = [node_id for node_id in RACKS if node_id not in down]
+    placed = place_in_racks(Random(seed), up, down, 6, replicas, RACKS)
+    leaders = Counter(RACKS[brokers[0]] for brokers in placed)
+    for brokers in placed:
+        assert len(set(brokers)) == replicas
+        assert Counter(Counter(RACKS[broker] for broker in brokers).values()) == per_rack
+        assert brokers[0] not in down
+        assert 3 not in {*down} & {*brokers}, "a live broker of the rack comes first"
+    assert set(leaders) == {RACKS[node_id] for node_id in up}
+    if not down:
+        assert leaders == {"a": 2, "b": 2, "c": 2}
 
 
 def test_one_broker_uses_no_random_numbers() -> None:

@@ -7,6 +7,7 @@ import pytest
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import FollowerLag
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
+from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.fetch import FetchRequest, PartitionData
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
@@ -41,10 +42,17 @@ def read(broker: VirtualBroker, node_id: int, offset: int = 0, rack: str = "", v
 
 @pytest.mark.parametrize("racks", ["a,b,c", "a,b"], ids=["one each", "in turn"])
 def test_clients_receive_the_racks(racks: str) -> None:
-    client = VirtualBroker("sluice.brokers=3", f"broker.rack={racks}").client()
+    broker = VirtualBroker("sluice.brokers=3", f"broker.rack={racks}")
+    client = broker.client()
     expected = (racks.split(",") * 2)[:3]
     assert [node.rack for node in client.call(MetadataRequest(topics=[]), 9).brokers] == expected
     assert [node.rack for node in client.call(DescribeClusterRequest(), 0).brokers] == expected
+    for node_id, rack in enumerate(expected, 1):
+        resource = DescribeConfigsResource(
+            resource_type=4, resource_name=str(node_id), configuration_keys=["broker.rack"]
+        )
+        described = broker.client(node_id=node_id).call(DescribeConfigsRequest(resources=[resource]), 4)
+        assert [config.value for config in described.results[0].configs] == [rack]
 
 
 @pytest.mark.parametrize(

@@ -207,8 +207,28 @@ INVALID_SETTINGS = {
     ),
     "a share group property outside its bounds": (
         "group.share.session.timeout.ms=1000",
-        "--override: group.share.session.timeout.ms: expected group.share.min.session.timeout.ms (45000) to "
-        "group.share.max.session.timeout.ms (60000), got 1000",
+        "--override: group.share.session.timeout.ms: expected at least group.share.min.session.timeout.ms (45000), "
+        "got 1000",
+    ),
+    "a consumer group property above its bounds": (
+        "group.consumer.heartbeat.interval.ms=15001",
+        "--override: group.consumer.heartbeat.interval.ms: expected at most group.consumer.max.heartbeat.interval.ms "
+        "(15000), got 15001",
+    ),
+    "bounds that exclude all values": (
+        "group.streams.max.session.timeout.ms=44999",
+        "--override: group.streams.max.session.timeout.ms: expected at least group.streams.min.session.timeout.ms "
+        "(45000), got 44999",
+    ),
+    "more standby replicas than allowed": (
+        "group.streams.num.standby.replicas=3",
+        "--override: group.streams.num.standby.replicas: expected at most group.streams.max.standby.replicas (2), "
+        "got 3",
+    ),
+    "a task offset interval below its minimum": (
+        "group.streams.task.offset.interval.ms=14999",
+        "--override: group.streams.task.offset.interval.ms: expected at least "
+        "group.streams.min.task.offset.interval.ms (15000), got 14999",
     ),
     "fewer share sessions than members": (
         "group.share.max.share.sessions=199",
@@ -242,6 +262,14 @@ def test_properties_from_python() -> None:
         Config.of({"num.partitions": 0})
     with pytest.raises(ConfigError, match=r"^config: listeners: expected NAME://HOST:PORT"):
         Config.of({"listeners": "x"})
+
+
+@pytest.mark.parametrize("group_type", ["consumer", "share", "streams"])
+def test_heartbeat_interval_of_groups_is_below_the_session_timeout(group_type: str) -> None:
+    prefix = f"group.{group_type}"
+    values = {f"{prefix}.min.session.timeout.ms": 1, f"{prefix}.session.timeout.ms": 5000}
+    with pytest.raises(ConfigError, match=rf"{prefix}.heartbeat.interval.ms: expected less than .* \(5000\), got 5000"):
+        Config.of(values)
 
 
 def test_file_error_names_its_line(tmp_path: Path) -> None:

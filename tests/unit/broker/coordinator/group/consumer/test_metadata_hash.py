@@ -1,8 +1,15 @@
 """The hash of the metadata of a group's topics."""
 
-from sluice.broker.coordinator.group.consumer.metadata_hash import metadata_hash
+from collections.abc import Iterable
+
+from sluice.broker.coordinator.group.consumer import metadata_hash as module
+from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Topic
 from tests.support.virtual_broker import VirtualBroker
+
+
+def metadata_hash(topics: Iterable[Topic]) -> int:
+    return module.metadata_hash(topics, {})
 
 
 def test_hash_of_no_topics_is_zero() -> None:
@@ -26,3 +33,16 @@ def test_hash_is_a_signed_64_bit_number(broker: VirtualBroker) -> None:
     hashes = [metadata_hash([broker.topic(f"t{number}")]) for number in range(20)]
     assert all(-(2**63) <= value < 2**63 for value in hashes)
     assert min(hashes) < 0
+
+
+def test_hash_depends_on_the_racks_of_each_partition_but_not_on_the_order_of_replicas() -> None:
+    broker = VirtualBroker("sluice.brokers=3")
+    broker.cluster.create(NewTopic("t", assignments={0: (1, 2), 1: (2, 3)}))
+    topic = broker.cluster.topics["t"]
+    several: list[dict[int, str]] = [{}, {1: "a"}, {2: "a"}, {1: "a", 2: "b"}, {1: "a", 2: "b", 3: "a"}]
+    hashes = [module.metadata_hash([topic], racks) for racks in several]
+    assert len(set(hashes)) == len(several)
+    topic.partitions[0].replicas = (2, 1)
+    assert [module.metadata_hash([topic], racks) for racks in several] == hashes
+    topic.partitions[0].replicas = (3, 1)
+    assert module.metadata_hash([topic], several[-1]) != hashes[-1]
