@@ -108,16 +108,25 @@ class Behaviour:
             per_client = clients.parameters.reconnects_per_client[clients.models[rows[ready]]]
             clients.connect_failures[rows[ready], np.where(per_client, 0, targets[ready])] = 0
         lost = _IS_LOST[outcomes]
+        at_once = clients.parameters.refreshes_at_once[clients.models[rows]]
         if lost.any():
-            was_requesting = clients.kind[rows[lost]] == METADATA
-            clients.connection_failed(rows[lost], targets[lost], at_us[lost], was_requesting)
+            in_round = lost & at_once & clients.for_metadata[rows]
+            if in_round.any():
+                clients.try_next_broker(rows[in_round], targets[in_round], at_us[in_round])
+            chosen = lost & ~in_round
+            was_requesting = clients.kind[rows[chosen]] == METADATA
+            clients.connection_failed(rows[chosen], targets[chosen], at_us[chosen], was_requesting)
         self._apply_metadata(rows, at_us, outcomes)
         misdirected = outcomes == PRODUCE_NOT_LEADER
-        clients.wants_metadata[rows[misdirected]] = True
-        failed = misdirected | (outcomes == PRODUCE_RETRIABLE) | (lost & (clients.kind[rows] == PRODUCE))
+        if misdirected.any():
+            clients.leader_lost(rows[misdirected], at_us[misdirected])
+        failed_to_send = lost & ~clients.for_metadata[rows] & ((clients.kind[rows] == PRODUCE) | at_once)
+        failed = misdirected | (outcomes == PRODUCE_RETRIABLE) | failed_to_send
         if failed.any():
             chosen = rows[failed]
             failures = clients.count_failure(clients.failures, chosen)
+            counts = ~misdirected[failed] | clients.parameters.leader_errors_count[clients.models[chosen]]
+            failures[~counts] = clients.failures[chosen[~counts]] = 1
             clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures, CHECKS_OF_BATCHES)
         clients.outcome[rows] = TIMER
 
@@ -131,7 +140,9 @@ class Behaviour:
         is_news = (leaders != clients.leader[chosen]) & (leaders >= 0)
         clients.leader[chosen] = leaders
         clients.refreshed_us[chosen] = at_us[received]
-        clients.wants_metadata[chosen] = leaders < 0
+        clients.untried[chosen] = 0
+        asks_on = clients.parameters.queries[clients.models[chosen]] & ~clients.connected[chosen, leaders]
+        clients.wants_metadata[chosen] = (leaders < 0) | asks_on
         clients.metadata_received(chosen, at_us[received], is_news=is_news)
 
     # -- decisions -----------------------------------------------------------------------------------------------------
@@ -153,14 +164,17 @@ class Behaviour:
         brokers = np.where(knows_leader, leaders, 0)
         kinds = np.where(produces, PRODUCE, CONNECT)
         metadata_us = np.full(len(rows), NEVER, dtype=np.int64)
+        clients.for_metadata[rows] = False
         if wants.any():
             chosen = np.flatnonzero(wants)
+            clients.begin_rounds(rows[chosen])
             nodes, possible_us = self._least_loaded(rows[chosen], at_us[chosen])
             possible_us = np.maximum(possible_us, clients.metadata_us[rows[chosen]])
             metadata_us[chosen] = possible_us
             now = chosen[possible_us <= at_us[chosen]]
             nodes = nodes[possible_us <= at_us[chosen]]
             brokers[now] = nodes
+            clients.for_metadata[rows[now]] = True
             is_ready = clients.connected[rows[now], nodes]
             kinds[now] = np.where(is_ready, METADATA, CONNECT)
             produces[now], connects[now] = False, True
@@ -202,23 +216,32 @@ class Behaviour:
     def _least_loaded(self, rows: Rows, at_us: Times) -> tuple[Rows, Times]:
         """Return a broker for Metadata, and when it may be used: a connected one, or the first that may be tried.
 
-        Among equals the choice is random, as in Kafka's leastLoadedNode.
+        Among equals the choice is random, as in Kafka's leastLoadedNode. "Immediate" refreshes try one after the other.
         """
         clients = self._clients
         brokers = clients.connected.shape[1]
         possible_us = np.where(clients.connected[rows], -1, np.maximum(clients.connect_us[rows], at_us[:, None]))
         if brokers == 1:
+            possible_us[clients.parameters.refreshes_at_once[clients.models[rows]]] = 0
             return np.zeros(len(rows), dtype=np.int64), possible_us[:, 0]
         first = (clients.draw(rows) * brokers).astype(np.int64)
         turned = (first[:, None] + np.arange(brokers)) % brokers
         best = np.argmin(np.take_along_axis(possible_us, turned, axis=1), axis=1)
         nodes = np.take_along_axis(turned, best[:, None], axis=1)[:, 0]
-        return nodes, possible_us[np.arange(len(rows)), nodes]
+        possible_us = possible_us[np.arange(len(rows)), nodes]
+        at_once = clients.parameters.refreshes_at_once[clients.models[rows]]
+        if at_once.any():
+            tried = brokers - clients.untried[rows].astype(np.int64)
+            nodes = np.where(at_once, (clients.first_try[rows] + tried) % brokers, nodes)
+            possible_us[at_once] = at_us[at_once]
+        return nodes, possible_us
 
     def _send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> None:
         clients, counters = self._clients, self._counters
         produces = kinds == PRODUCE
-        self._fill_batches(rows[produces], at_us[produces])
+        at_once = clients.parameters.refreshes_at_once[clients.models[rows]]
+        fills = produces | (at_once & ~clients.for_metadata[rows])  # aiokafka drains a batch, and then connects
+        self._fill_batches(rows[fills], at_us[fills])
         retries = int(np.count_nonzero(clients.failures[rows[produces]]))
         sent = np.bincount(kinds, minlength=PRODUCE + 1)
         counters.add(CONNECTIONS, int(sent[CONNECT]))

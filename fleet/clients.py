@@ -13,10 +13,12 @@ from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
 from .draws import uniform
 from .models.client_model import ClientModel
 
-# A shift by more than this overflows no float, and is above every maximum.
-_MOST_FAILURES = 255
+# A shift by more than this overflows no float, and is above every maximum. Counting continues 32 lower, where a
+# wrapped shift is the same.
+_MOST_FAILURES, _SHIFTS = 255, 32
 # Eleven longer draws in a row have the probability 1/11!.
 _MOST_REDRAWS = 11
+_QUERY_US = 1_000_000  # between queries of librdkafka while a broker is lost
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
 CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
 
@@ -28,17 +30,22 @@ class BackoffTable(NamedTuple):
     max_ms: Floats
     multiplier: Floats
     jitter: Floats
-    wraps_after: Rows
+    wraps: Mask
     exponent_at_max: Floats  # from which on the maximum is reached without jitter
 
     def wait_us(self, models: Rows, failures: Rows, unit: Floats) -> Times:
         """Return the wait after `failures` failures in a row, at least 1; `unit` is drawn from 0 to 1."""
         base, limit = self.base_ms[models], self.max_ms[models]
-        exponents = np.minimum((failures - 1) % self.wraps_after[models], self.exponent_at_max[models])
+        exponents = np.minimum(failures - 1, self.exponent_at_max[models])
+        means = base * self.multiplier[models] ** exponents
+        wraps = self.wraps[models]
+        if wraps.any():
+            products = ((1 << (failures[wraps] - 1) % _SHIFTS) * base[wraps].astype(np.int64)).astype(np.int32)
+            means[wraps] = np.maximum(products, 0)
         jitter = self.jitter[models]
         factor = 1 - jitter + 2 * jitter * unit
-        waits = np.minimum(np.floor(base * self.multiplier[models] ** exponents * factor), limit)
-        waits = np.where(base >= limit, limit, waits)
+        waits = np.minimum(np.floor(means * factor), limit)
+        waits = np.where((base >= limit) & ~wraps, limit, waits)
         return (waits * US_PER_MS).astype(np.int64)
 
 
@@ -56,6 +63,9 @@ class Parameters:
         self.delivery_timeout_us = us("delivery_timeout_ms")
         self.metadata_max_age_us = us("metadata_max_age_ms")
         self.acks_all = np.array([model.acks == "all" for model in models])
+        self.refreshes_at_once = np.array([model.metadata_refresh == "immediate" for model in models])
+        self.queries = np.array([model.metadata_refresh == "query" for model in models])
+        self.leader_errors_count = np.array([model.leader_errors_count for model in models])
         self.redraws = np.array([model.retry_backoff_redraws for model in models])
         self.period_us = np.array([US_PER_S / model.requests_per_s for model in models]).astype(np.int64)
         self.records_per_request = np.array([model.records_per_request for model in models], dtype=np.int64)
@@ -67,7 +77,6 @@ def _table(models: Sequence[ClientModel], name: str) -> BackoffTable:
         return np.array([getattr(model, f"{name}_backoff_{field}") for model in models], dtype=np.float64)
 
     base, limit, multiplier = values("ms"), values("max_ms"), values("multiplier")
-    wraps = [model.retry_backoff_wraps_after if name == "retry" else None for model in models]
     with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0, or a multiplier of 1
         exponent_at_max = np.nan_to_num(np.log(limit / np.maximum(base, 1)) / np.log(multiplier), posinf=_MOST_FAILURES)
     return BackoffTable(
@@ -75,7 +84,7 @@ def _table(models: Sequence[ClientModel], name: str) -> BackoffTable:
         limit,
         multiplier,
         values("jitter"),
-        np.array([_MOST_FAILURES if after is None else after for after in wraps], dtype=np.int64),
+        np.array([name == "retry" and model.retry_backoff_wraps for model in models]),
         np.maximum(exponent_at_max, 0),
     )
 
@@ -106,6 +115,10 @@ class Clients:
         self.unchanged = np.zeros(count, dtype=np.uint8)  # Metadata responses in a row without a new leader
         self.metadata_us = np.zeros(count, dtype=np.int64)  # when it may be requested
         self.refreshed_us = np.zeros(count, dtype=np.int64)
+        # With "immediate" refreshes: brokers that were not tried yet, from a random first one on.
+        self.untried = np.zeros(count, dtype=np.uint8)
+        self.first_try = np.zeros(count, dtype=np.uint8)
+        self.for_metadata = np.zeros(count, dtype=np.bool_)  # whether the attempt in flight is for Metadata
         self.connected = np.zeros((count, brokers), dtype=np.bool_)
         self.connect_failures = np.zeros((count, brokers), dtype=np.uint8)
         self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
@@ -119,7 +132,8 @@ class Clients:
 
     def count_failure(self, counts: Codes, rows: Rows) -> Rows:
         """Count a failure of each client; return the number in a row."""
-        failures: Rows = np.minimum(counts[rows].astype(np.int64) + 1, _MOST_FAILURES)
+        failures: Rows = counts[rows].astype(np.int64) + 1
+        failures[failures > _MOST_FAILURES] -= _SHIFTS
         counts[rows] = failures
         return failures
 
@@ -161,7 +175,10 @@ class Clients:
         waits = self.retry_wait_us(rows, failures, _CHECKS_OF_METADATA)
         unchanged = self.unchanged[rows].astype(np.int64)
         for_unchanged = self.retry_wait_us(rows, np.maximum(unchanged, 1), _CHECKS_OF_METADATA)
-        self.metadata_us[rows] = at_us + np.maximum(waits, np.where(unchanged > 0, for_unchanged, 0))
+        waits = np.maximum(waits, np.where(unchanged > 0, for_unchanged, 0))
+        waits[self.parameters.refreshes_at_once[self.models[rows]]] = 0
+        waits[self.parameters.queries[self.models[rows]]] = _QUERY_US
+        self.metadata_us[rows] = at_us + waits
 
     def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
         """Disconnect clients, delay their next connection, and request metadata, as Kafka's NetworkClient does.
@@ -177,11 +194,42 @@ class Clients:
         failures = np.minimum(self.connect_failures[rows, counted].astype(np.int64) + 1, _MOST_FAILURES)
         self.connect_failures[rows, counted] = failures
         waits = self.parameters.reconnect.wait_us(models, failures, self.draw(rows))
+        is_alone = self.parameters.queries[models] & ~self.connected[rows].any(axis=1)
+        waits = np.where(is_alone, np.minimum(waits, _QUERY_US), waits)
         self.connect_us[rows, brokers] = at_us + waits
         per_client = self.parameters.reconnects_per_client[models]
         if per_client.any():
             self.connect_us[rows[per_client]] = (at_us + waits)[per_client, None]
+        queries = self.parameters.queries[models] & ~self.wants_metadata[rows]
+        self.metadata_us[rows[queries]] = at_us[queries] + _QUERY_US
+        self.want_metadata(rows)
+
+    def leader_lost(self, rows: Rows, at_us: Times) -> None:
+        """Request metadata after NOT_LEADER_OR_FOLLOWER."""
+        queries = self.parameters.queries[self.models[rows]] & ~self.wants_metadata[rows]
+        waits = self.retry_wait_us(rows[queries], np.ones(np.count_nonzero(queries), dtype=np.int64), 1)
+        self.metadata_us[rows[queries]] = at_us[queries] + waits
+        self.want_metadata(rows)
+
+    def want_metadata(self, rows: Rows) -> None:
         self.wants_metadata[rows] = True
+        self.begin_rounds(rows)
+
+    def begin_rounds(self, rows: Rows) -> None:
+        """With "immediate" refreshes, begin a round of all brokers unless one has begun."""
+        begins = rows[self.parameters.refreshes_at_once[self.models[rows]] & (self.untried[rows] == 0)]
+        if len(begins):
+            brokers = self.connected.shape[1]
+            self.untried[begins] = brokers
+            self.first_try[begins] = self.draw(begins) * brokers
+
+    def try_next_broker(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
+        """Disconnect clients whose "immediate" refresh failed; after all brokers, give up."""
+        self.connected[rows, brokers] = False
+        self.untried[rows] -= 1
+        ended = rows[self.untried[rows] == 0]
+        self.wants_metadata[ended] = False
+        self.refreshed_us[rows] = np.where(self.untried[rows] == 0, at_us, self.refreshed_us[rows])
 
     def start_warm(self, at_us: Times, leaders: npt.NDArray[np.int16]) -> None:
         """Connect each client to the leader of its partition, with metadata of a random age."""

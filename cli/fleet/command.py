@@ -40,6 +40,7 @@ def run(
     capacity: float | None,
     cold: bool,
     broker: str,
+    models: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int,
     out: str | None,
@@ -53,7 +54,7 @@ def run(
     from sluice.fleet.results import write
     from sluice.fleet.run import run_fleet
 
-    groups = parse_mix(mix, settings)
+    groups = parse_mix(mix, settings, models)
     model = BROKERS[broker] if capacity is None else BROKERS[broker].scaled_to(capacity)
     with progress() as report:
         found = run_fleet(load(scenario), groups, model, seeds=range(seeds), cold=cold, progress=runs(report))

@@ -12,7 +12,10 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
 
 _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
-FLEET = "Clients, as MODEL:CLIENTS separated by commas; models: kafka-4.4, kip-580-before."
+FLEET = (
+    "Clients, as MODEL:CLIENTS separated by commas; models: kafka-4.4 (java), kip-580-before, aiokafka, librdkafka, and"
+    " those of --model."
+)
 
 
 def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -24,9 +27,13 @@ def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
         "--set", "settings", multiple=True, metavar="NAME=VALUE",
         help="Setting of all models, or of one as MODEL.NAME=VALUE, such as retry.backoff.max.ms=5000; repeatable.",
     )  # fmt: skip
+    models = click.option(
+        "--model", "models", multiple=True, metavar="REPORT#CLIENT",
+        help="Client with the backoffs that an audit measured, such as report.json#kafka-python; repeatable.",
+    )  # fmt: skip
     seeds = click.option("--seeds", type=Integer(1, 1000), default=3, show_default=True, help="Number of runs.")
     out = click.option("--out", metavar="DIR", help="Folder for the report and all results.")
-    return kind(settings(seeds(out(format_option(command)))))
+    return kind(models(settings(seeds(out(format_option(command))))))
 
 
 def runs(report: Callable[[str, int, int], None]) -> Callable[[int, int], None]:

@@ -41,13 +41,14 @@ def sweep(
     loads: str,
     brokers: int,
     broker: str,
+    models: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int,
     out: str | None,
     output_format: str,
 ) -> None:
     """Simulate a grid of outages and loads, and show which of them a fleet recovers from."""
-    run_sweep(_run_here, mixes, outages, loads, brokers, broker, settings, seeds, out, output_format)
+    run_sweep(_run_here, mixes, outages, loads, brokers, broker, models, settings, seeds, out, output_format)
 
 
 def _run_here(cells: "Sequence[Cell]") -> "list[Row]":
@@ -64,6 +65,7 @@ def run_sweep(
     loads: str,
     brokers: int,
     broker: str,
+    models: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int,
     out: str | None,
@@ -76,7 +78,7 @@ def run_sweep(
     from sluice.fleet.report.page import write_sweep_report
     from sluice.fleet.sweep import Axes, cells_of, write_rows
 
-    fleets = {mix: parse_mix(mix, settings) for mix in mixes}
+    fleets = {mix: parse_mix(mix, settings, models) for mix in mixes}
     axes = Axes(fleets, numbers("--outages", outages), numbers("--loads", loads))
     rows = engine(cells_of(axes, BROKERS[broker], brokers=brokers, seeds=range(seeds)))
     if out is not None:

@@ -23,6 +23,7 @@ def fleet(
     loads: str,
     brokers: int,
     broker: str,
+    models: tuple[str, ...],
     settings: tuple[str, ...],
     seeds: int,
     out: str | None,
@@ -39,4 +40,4 @@ def fleet(
 
         return sweep_on(open_session_without_kafka("sluice fleet", master=master, settings=of_spark), cells)
 
-    run_sweep(run_on_spark, mixes, outages, loads, brokers, broker, settings, seeds, out, output_format)
+    run_sweep(run_on_spark, mixes, outages, loads, brokers, broker, models, settings, seeds, out, output_format)

@@ -12,7 +12,6 @@ _Factor = Annotated[float, Meta(ge=1, le=10, description="a factor from 1 to 10"
 _Share = Annotated[float, Meta(ge=0, lt=1, description="a share from 0 to less than 1", extra=ACCEPTED)]
 _Rate = Annotated[float, Meta(gt=0, le=1000, description="a rate above 0, up to 1000", extra=ACCEPTED)]
 _Count = Annotated[int, Meta(ge=1, description="a number of at least 1", extra=ACCEPTED)]
-_Exponent = Annotated[int, Meta(ge=1, le=255, description="a number from 1 to 255", extra=ACCEPTED)]
 
 
 def config_name(field: str) -> str:
@@ -32,8 +31,13 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         reconnect_backoff_scope: Whether failures are counted for each broker, as Kafka does, or for the client.
         retry_backoff_ms, retry_backoff_max_ms: KIP-580, of requests and of metadata.
         retry_backoff_multiplier, retry_backoff_jitter: Kafka's are 2 and 0.2.
-        retry_backoff_wraps_after: Number of failures after which the exponent restarts at 0, as a 32-bit shift does.
+        retry_backoff_wraps: Whether the backoff is 1 << n times the base in 32 bits, as in librdkafka. It is then none
+            after some 25 failures, and restarts after 32.
         retry_backoff_redraws: Whether the client draws again when a wait ends, as Kafka's producer does on every poll.
+        metadata_refresh: "backoff": requested with the retry backoff until it is received. "immediate": each failure
+            requests it at once, from each broker in turn, and gives up then, as aiokafka does. "query": requested
+            after the base of the retry backoff, or 1 s after a lost connection, as librdkafka does.
+        leader_errors_count: Whether the retry backoff grows after NOT_LEADER_OR_FOLLOWER.
         request_timeout_ms: Time until a request without a response fails and its connection is closed.
         delivery_timeout_ms: Time after which a record fails (KIP-91).
         metadata_max_age_ms: Time after which metadata is requested without a reason.
@@ -53,8 +57,10 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     retry_backoff_max_ms: _PositiveMs = 1000
     retry_backoff_multiplier: _Factor = 2
     retry_backoff_jitter: _Share = 0.2
-    retry_backoff_wraps_after: _Exponent | None = None
+    retry_backoff_wraps: bool = False
     retry_backoff_redraws: bool = True
+    metadata_refresh: Literal["backoff", "immediate", "query"] = "backoff"
+    leader_errors_count: bool = True
     request_timeout_ms: _PositiveMs = 30_000
     delivery_timeout_ms: _PositiveMs = 120_000
     metadata_max_age_ms: _PositiveMs = 300_000

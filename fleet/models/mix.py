@@ -11,34 +11,37 @@ from sluice.text.error_text import unknown
 from sluice.text.typed_decoding import DecodeError, read
 
 from .client_model import ClientModel
+from .measured import read_model
 from .presets import PRESETS
 
 _MOST_CLIENTS = 10_000_000
 _FIELDS = {field.encode_name: field for field in msgspec.structs.fields(ClientModel)}
 
 
-def parse_mix(text: str, settings: Sequence[str] = ()) -> list[Group]:
+def parse_mix(text: str, settings: Sequence[str] = (), measured: Sequence[str] = ()) -> list[Group]:
     """Return the groups of a mix.
 
     Args:
         text: MODEL:CLIENTS, separated by commas.
         settings: NAME=VALUE for all models, or MODEL.NAME=VALUE for one.
+        measured: REPORT#CLIENT of audit reports, each of which adds a model named CLIENT, or replaces it.
 
     Raises:
         ConfigError: An unknown model or setting, or an invalid number or value.
     """
+    known = {**PRESETS, **dict(map(read_model, measured))}
     counts: dict[str, int] = {}
     for part in text.split(","):
         name, _, count = part.strip().partition(":")
-        if name not in PRESETS:
-            raise ConfigError(f"--fleet {part.strip()}: {unknown('model', name, list(PRESETS))}")
+        if name not in known:
+            raise ConfigError(f"--fleet {part.strip()}: {unknown('model', name, list(known))}")
         if not (count.isascii() and count.isdigit() and int(count[:9]) > 0 and int(count) <= _MOST_CLIENTS):
             got = count or "nothing"
             raise ConfigError(f"--fleet {name}: expected MODEL:CLIENTS with 1 to {_MOST_CLIENTS} clients, got {got}")
         if name in counts:
             raise ConfigError(f"--fleet {name}: expected each model once")
         counts[name] = int(count)
-    models = {name: PRESETS[name] for name in counts}
+    models = {name: known[name] for name in counts}
     for setting in settings:
         _apply(setting, models)
     return [Group(name, models[name], clients) for name, clients in counts.items()]

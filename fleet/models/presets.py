@@ -1,4 +1,4 @@
-"""Models of clients that were compared with the clients themselves (tests/property/test_fleet_models.py)."""
+"""Models of clients that were compared with the clients themselves: `make fleet-models`, docs/fleets.md."""
 
 from .client_model import ClientModel
 
@@ -9,4 +9,32 @@ KAFKA = ClientModel()
 BEFORE_KIP_580 = ClientModel(
     retry_backoff_ms=100, retry_backoff_max_ms=100, reconnect_backoff_ms=50, reconnect_backoff_max_ms=50
 )
-PRESETS = {"kafka-4.4": KAFKA, "kip-580-before": BEFORE_KIP_580}
+# aiokafka 0.14 has one constant backoff, for requests and failed connections, and none for metadata. A batch fails
+# after request_timeout_ms.
+AIOKAFKA = ClientModel(
+    acks="1",
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=100,
+    reconnect_backoff_ms=0,
+    metadata_refresh="immediate",
+    request_timeout_ms=40_000,
+    delivery_timeout_ms=40_000,
+)
+# librdkafka 2.16 doubles its reconnect backoff at the attempt and again at its failure. Its jitter is -25 % to +50 %,
+# that is, a third around 1.125 of the base.
+LIBRDKAFKA = ClientModel(
+    reconnect_backoff_ms=112.5,
+    reconnect_backoff_max_ms=10_000,
+    reconnect_backoff_multiplier=3,
+    reconnect_backoff_jitter=1 / 3,
+    retry_backoff_redraws=False,
+    retry_backoff_wraps=True,
+    leader_errors_count=False,
+    metadata_refresh="query",
+    request_timeout_ms=60_000,
+    delivery_timeout_ms=300_000,
+    metadata_max_age_ms=900_000,
+)
+PRESETS = {
+    "kafka-4.4": KAFKA, "java": KAFKA, "kip-580-before": BEFORE_KIP_580, "aiokafka": AIOKAFKA, "librdkafka": LIBRDKAFKA,
+}  # fmt: skip

@@ -34,11 +34,20 @@ def test_waits_are_those_of_kafkas_formula(base: int, maximum: int, jitter: floa
         assert (waits == expected).mean() > 0.95
 
 
-def test_a_wrapping_exponent_starts_again() -> None:
-    model = ClientModel(retry_backoff_jitter=0, retry_backoff_max_ms=10_000, retry_backoff_wraps_after=5)
+def test_a_backoff_of_32_bits_becomes_none_and_restarts() -> None:
+    """The product (1 << n) * 100 as an int is negative for n of 25, 26, 29, and 0 from 30 on; n of 32 is 0."""
+    model = ClientModel(retry_backoff_jitter=0, retry_backoff_wraps=True)
     table = Parameters([model]).retry
-    waits = [int(table.wait_us(np.zeros(1, int), np.array([n]), np.zeros(1))[0]) // 1000 for n in range(1, 8)]
-    assert waits == [100, 200, 400, 800, 1600, 100, 200]
+    failures = np.array([1, 4, 5, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34])
+    waits = table.wait_us(np.zeros(len(failures), int), failures, np.zeros(len(failures))) // 1000
+    assert waits.tolist() == [100, 800, 1000, 1000, 0, 0, 1000, 1000, 0, 0, 0, 100, 200]
+
+
+def test_failures_are_counted_on_without_changing_a_wrapped_shift() -> None:
+    clients = Clients(1, np.zeros(1, dtype=np.int64), Parameters([ClientModel()]), 1, 1)
+    counted = [int(clients.count_failure(clients.failures, np.zeros(1, dtype=np.int64))[0]) for _ in range(300)]
+    assert counted[:255] == list(range(1, 256))
+    assert [count % 32 for count in counted] == [n % 32 for n in range(1, 301)]
 
 
 @pytest.mark.parametrize(("checks", "mean_ms"), [(1, 108.2), (2, 110.3)])

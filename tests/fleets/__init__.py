@@ -1,0 +1,1 @@
+"""Models of fleets against real clients and brokers, in real time."""

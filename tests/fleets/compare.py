@@ -1,0 +1,80 @@
+"""Failures in which models are compared with clients, and the distance of their attempt times."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.broker.scenarios.model import Scenario
+from sluice.fleet.arrays import Times
+from sluice.fleet.behaviour import TRACED
+from sluice.fleet.broker import BrokerModel
+from sluice.fleet.engine import Group, simulate
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.schedule import schedule_of
+
+FAILS_AT_US = 10_000_000
+# No time for requests and packets, as in the exact simulation.
+FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+
+
+class Failure(NamedTuple):
+    """A failure from 10 s to 30 s."""
+
+    brokers: int
+    step: Mapping[str, object]
+
+    @property
+    def scenario(self) -> Scenario:
+        steps = [{"at": "10s", "during": "20s", **self.step}]
+        return scenario_of({"name": "test", "brokers": self.brokers, "duration": "40s", "steps": steps})
+
+
+def _fault(action: object) -> dict[str, object]:
+    return {"fault": {"api": "Produce", "action": action}}
+
+
+FAILURES = {
+    "killed leader": Failure(3, {"kill": 1}),
+    "refused": Failure(1, {"kill": 1}),
+    "reset": Failure(1, _fault("close")),
+    "silent": Failure(1, _fault("black-hole")),
+    "NOT_LEADER_OR_FOLLOWER": Failure(1, _fault({"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"})),
+    "NOT_ENOUGH_REPLICAS": Failure(1, _fault({"kind": "error", "code": "NOT_ENOUGH_REPLICAS"})),
+}
+
+
+class Distance(NamedTuple):
+    ks: float  # Kolmogorov-Smirnov: the largest difference of the two distributions; 0 if there are no attempts
+    attempts: int
+    modelled: float  # attempts of the model, for the same number of clients
+
+
+def compare(
+    real: Mapping[str, Times], clients: int, model: ClientModel, failure: Failure, scale: int = 10
+) -> dict[str, Distance]:
+    """Return the distance of all attempts from the failure on, by kind, to those of `scale` times as many clients."""
+    traced: dict[str, list[Times]] = {kind: [] for kind in TRACED}
+    groups = [Group("model", model, clients * scale)]
+    simulate(groups, schedule_of(failure.scenario), FAST, seed=1, trace=traced)
+    found = {}
+    for kind in TRACED:
+        modelled = _failing(np.concatenate([np.empty(0, dtype=np.int64), *traced[kind]]))
+        ours = _failing(real[kind])
+        found[kind] = Distance(distance(ours, modelled), len(ours), len(modelled) / scale)
+    return found
+
+
+def _failing(at_us: Times) -> Times:
+    chosen: Times = np.sort(at_us[at_us >= FAILS_AT_US])
+    return chosen
+
+
+def distance(one: Times, other: Times) -> float:
+    """Return the Kolmogorov-Smirnov distance of two sorted samples."""
+    if not len(one) or not len(other):
+        return float(len(one) != len(other))
+    both = np.concatenate((one, other))
+    shares = (np.searchsorted(each, both, side="right") / len(each) for each in (one, other))
+    return float(abs(np.subtract(*shares)).max())

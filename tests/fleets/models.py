@@ -1,0 +1,54 @@
+"""The distances between the models of clients and the real clients, in real time against sluice."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from sluice.fleet.behaviour import TRACED
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.presets import KAFKA, LIBRDKAFKA
+
+from .compare import FAILURES, Distance, compare
+from .real_time import run_real
+
+_COMMON = {"enable.idempotence": "false", "linger.ms": "0", "max.in.flight.requests.per.connection": "1", "acks": "all"}
+# The model starts with one connection and metadata of some age; so does the client after the warm-up.
+_JAVA = {"connections.max.idle.ms": "20000", "metadata.max.age.ms": "25000", "metadata.recovery.strategy": "none"}
+_TIMEOUT_MS = 3000  # of requests to a silent broker
+
+
+class Client(NamedTuple):
+    command: str
+    settings: Mapping[str, str]
+    timeout: str  # the setting
+    model: ClientModel
+    warm_up_s: float
+
+
+CLIENTS = {
+    "java": Client("java", _JAVA, "request.timeout.ms", replace(KAFKA, metadata_max_age_ms=25_000), 30),
+    "librdkafka": Client("confluent-kafka", {}, "socket.timeout.ms", LIBRDKAFKA, 3),
+}
+
+
+def measure(name: str, failures: Sequence[str], clients: int) -> None:
+    """Print a row for each failure and kind of attempt."""
+    client = CLIENTS[name]
+    for failure in failures:
+        settings, model = {**_COMMON, **client.settings}, client.model
+        if failure == "silent":
+            settings |= {client.timeout: str(_TIMEOUT_MS)}
+            settings |= {"request.timeout.ms": str(_TIMEOUT_MS)}
+            model = replace(model, request_timeout_ms=_TIMEOUT_MS)
+        scenario = FAILURES[failure].scenario
+        real = asyncio.run(run_real(client.command, clients, scenario, settings, warm_up_s=client.warm_up_s))
+        found = compare(real, clients, model, FAILURES[failure])
+        print(f"{name:11} {failure:23}", *(_text(kind, found[kind]) for kind in TRACED), sep="  ", flush=True)
+
+
+def _text(kind: str, found: Distance) -> str:
+    if not found.attempts and found.modelled < 1:
+        return f"{kind}: none"
+    return f"{kind}: {found.ks:.3f} of {found.attempts} (model {found.modelled:.0f})"
