@@ -158,7 +158,8 @@ class Behaviour:
         wants = clients.wants_metadata[rows] | ~knows_leader | (stale_us <= at_us)
         is_connected = clients.connected[rows, leaders] & knows_leader
         connect_us = clients.connect_us[rows, leaders]
-        can_work = has_work & knows_leader & (clients.retry_us[rows] <= at_us)
+        may_send_us = np.maximum(clients.retry_us[rows], clients.throttled_us[rows])
+        can_work = has_work & knows_leader & (may_send_us <= at_us)
         produces = can_work & is_connected
         connects = can_work & ~is_connected & (connect_us <= at_us)
         brokers = np.where(knows_leader, leaders, 0)
@@ -183,7 +184,7 @@ class Behaviour:
             self._send(rows[sends], brokers[sends], kinds[sends], at_us[sends])
         waits = ~sends
         if waits.any():
-            work_us = np.maximum(clients.retry_us[rows], np.where(is_connected, 0, connect_us))
+            work_us = np.maximum(may_send_us, np.where(is_connected, 0, connect_us))
             work_us = np.where(knows_leader, work_us, NEVER)
             deadline_us = due + parameters.delivery_timeout_us[models]
             next_us = np.where(has_work, np.minimum(work_us, deadline_us), due)

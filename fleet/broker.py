@@ -16,6 +16,7 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     Args:
         produce_us, metadata_us: For one request. Includes reading and writing.
+        kilobyte_us: For 1,000 bytes of a Produce request, in addition.
         connection_us: For a new connection with its ApiVersions request.
         network_us: Time of a packet from a client to the broker or back.
     """
@@ -23,6 +24,7 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     produce_us: _Us
     metadata_us: _Us
     connection_us: _Us
+    kilobyte_us: _Us = 1.5
     network_us: _Us = 250
 
     def scaled_to(self, requests_per_s: float) -> "BrokerModel":
@@ -32,12 +34,13 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             produce_us=self.produce_us * factor,
             metadata_us=self.metadata_us * factor,
             connection_us=self.connection_us * factor,
+            kilobyte_us=self.kilobyte_us * factor,
             network_us=self.network_us,
         )
 
 
 # CPU measured on a server core of 2.1 GHz: small requests on 8 connections with 16 in flight; 1,000 connections with an
-# ApiVersions request each, for Kafka after 6,000 others, as its code is compiled while it runs.
+# ApiVersions request each, for Kafka after 6,000 others, as its code is compiled while it runs; batches of 1 MB.
 BROKERS = {
     "kafka": BrokerModel(produce_us=34, metadata_us=31, connection_us=450),
     "sluice": BrokerModel(produce_us=7.2, metadata_us=8.4, connection_us=190),

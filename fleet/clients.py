@@ -69,6 +69,7 @@ class Parameters:
         self.redraws = np.array([model.retry_backoff_redraws for model in models])
         self.period_us = np.array([US_PER_S / model.requests_per_s for model in models]).astype(np.int64)
         self.records_per_request = np.array([model.records_per_request for model in models], dtype=np.int64)
+        self.record_bytes = np.array([model.record_bytes for model in models])
         self.is_open = np.array([model.loop == "open" for model in models])
 
 
@@ -110,6 +111,7 @@ class Clients:
         self.in_batch = np.zeros(count, dtype=np.int64)  # operations of the request that is retried
         self.failures = np.zeros(count, dtype=np.uint8)
         self.retry_us = np.zeros(count, dtype=np.int64)
+        self.throttled_us = np.zeros(count, dtype=np.int64)  # until when a quota mutes the connection (KIP-219)
         self.wants_metadata = np.zeros(count, dtype=np.bool_)
         self.metadata_failures = np.zeros(count, dtype=np.uint8)
         self.unchanged = np.zeros(count, dtype=np.uint8)  # Metadata responses in a row without a new leader

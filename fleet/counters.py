@@ -20,10 +20,12 @@ KINDS = (
     "latency_us",  # sum over completed operations, from creation to response
     "queued_us",  # sum over requests of the time in the broker, by arrival
     "served",  # requests, by arrival
+    "bytes",  # of Produce requests, by the time at which they were served
+    "throttled_us",  # sum of throttle times, likewise
 )
 (
     CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, COMPLETED, EXPIRED, REFUSED,
-    DISCONNECTS, REQUEST_TIMEOUTS, ERRORS, LATENCY_US, QUEUED_US, SERVED,
+    DISCONNECTS, REQUEST_TIMEOUTS, ERRORS, LATENCY_US, QUEUED_US, SERVED, BYTES, THROTTLED_US,
 ) = range(len(KINDS))  # fmt: skip
 
 

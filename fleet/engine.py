@@ -21,6 +21,7 @@ from .clients import Clients, Parameters
 from .counters import BIN_US, Counters
 from .exchange import Exchange
 from .models.client_model import ClientModel
+from .quota import Fairness, Quotas
 from .schedule import Schedule
 
 _EVENTS_PER_WINDOW = 2048
@@ -36,10 +37,11 @@ class Group(NamedTuple):
 
 
 class Simulation(NamedTuple):
-    """What a run counted: by bin and kind (counters.KINDS), and the number of events."""
+    """What a run counted: by bin and kind (counters.KINDS), the number of events, and the fairness of quotas."""
 
     counts: npt.NDArray[np.int64]
     events: int
+    fairness: Fairness | None  # None without quotas
 
 
 def simulate(
@@ -70,9 +72,22 @@ def simulate(
         clients.start_cold(first_us)
     else:
         clients.start_warm(first_us, schedule.segments[0].leaders)
-    exchange = Exchange(schedule, broker, clients, counters)
+    quotas = _quotas(groups, schedule, models)
+    exchange = Exchange(schedule, broker, clients, counters, quotas)
     behaviour = Behaviour(clients, exchange, counters, int(broker.network_us), trace)
-    return Simulation(counters.counts, _run(schedule, clients, exchange, behaviour, counters))
+    events = _run(schedule, clients, exchange, behaviour, counters)
+    return Simulation(counters.counts, events, None if quotas is None else quotas.fairness())
+
+
+def _quotas(groups: Sequence[Group], schedule: Schedule, models: Rows) -> Quotas | None:
+    named = {name for segment in schedule.segments for name in segment.quotas}
+    if not named:
+        return None
+    bounds = [
+        [segment.quotas.get(group.name, segment.quotas.get(None, np.inf)) for group in groups]
+        for segment in schedule.segments
+    ]
+    return Quotas(np.array(bounds), [group.name in named for group in groups], models, schedule.brokers)
 
 
 def _run(

@@ -8,8 +8,9 @@ import numpy as np
 from .arrays import Codes, Floats, Rows, Times
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
-from .counters import QUEUED_US, SERVED, Counters
+from .counters import BYTES, QUEUED_US, SERVED, THROTTLED_US, Counters
 from .draws import uniform
+from .quota import Quotas
 from .schedule import (
     ANSWERED,
     CLOSED,
@@ -41,7 +42,9 @@ _FAULT_SEED = 0x5EED
 class Exchange:
     """Determines when and how each request ends."""
 
-    def __init__(self, schedule: Schedule, model: BrokerModel, clients: Clients, counters: Counters) -> None:
+    def __init__(
+        self, schedule: Schedule, model: BrokerModel, clients: Clients, counters: Counters, quotas: Quotas | None
+    ) -> None:
         self._schedule = schedule
         self._starts = schedule.starts_us
         self._next_stop = schedule.next_stop_us()
@@ -52,6 +55,8 @@ class Exchange:
         self._fault_ends = schedule.fault_ends_us()
         self._has_faults = any(segment.faults for segment in schedule.segments)
         self._costs = np.array([model.connection_us, model.metadata_us, model.produce_us])  # by kind of request
+        self._byte_us = model.kilobyte_us / 1000
+        self._quotas = quotas
         self._one_way_us = int(model.network_us)
         self._clients = clients
         self._counters = counters
@@ -80,7 +85,10 @@ class Exchange:
             effects, delays, fault_ends = self._effects(rows, brokers, kinds, segments)
             refused |= effects == REFUSED
             served &= effects != REFUSED
-        ends[served] = self._serve(brokers[served], kinds[served], queued[served])
+        sizes = self._sizes(rows, kinds)
+        ends[served] = self._serve(brokers[served], kinds[served], sizes[served], queued[served])
+        if self._quotas is not None:
+            self._throttle(rows[served], brokers[served], sizes[served], ends[served], segments[served])
         if self._has_faults:
             silent = served & (effects == SILENT)
             ends[silent] = fault_ends[silent]  # sluice answers when the rule is removed
@@ -112,13 +120,28 @@ class Exchange:
         clients.outcome[rows] = outcomes
         clients.target[rows] = brokers
 
-    def _serve(self, brokers: Rows, kinds: Rows, queued: Times) -> Times:
-        costs = self._costs[kinds]
+    def _sizes(self, rows: Rows, kinds: Rows) -> Floats:
+        """Return the bytes of Produce requests, and 0 for others."""
+        clients = self._clients
+        bytes_ = clients.in_batch[rows] * clients.parameters.record_bytes[clients.models[rows]]
+        return np.where(kinds == PRODUCE, bytes_, 0.0)
+
+    def _throttle(self, rows: Rows, brokers: Rows, sizes: Floats, served_us: Times, segments: Rows) -> None:
+        assert self._quotas is not None
+        produced = np.flatnonzero(sizes)
+        rows, at_us = rows[produced], served_us[produced]
+        waits = self._quotas.charge(rows, brokers[produced], sizes[produced], at_us, segments[produced])
+        self._clients.throttled_us[rows] = at_us + self._one_way_us + waits
+        self._counters.add_at(THROTTLED_US, at_us, waits)
+
+    def _serve(self, brokers: Rows, kinds: Rows, sizes: Floats, queued: Times) -> Times:
+        costs = self._costs[kinds] + sizes * self._byte_us
         done = np.empty(len(brokers), dtype=np.int64)
         for broker in np.unique(brokers) if len(self._queues) > 1 else range(min(len(brokers), 1)):
             chosen = brokers == broker
             done[chosen] = self._queues[broker].serve(queued[chosen], costs[chosen])
         self._counters.add_at(SERVED, queued)
+        self._counters.add_at(BYTES, done, sizes.astype(np.int64))
         self._counters.add_at(QUEUED_US, queued, done - queued)
         return done
 

@@ -27,6 +27,7 @@ from .counters import (
     SERVED,
 )
 from .models.client_model import ClientModel
+from .quota import Fairness
 
 FORMAT = 1
 _BINS_PER_S = US_PER_S // BIN_US
@@ -50,6 +51,7 @@ class Result(Struct, frozen=True, kw_only=True):
 
     counts: by seed, bin of `bin_ms` and kind, in the order of `kinds`
     trigger_ms, healed_ms: the first and the last change of the scenario
+    fairness: of quotas, by seed; empty without quotas
     """
 
     format: int = FORMAT
@@ -64,6 +66,7 @@ class Result(Struct, frozen=True, kw_only=True):
     bin_ms: int = BIN_US // US_PER_MS
     counts: list[list[list[int]]]
     events: int
+    fairness: list[Fairness] = []
 
     def array(self) -> npt.NDArray[np.int64]:
         """Return the counts as an array by seed, bin and kind."""

@@ -13,6 +13,7 @@ from .arrays import US_PER_MS
 from .broker import BrokerModel
 from .counters import KINDS
 from .engine import Group, Simulation, simulate
+from .quota import BYTES_PER_BUCKET
 from .results import ClientGroup, Result
 from .schedule import Schedule, schedule_of
 
@@ -48,7 +49,7 @@ def run_fleet(
     """
     schedule = schedule_of(scenario)
     workers = min(len(seeds), os.cpu_count() or 1)
-    ensure_memory(sum(group.clients for group in groups), schedule.brokers, workers)
+    ensure_memory(groups, schedule, workers)
     jobs = [(tuple(groups), schedule, broker, seed, cold) for seed in seeds]
     found = map_jobs(_run_job, jobs, workers, progress)
     return Result(
@@ -62,6 +63,7 @@ def run_fleet(
         kinds=KINDS,
         counts=[run.counts.tolist() for run in found],
         events=sum(run.events for run in found),
+        fairness=[run.fairness for run in found if run.fairness is not None],
     )
 
 
@@ -95,9 +97,13 @@ def _run_job(job: _Job) -> Simulation:
     return simulate(groups, schedule, broker, seed=seed, cold=cold)
 
 
-def ensure_memory(clients: int, brokers: int, workers: int) -> None:
+def ensure_memory(groups: Sequence[Group], schedule: Schedule, workers: int) -> None:
     """Raise SluiceError if the processes need more memory than is available."""
-    needed = clients * (_BYTES_PER_CLIENT + brokers * _BYTES_PER_CLIENT_AND_BROKER) * workers
+    clients = sum(group.clients for group in groups)
+    by_broker = _BYTES_PER_CLIENT_AND_BROKER
+    if any(segment.quotas for segment in schedule.segments):
+        by_broker += BYTES_PER_BUCKET
+    needed = clients * (_BYTES_PER_CLIENT + schedule.brokers * by_broker) * workers
     available = _available_bytes()
     if available is not None and needed > available:
         raise SluiceError(

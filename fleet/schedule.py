@@ -6,6 +6,7 @@ other broker, which is its second replica. Leaders change as in sluice's cluster
 acknowledge records with acks=all. A broker that starts leads only partitions without a leader.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,11 @@ from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.steps.action import LogMessage
 from sluice.broker.scenarios.steps.brokers import BrokerStep
 from sluice.broker.scenarios.steps.faults import RuleAddition, RuleEnd, RuleRemoval
+from sluice.broker.scenarios.steps.quotas import QuotaAlteration, QuotaRestoration
 from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, LeaderMoveBack
 from sluice.broker.scenarios.timeline import Moment, ScenarioError, timeline
 from sluice.protocol.errors import ErrorCode
+from sluice.quotas.client_quotas import CLIENT_ID
 
 from .arrays import NEVER, US_PER_MS
 
@@ -42,7 +45,7 @@ _RETRIABLE = (
     ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )  # fmt: skip
-_STEPS = "stop, kill, start, move_leader, fault, remove_fault, say"
+_STEPS = "stop, kill, start, move_leader, fault, remove_fault, quota, remove_quota, say"
 _UNUSED = (
     "version", "client_id", "software_name", "software_version", "principal", "listener", "topic", "partition", "group",
     "transactional_id", "connection_older_than", "connection_younger_than", "request", "after", "until", "times",
@@ -66,6 +69,7 @@ class Segment(NamedTuple):
     leaders: npt.NDArray[np.int16]  # by partition; NO_LEADER
     replicated_us: npt.NDArray[np.int64]  # by partition: until then, acks=all waits for a killed replica
     faults: tuple[FaultWindow, ...]
+    quotas: Mapping[str | None, float]  # producer_byte_rate by client id; None: the default
 
 
 class Schedule(NamedTuple):
@@ -131,6 +135,8 @@ class _Cluster:
         self._up = np.ones(scenario.brokers, dtype=np.bool_)
         self._leaders = np.array([replicas[0] for replicas in self._replicas], dtype=np.int16)
         self._faults: dict[int, tuple[Rule, FaultWindow]] = {}
+        self._quotas: dict[str | None, float] = {}
+        self._quotas_before: dict[int, dict[str | None, float]] = {}
         self._before: dict[int, np.int16] = {}  # the leader before each move
         self._elections: list[tuple[int, int]] = []  # when, and the killed broker
         self._replicated_us = np.zeros(len(self._replicas), dtype=np.int64)
@@ -162,6 +168,11 @@ class _Cluster:
                 self._faults.pop(id(addition), None)
             case RuleRemoval(rule_id=rule_id):
                 self._faults = {key: pair for key, pair in self._faults.items() if pair[0].id != rule_id}
+            case QuotaAlteration():
+                self._quotas_before[id(action)] = self._quotas
+                self._quotas = _quotas(self._quotas, action, moment.path)
+            case QuotaRestoration(alteration=alteration):
+                self._quotas = self._quotas_before[id(alteration)]
             case _:
                 raise ScenarioError(moment.path, f"has no effect in a fleet simulation; expected one of {_STEPS}")
         self._end_segment(at_us)
@@ -169,7 +180,9 @@ class _Cluster:
 
     def _end_segment(self, at_us: int) -> None:
         faults = tuple(window for _, window in self._faults.values())
-        segment = Segment(at_us, self._up.copy(), self._leaders.copy(), self._replicated_us.copy(), faults)
+        segment = Segment(
+            at_us, self._up.copy(), self._leaders.copy(), self._replicated_us.copy(), faults, self._quotas
+        )
         if self._segments and self._segments[-1].from_us == at_us:
             self._segments.pop()
         self._segments.append(segment)
@@ -228,6 +241,15 @@ class _Cluster:
         brokers = np.full(self._brokers, not nodes, dtype=np.bool_)
         brokers[[node - self._first_node for node in nodes]] = True
         return FaultWindow(kinds, brokers, outcome, 1.0 if rule.probability is None else rule.probability, delay_us)
+
+
+def _quotas(before: Mapping[str | None, float], action: QuotaAlteration, path: str) -> dict[str | None, float]:
+    """Return all quotas after an alteration."""
+    if set(action.entity) != {CLIENT_ID} or set(action.values or {}) - {"producer_byte_rate"}:
+        raise ScenarioError(path, "has no effect in a fleet simulation; expected client_id and producer_byte_rate")
+    name = action.entity[CLIENT_ID]
+    rest = {client: rate for client, rate in before.items() if client != name}
+    return rest if action.values is None else {**rest, name: action.values["producer_byte_rate"]}
 
 
 def _replicas(scenario: Scenario, first_node: int) -> list[list[int]]:

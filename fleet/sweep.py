@@ -90,7 +90,8 @@ def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = N
         SluiceError: The memory does not suffice.
     """
     workers = min(len(cells), os.cpu_count() or 1)
-    ensure_memory(max(sum(group.clients for group in cell.groups) for cell in cells), cells[0].brokers, workers)
+    largest = max(cells, key=lambda cell: sum(group.clients for group in cell.groups))
+    ensure_memory(largest.groups, _schedule(largest.brokers, largest.outage_s), workers)
     return map_jobs(run_cell, cells, workers, progress)
 
 

@@ -1,5 +1,6 @@
 """`sluice fleet`: simulate what thousands to millions of clients do when a broker fails."""
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,8 +92,8 @@ def _show(results: "list[Result]", names: list[str], out: str | None, output_for
         ]
         click.echo(json_text(documents))
         return
-    columns = [describe(found) for found in figures]
-    rows = [(label, *(column[row][1] for column in columns)) for row, (label, _) in enumerate(columns[0])]
+    columns = [dict(describe(found, result.fairness)) for found, result in zip(figures, results, strict=True)]
+    rows = [(label, *(column.get(label, "") for column in columns)) for label in dict.fromkeys(chain(*columns))]
     click.echo("\n".join(table(("FIGURE", *names), rows)))
     if out is not None:
         click.echo(str(Path(out) / "report.html"))

@@ -11,6 +11,7 @@ _PositiveMs = Annotated[float, Meta(gt=0, description="milliseconds, more than 0
 _Factor = Annotated[float, Meta(ge=1, le=10, description="a factor from 1 to 10", extra=ACCEPTED)]
 _Share = Annotated[float, Meta(ge=0, lt=1, description="a share from 0 to less than 1", extra=ACCEPTED)]
 _Rate = Annotated[float, Meta(gt=0, le=1000, description="a rate above 0, up to 1000", extra=ACCEPTED)]
+_Bytes = Annotated[float, Meta(gt=0, le=1e9, description="bytes, more than 0, up to 1000000000", extra=ACCEPTED)]
 _Count = Annotated[int, Meta(ge=1, description="a number of at least 1", extra=ACCEPTED)]
 
 
@@ -44,6 +45,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         acks: "all" or "1". With "all", records wait until a killed replica is out of sync.
         requests_per_s: Operations per second and client, in a healthy cluster.
         records_per_request: Open loop only: operations that one request carries at most.
+        record_bytes: Size of an operation, with its share of the request.
         loop: "open": operations are created at this rate whatever happens. "closed": the next operation is created one
             period after the end of the previous one.
     """
@@ -67,4 +69,5 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     acks: Literal["all", "1"] = "all"
     requests_per_s: _Rate = 1.0
     records_per_request: _Count = 100
+    record_bytes: _Bytes = 100
     loop: Literal["open", "closed"] = "open"

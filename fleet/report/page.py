@@ -5,10 +5,11 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from sluice.fleet.quota import Fairness
 from sluice.fleet.results import Figures, Result, figures_of, summary
 from sluice.fleet.sweep import Row
 
-from .plots import attempts_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
+from .plots import attempts_plot, bytes_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
 
 ROWS = (
     ("before_per_s", "attempts per second before the failure", "{:,.0f}"),
@@ -21,11 +22,18 @@ ROWS = (
 )
 
 
-def describe(figures: Sequence[Figures]) -> list[tuple[str, str]]:
+def describe(figures: Sequence[Figures], fairness: Sequence[Fairness] = ()) -> list[tuple[str, str]]:
     """Return a row for each figure: its name, and its median with the range over the seeds."""
     found = summary(figures)
     rows = [(label, _with_range(form, *found[name])) for name, label, form in ROWS]
-    return [*rows[:4], ("seconds from the end of the failure to recovery", recovery(figures)), *rows[4:]]
+    rows.insert(4, ("seconds from the end of the failure to recovery", recovery(figures)))
+    for label, form, values in (
+        ("fairness of the quota (Jain's index)", "{:.3f}", sorted(each.jain for each in fairness)),
+        ("99th percentile of throttle times, ms", "{:,.0f}", sorted(each.throttle_p99_ms for each in fairness)),
+    ):
+        if values:
+            rows.append((label, _with_range(form, values[0], values[len(values) // 2], values[-1])))
+    return rows
 
 
 def recovery(figures: Sequence[Figures]) -> str:
@@ -40,17 +48,19 @@ def recovery(figures: Sequence[Figures]) -> str:
 
 def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) -> None:
     """Write the report of one result, or of a comparison."""
-    tables = [describe(figures_of(result)) for result in results]
+    tables = [describe(figures_of(result), result.fairness) for result in results]
+    labels = list(dict.fromkeys(label for table in tables for label, _ in table))
     page = (
         _environment()
         .get_template("report.html")
         .render(
             title=" and ".join(names),
             results=list(zip(results, names, strict=True)),
-            labels=[label for label, _ in tables[0]],
-            columns=[[value for _, value in table] for table in tables],
+            labels=labels,
+            columns=[[dict(table).get(label, "") for label in labels] for table in tables],
             comparison=comparison_plot(results, names),
             queues=queue_plot(results, names),
+            throughput=bytes_plot(results, names) if any(result.fairness for result in results) else None,
             plots=[
                 (name, attempts_plot(result), outcomes_plot(result))
                 for result, name in zip(results, names, strict=True)

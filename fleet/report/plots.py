@@ -11,6 +11,7 @@ from matplotlib.ticker import EngFormatter
 
 from sluice.fleet.arrays import US_PER_MS, Floats
 from sluice.fleet.counters import (
+    BYTES,
     COMPLETED,
     CONNECTIONS,
     EXPIRED,
@@ -54,6 +55,14 @@ def queue_plot(results: Sequence[Result], names: Sequence[str]) -> str:
     for result, name in zip(results, names, strict=True):
         counts = _seconds(result)
         _band(axes, counts[:, :, QUEUED_US] / np.maximum(counts[:, :, SERVED], 1) / US_PER_MS, name)
+    return _finish(figure, axes, results)
+
+
+def bytes_plot(results: Sequence[Result], names: Sequence[str]) -> str:
+    """Return the bytes of Produce requests per second, with the burst of a quota's first ten seconds."""
+    axes, figure = _axes("bytes per second, all clients")
+    for result, name in zip(results, names, strict=True):
+        _band(axes, _seconds(result)[:, :, BYTES], name)
     return _finish(figure, axes, results)
 
 

@@ -29,6 +29,11 @@ class QuotaAlteration:
         given = None if self._values is None else [f"{key}={value}" for key, value in self._values.items()]
         self.description = f"{self.of}: {'none' if given is None else ', '.join(given)}"
 
+    @property
+    def values(self) -> dict[str, float] | None:
+        """The new quotas; None removes all."""
+        return None if self._values is None else {key: _rate(key, value) for key, value in self._values.items()}
+
     def check(self, expected: ExpectedState) -> None:
         if not self.entity:
             raise StepProblem("expected user, client_id or ip")
@@ -47,12 +52,7 @@ class QuotaAlteration:
     def do(self, context: ScenarioContext) -> None:
         before = self.before = _set_now(context, self.entity)
         context.restore_at_end(self.of, lambda: put_quotas(context, self.entity, before))
-        if self._values is None:
-            put_quotas(context, self.entity, {})
-        else:
-            put_quotas(
-                context, self.entity, {**before, **{key: _rate(key, value) for key, value in self._values.items()}}
-            )
+        put_quotas(context, self.entity, {} if self.values is None else {**before, **self.values})
 
     def inverse(self) -> "QuotaRestoration":
         return QuotaRestoration(self)
@@ -63,13 +63,13 @@ class QuotaRestoration:
 
     def __init__(self, alteration: QuotaAlteration) -> None:
         self.description = f"{alteration.of}: as before"
-        self._alteration = alteration
+        self.alteration = alteration
 
     def check(self, expected: ExpectedState) -> None:
         """Check nothing: a valid alteration can be reversed."""
 
     def do(self, context: ScenarioContext) -> None:
-        put_quotas(context, self._alteration.entity, self._alteration.before)
+        put_quotas(context, self.alteration.entity, self.alteration.before)
 
     def inverse(self) -> None:
         return None

@@ -6,14 +6,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
+from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import ConfigError, SluiceError
 from sluice.fleet.broker import BROKERS
 from sluice.fleet.counters import COMPLETED, CONNECTIONS, EXPIRED, KINDS, LATENCY_US, PRODUCE_REQUESTS
+from sluice.fleet.engine import Group
 from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.quota import Fairness
 from sluice.fleet.report.page import describe, recovery, write_report
 from sluice.fleet.results import ClientGroup, Result, figures_of, read, write
 from sluice.fleet.run import ensure_memory
+from sluice.fleet.schedule import schedule_of
 
 
 def _counts(recovers_s: int) -> npt.NDArray[np.int64]:
@@ -79,6 +84,10 @@ def test_a_result_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
     write_report(tmp_path / "report.html", [result, result], ["one", "<b>"])
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg") == 6
+    limited = replace(result, fairness=[Fairness(0.5, 1200)] * 2)
+    write_report(tmp_path / "report.html", [result, limited], ["one", "two"])
+    assert (tmp_path / "report.html").read_text().count("<svg") == 7
+    assert dict(describe(figures_of(limited), limited.fairness))["99th percentile of throttle times, ms"] == "1,200"
     assert "&lt;b&gt;" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http://purl.org", "").replace(
         "http://creativecommons.org", ""
@@ -96,6 +105,7 @@ def test_a_file_that_is_no_result_is_refused(content: bytes | None, problem: str
 
 
 def test_a_fleet_larger_than_the_memory_is_refused() -> None:
-    ensure_memory(1000, 3, 2)
+    schedule = schedule_of(scenario_of({"name": "test", "brokers": 3, "duration": "1s"}))
+    ensure_memory([Group("a", ClientModel(), 1000)], schedule, 2)
     with pytest.raises(SluiceError, match=r"fleet: 1,000,000,000,000 clients in 2 processes need about .* GiB"):
-        ensure_memory(10**12, 3, 2)
+        ensure_memory([Group("a", ClientModel(), 10**12)], schedule, 2)

@@ -66,7 +66,6 @@ _ERROR = {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}
     ("step", "problem"),
     [
         ({"isolate": 1}, "steps[0].isolate: has no effect in a fleet simulation; expected one of stop, kill"),
-        ({"quota": {"client_id": "a", "producer_byte_rate": 1}}, "steps[0].quota: has no effect"),
         ({"fault": {"action": _ERROR, "times": 3}}, "steps[0].fault.times: has no effect in a fleet simulation;"),
         ({"fault": {"action": "close", "api": "Fetch"}}, "steps[0].fault.api: expected ApiVersions, Metadata, Produce"),
         ({"fault": {"action": _ERROR, "api": "Metadata"}}, "steps[0].fault"),

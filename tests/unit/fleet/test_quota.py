@@ -1,0 +1,80 @@
+"""Tests of the vectorised quotas: the sensors against those of the broker, and what a quota does to a fleet."""
+
+import numpy as np
+import pytest
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.fleet.broker import BrokerModel
+from sluice.fleet.counters import BYTES, COMPLETED, THROTTLED_US
+from sluice.fleet.engine import Group, Simulation, simulate
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.quota import Sensors
+from sluice.fleet.schedule import schedule_of
+from sluice.quotas.sensor import Rate, Sensor
+
+_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+
+
+@pytest.mark.parametrize("gap_ms", [1, 100, 400, 3000])
+def test_throttle_times_are_those_of_the_brokers_sensors(gap_ms: int) -> None:
+    random = np.random.default_rng(gap_ms)
+    buckets, bounds = 40, np.geomspace(10, 1e7, 40)
+    ours, theirs = Sensors(buckets), [Sensor(Rate(11, 1000), bound, 0) for bound in bounds]
+    now_ms = np.zeros(buckets, dtype=np.int64)
+    seen = 0
+    for _ in range(400):
+        rows = np.flatnonzero(random.random(buckets) < 0.7)
+        now_ms[rows] += (random.exponential(gap_ms, len(rows)) * random.choice([0, 1, 1, 8], len(rows))).astype(
+            np.int64
+        )
+        values = np.floor(random.exponential(bounds[rows] * gap_ms / 500) + 1)
+        found = ours.record(rows, values, now_ms[rows], bounds[rows])
+        expected = [
+            theirs[row].record_and_get_throttle_time_ms(value, at)
+            for row, value, at in zip(rows.tolist(), values.tolist(), now_ms[rows].tolist(), strict=True)
+        ]
+        assert found.tolist() == expected
+        seen += int(np.count_nonzero(found))
+    assert seen > 300
+
+
+def _run(rate: float | None, *, shared: bool = False, **model: object) -> Simulation:
+    quota = {"client_id": "bulk" if shared else "<default>", "producer_byte_rate": rate}
+    steps = [] if rate is None else [{"at": "0s", "quota": quota}]
+    scenario = scenario_of({"name": "test", "brokers": 1, "duration": "60s", "steps": steps})
+    group = Group("bulk", ClientModel(**{"record_bytes": 1000, "requests_per_s": 100, **model}), 10)  # type: ignore[arg-type]
+    return simulate([group], schedule_of(scenario), _FAST, seed=1)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_clients_send_their_quota_after_a_burst_of_ten_seconds(shared: bool) -> None:
+    """10 clients want 100 kB/s each: each may send 20 kB/s, or all together 200 kB/s."""
+    run = _run(200_000 if shared else 20_000, shared=shared, loop="closed")
+    by_second = run.counts[:, BYTES].reshape(60, 10).sum(axis=1)
+    assert by_second[0] == pytest.approx(1_000_000, rel=0.1)
+    assert by_second[22:].mean() == pytest.approx(200_000, rel=0.1)
+    assert run.counts[:, THROTTLED_US].sum() > 0
+    assert run.fairness is not None
+    assert run.fairness.jain > (0.9 if shared else 0.999)
+    assert run.fairness.throttle_p99_ms > 500
+
+
+def test_without_a_quota_nothing_is_throttled() -> None:
+    run = _run(None)
+    assert run.fairness is None
+    assert not run.counts[:, THROTTLED_US].any()
+    assert run.counts[:, BYTES].sum() == run.counts[:, COMPLETED].sum() * 1000
+
+
+def test_other_quotas_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="expected client_id and producer_byte_rate"):
+        schedule_of(
+            scenario_of(
+                {
+                    "name": "t",
+                    "duration": "1s",
+                    "steps": [{"at": "0s", "quota": {"client_id": "a", "consumer_byte_rate": 1}}],
+                }
+            )
+        )
