@@ -6,6 +6,7 @@ Kafka supports is accepted with a warning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import chain, dropwhile
 from typing import TYPE_CHECKING
 
@@ -71,13 +72,14 @@ _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 class Config(Values):
     """The effective configuration of a broker. `warnings` has one line per source with names that have no effect."""
 
-    __slots__ = ("_dynamic", "_kept", "_origins", "_racks", "_static", "warnings")
+    __slots__ = ("_defaults", "_dynamic", "_kept", "_origins", "_racks", "_static", "warnings")
 
     def __init__(self) -> None:
         super().__init__(
             {row.name: None if row.default is None else row.kind.parse(row.default) for row in PROPERTIES.values()}
         )
         self._static = self._values
+        self._defaults = {row.name: row.default for row in PROPERTIES.values()}
         self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
         self._kept: dict[str, str] = {}  # properties without effect
         self._racks: tuple[str, ...] = ()  # of the brokers in turn
@@ -123,13 +125,9 @@ class Config(Values):
             self._static.update(own)
             self._values.update(own)
             return self
-        other = Config.__new__(Config)
-        other._racks = self._racks
+        other = copy(self)
         other._static = other._values = self._static | own
         other._dynamic = {}
-        other._kept = self._kept
-        other._origins = self._origins
-        other.warnings = self.warnings
         return other
 
     def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
@@ -149,7 +147,7 @@ class Config(Values):
         names = (*_SAME_TIME.get(name, (name,)), *(row.name for row in bases if row.name != name))
         static = {key: self._static_text(key) for key in names}
         defaults = {row.name: row.default for row in bases}
-        defaults |= {key: PROPERTIES[key].default for key in names if key in PROPERTIES}
+        defaults |= {key: self._defaults[key] for key in names if key in self._defaults}
         layers: list[tuple[str, Mapping[str, str | None]]] = [
             *self._dynamic.items(),
             (STATIC_BROKER_CONFIG, static),
@@ -319,14 +317,19 @@ class Config(Values):
         if 0 <= queued < largest:  # the largest request could never be read
             if name in self._origins:
                 raise self._wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
-            self._values[name] = largest  # raise sluice's own default: Kafka has no limit
+            self._raise_default(name, largest)  # Kafka has no limit
 
     def _check_directory(self) -> None:
         path = self.text("log.dirs")
         if "," in path:
             raise self._wrong("log.dirs", path, "one directory")
-        if path and "log.segment.bytes" not in self._origins:
-            self._values["log.segment.bytes"] = _SEGMENT_BYTES_ON_DISK  # sluice's own default is for memory
+        if path:
+            self._raise_default("log.segment.bytes", _SEGMENT_BYTES_ON_DISK)  # sluice's own default is for memory
+
+    def _raise_default(self, name: str, value: int) -> None:
+        self._defaults[name] = str(value)
+        if name not in self._origins:
+            self._values[name] = value
 
     def _wrong(self, name: str, value: str, accepted: str) -> ConfigError:
         return _error(self.origin(name), name, value, accepted)

@@ -317,9 +317,18 @@ def test_finest_retention_unit_wins(overrides: list[str], expected_ms: int) -> N
     assert TopicConfig(config, {}).integer("retention.ms") == expected_ms
 
 
-def test_larger_request_size_raises_the_memory_limit() -> None:
-    config = Config.load(overrides=["socket.request.max.bytes=1Gi"])
-    assert config.integer("queued.max.request.bytes") == 2**30
+@pytest.mark.parametrize(
+    ("override", "name"),
+    [
+        pytest.param("socket.request.max.bytes=1Gi", "queued.max.request.bytes", id="larger requests: memory limit"),
+        pytest.param("log.dirs=data", "log.segment.bytes", id="data directory: segment size"),
+    ],
+)
+def test_property_raises_the_default_of_another(override: str, name: str) -> None:
+    config = Config.load(overrides=[override])
+    assert config.integer(name) == 2**30
+    assert config.of_node(2).synonyms(name) == [Synonym(name, str(2**30), DEFAULT_CONFIG)]
+    assert Config.load().synonyms(name) != config.synonyms(name)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
