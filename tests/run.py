@@ -1,7 +1,8 @@
 """The whole suite (`make test`), repetitions of it under load (`make test-stress`), or the unit tests (`make check`).
 
-The tests with a browser and with Spark share one Chromium and one Spark, so each of the two kinds runs in one process.
-They wait more than they compute, and run beside the other tests. Their output follows when the others have ended.
+The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
+runs in one process. They wait more than they compute, and run beside the other tests. Their output follows when the
+others have ended.
 """
 
 import json
@@ -39,13 +40,14 @@ class Phase(NamedTuple):
 
 
 def main_phase(workers: int) -> Phase:
-    """Return the phase of all tests without a browser and without Spark."""
-    marks = "not browser and not spark and not spark_long"
+    """Return the phase of the tests that share nothing."""
+    marks = "not browser and not kafka_commands and not spark and not spark_long and not tools"
     ignored = ["--ignore", "tests/browser", "--ignore", "tests/spark"]
     return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
 
 
 BROWSER = Phase("browser", ["-m", "browser", "tests/browser"])
+COMMANDS = Phase("Kafka's commands", ["-m", "kafka_commands", "tests/clients", "tests/tools"])
 SPARK = Phase("Spark", ["-m", "spark", "tests/spark"])
 
 
@@ -95,7 +97,7 @@ class Suite:
             shared = beside.submit(self._run_shared)
             outcomes = [self._run_phase(self._main, is_shown=True)]
             if not shared.done():
-                print("waiting for the tests with a browser and with Spark", flush=True)
+                print("waiting for the tests with a browser, with Kafka's commands and with Spark", flush=True)
             outcomes += shared.result()
         self._print_end(outcomes)
         return outcomes
@@ -106,6 +108,10 @@ class Suite:
 
     def _run_shared(self) -> list[Outcome]:
         outcomes = [self._run_phase(BROWSER, is_shown=False)]
+        subprocess.run(
+            [sys.executable, "-m", "tests.clients.build", "kafka-tools"], cwd=ROOT, capture_output=True, check=False
+        )
+        outcomes.append(self._run_phase(COMMANDS, is_shown=False))
         if self._with_spark:
             outcomes.append(self._install_spark() or self._run_phase(SPARK, is_shown=False))
         return outcomes

@@ -1,4 +1,4 @@
-"""Build the clients in other languages, or report why not: `python -m tests.clients.build`.
+"""Build the clients in other languages, or those named, or report why not: `python -m tests.clients.build [NAME...]`.
 
 Each goes into its own folder below .venv/clients, with a stamp of its sources: a second build costs nothing.
 """
@@ -82,12 +82,12 @@ def build_one(build: Build) -> str:
     target.mkdir(parents=True)
     reason = None
     if lacking := [tool for tool in build.tools if shutil.which(tool) is None]:
-        reason = f"not installed: {' and '.join(lacking)}"
+        reason = f"not installed: {' and '.join(lacking)}; install it"
     else:
         try:
             build.make(sources.path, target, sources.variant)
         except subprocess.CalledProcessError as failure:
-            reason = f"the build failed: {failure.cmd[0]} ended with {failure.returncode}"
+            reason = f"the build failed: {failure.cmd[0]} ended with {failure.returncode}; run it again"
     if reason is not None:
         (target / "reason").write_text(reason)
         return f"skipped: {reason}"
@@ -96,5 +96,5 @@ def build_one(build: Build) -> str:
 
 
 if __name__ == "__main__":
-    for one in BUILDS:
+    for one in [build for build in BUILDS if build.client in sys.argv[1:] or not sys.argv[1:]]:
         print(f"{one.client}: {build_one(one)}", flush=True)

@@ -55,5 +55,5 @@ def missing(client: str, root: Path = BUILT) -> str | None:
     built, reason = root / client / "built", root / client / "reason"
     if built.exists():
         is_stale = built.read_text() != stamp_of(SOURCES[client])
-        return "built from other sources; run `make test-clients` to rebuild it" if is_stale else None
-    return reason.read_text() if reason.exists() else "not built; run `make test-clients` to build it"
+        return "built from other sources; run `python -m tests.clients.build` to rebuild it" if is_stale else None
+    return reason.read_text() if reason.exists() else "not built; run `python -m tests.clients.build` to build it"

@@ -1,17 +1,15 @@
 """A session of quota commands with Kafka's kafka-configs, and its output.
 
 `python -m tests.clients.configs_command HOST:PORT` prints the output for a broker without quotas; `configs_command.txt`
-is that of Apache Kafka 4.4. SLUICE_KAFKA_LIBS names the folder with Kafka's jars.
+is that of Apache Kafka 4.4.
 """
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+from tests.clients.kafka_commands import run_command
+
 EXPECTED = Path(__file__).with_suffix(".txt")
-LIBS = os.environ.get("SLUICE_KAFKA_LIBS")
-_TIMEOUT_S = 60.0
 
 _USERS, _CLIENTS, _IPS = "--entity-type users", "--entity-type clients", "--entity-type ips"
 _ALL_KEYS = "producer_byte_rate=1024,consumer_byte_rate=2048,request_percentage=200,controller_mutation_rate=2.5"
@@ -44,21 +42,17 @@ CALLS = (
 )
 
 
-def transcript(bootstrap: str, folder: Path) -> str:
+def transcript(bootstrap: str) -> str:
     """Return all calls in order, each with its sorted output lines."""
-    quiet = folder / "log4j2.properties"
-    quiet.write_text("rootLogger.level = off\n")
-    return "".join(f"$ {call}\n{_printed(bootstrap, quiet, call)}" for call in CALLS)
+    return "".join(f"$ {call}\n{_printed(bootstrap, call)}" for call in CALLS)
 
 
-def _printed(bootstrap: str, quiet: Path, call: str) -> str:
-    jvm = ("java", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{LIBS}/*")
-    command = (*jvm, "kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, *call.split())
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    lines = (done.stdout + done.stderr).replace(bootstrap, "HOST:PORT").splitlines()
+def _printed(bootstrap: str, call: str) -> str:
+    done = run_command("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, *call.split())
+    lines = done.text.replace(bootstrap, "HOST:PORT").splitlines()
     # Of a failure only the message, without the Java stack trace.
     shown = sorted(_ordered(line) for line in lines if line.strip() and not line.startswith(("\tat ", "SLF4J: ")))
-    return "".join(f"{line}\n" for line in (*shown, f"exit code {done.returncode}"))
+    return "".join(f"{line}\n" for line in (*shown, f"exit code {done.code}"))
 
 
 def _ordered(line: str) -> str:
@@ -68,7 +62,4 @@ def _ordered(line: str) -> str:
 
 
 if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory() as name:
-        print(transcript(sys.argv[1], Path(name)), end="")
+    print(transcript(sys.argv[1]), end="")

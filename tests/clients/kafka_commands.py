@@ -1,39 +1,71 @@
-"""Kafka's own commands, run from its jars.
+"""Kafka's own commands, run from its jars in one JVM.
 
-The jars are in .venv/clients/kafka-tools, where `python -m tests.clients.build` puts them, or in KAFKA_TOOLS_CLASSPATH
-(a class path). Without jars or Java, the tests are skipped.
+The jars are in .venv/clients/kafka-tools, where `python -m tests.clients.build kafka-tools` puts them, or in
+KAFKA_TOOLS_CLASSPATH (a class path). Without jars or Java, the tests are skipped.
 """
 
 import os
 import shutil
-import subprocess
-from typing import NamedTuple
+from functools import cache
 
+import msgspec
 import pytest
 
-from tests.clients.built import BUILT, missing
+from tests.clients.built import BUILT, SOURCES, missing
+from tests.clients.external import Process
 
-_TIMEOUT_S = 100
+_OPENED = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")  # for its list of shutdown hooks
+_RUNNER = SOURCES["kafka-tools"].path / "Commands.java"
 
 
-class Printed(NamedTuple):
-    """The output of a command that succeeded."""
+class Printed(msgspec.Struct, frozen=True):
+    """Output and exit code of a command."""
 
-    stdout: str
-    stderr: str
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+
+    @property
+    def text(self) -> str:
+        return self.stdout + self.stderr
+
+
+def run_command(name: str, *arguments: str, stdin: str = "") -> Printed:
+    """Run a class of `org.apache.kafka.tools`, or any class with its full name."""
+    main = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
+    (step,) = _jvm(_class_path()).run({"main": main, "arguments": arguments, "stdin": stdin})
+    return msgspec.convert(step, Printed)
 
 
 def kafka_command(name: str, *arguments: str) -> Printed:
-    """Run a class of `org.apache.kafka.tools`."""
-    if shutil.which("java") is None:
-        pytest.skip("no Java found; install a JDK of version 17 or later")
-    java = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", _class_path(), f"org.apache.kafka.tools.{name}")
-    done = subprocess.run([*java, *arguments], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return Printed(done.stdout, done.stderr)
+    """Run a command that must succeed."""
+    printed = run_command(name, *arguments)
+    assert printed.code == 0, printed.text[-2000:]
+    return printed
+
+
+def commands_version() -> str:
+    """Return the version of the commands."""
+    return _jvm(_class_path()).version
+
+
+@cache
+def _started(class_path: str) -> list[Process]:
+    return []
+
+
+def _jvm(class_path: str) -> Process:
+    """Return the JVM, or a new one if the last was killed by a timeout."""
+    started = _started(class_path)
+    if not started or started[-1].process.poll() is not None:
+        java = ("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_OPENED, "-cp", class_path)
+        started[:] = [Process((*java, str(_RUNNER)), BUILT.parent)]
+    return started[-1]
 
 
 def _class_path() -> str:
+    if shutil.which("java") is None:
+        pytest.skip("no Java found; install a JDK of version 17 or later")
     given = os.environ.get("KAFKA_TOOLS_CLASSPATH")
     if given:
         return given

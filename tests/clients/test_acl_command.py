@@ -8,6 +8,8 @@ from tests.clients.kafka_commands import kafka_command
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
+pytestmark = pytest.mark.kafka_commands
+
 ORDERS = "resourceType=TOPIC, name=orders, patternType=LITERAL"
 PREFIX = "resourceType=TOPIC, name=ord, patternType=PREFIXED"
 TX = "resourceType=TRANSACTIONAL_ID, name=tx, patternType=LITERAL"

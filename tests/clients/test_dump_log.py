@@ -10,13 +10,15 @@ from sluice.protocol.records.log_validator import AppendConfig
 from tests.clients.kafka_commands import kafka_command
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, end_transaction
 
+pytestmark = pytest.mark.kafka_commands
+
 CONFIG = LogConfig(AppendConfig(), segment_bytes=8_000, index_interval_bytes=1000)
 # Its complaints about an index or a time index.
 COMPLAINTS = ("mismatch", "Mismatches", "Missing", "Corrupt", "corrupt", "Exception", "out of order", "isvalid: false")
 
 
 def dump(files: list[Path], *options: str) -> str:
-    return "".join(kafka_command("DumpLogSegments", "--files", ",".join(map(str, files)), *options))
+    return kafka_command("DumpLogSegments", "--files", ",".join(map(str, files)), *options).text
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from sluice.broker.controller.metadata_log.batches import batches_in, messages_in
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
 from sluice.broker.controller.metadata_log.image import METADATA_VERSION
@@ -12,6 +14,8 @@ from sluice.protocol.metadata import RECORD_TYPES
 from sluice.protocol.metadata.topics import RemoveTopicRecord
 from tests.clients.kafka_commands import kafka_command
 from tests.unit.broker.controller.metadata_log.logs import open_log, topic, topic_id
+
+pytestmark = pytest.mark.kafka_commands
 
 _PAYLOAD = " payload: "
 
@@ -30,7 +34,7 @@ def test_dump_log_reads_the_metadata_log_and_its_snapshot(tmp_path: Path) -> Non
 
 def dumped(path: Path) -> list[tuple[int, object]]:
     """Return version and content of each metadata record that the tool prints."""
-    output = "".join(kafka_command("DumpLogSegments", "--cluster-metadata-decoder", "--files", str(path)))
+    output = kafka_command("DumpLogSegments", "--cluster-metadata-decoder", "--files", str(path)).text
     payloads = [json.loads(line.split(_PAYLOAD)[1]) for line in output.splitlines() if _PAYLOAD in line]
     return [(payload["version"], payload["data"]) for payload in payloads]
 

@@ -224,6 +224,7 @@ def slow_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         yield process
 
 
+@pytest.mark.kafka_commands
 def test_kafka_streams_groups_lists_describes_and_deletes_a_group(slow_broker: BrokerProcess) -> None:
     bootstrap = slow_broker.bootstrap
     admin = AdminClient({"bootstrap.servers": bootstrap})

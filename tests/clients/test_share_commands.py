@@ -12,6 +12,8 @@ from tests.clients.kafka_commands import kafka_command
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 from tests.support.wire import WireClient
 
+pytestmark = pytest.mark.kafka_commands
+
 TOPIC, GROUP = "orders", "workers"
 VALUES = [str(number) for number in range(10)]
 
