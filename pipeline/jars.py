@@ -40,8 +40,12 @@ def given_jars(folder: Path, pyspark_version: str) -> list[Path]:
 
 
 def fetched_jars(pyspark_version: str, java: Java) -> list[Path]:
-    """Return the cached jars of this PySpark; download those that are missing from the cache."""
-    wanted = connector_for(pyspark_version)
+    """Return the cached jars of this PySpark."""
+    return cached_jars(connector_for(pyspark_version), java)
+
+
+def cached_jars(wanted: Sequence[Jar], java: Java) -> list[Path]:
+    """Return jars from the cache; download those that it lacks."""
     folder = cache_folder() / "jars"
     missing = [jar for jar in wanted if not _is_whole(folder / jar.file_name, jar)]
     if missing:

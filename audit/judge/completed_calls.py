@@ -3,9 +3,10 @@
 When a client gives up an admin call or a commit, the call raises in the application, which decides when to call again.
 That wait is not the client's. Neither is the wait between one client instance and the next.
 
-A driver reports these moments. Of a command only the requests are known: where its waits fall back, or grow by more
-than doubling allows, a new call may have begun, so they are not compared across that point. (kafkajs gives up after
-five retries; sarama looks up its coordinator again with each heartbeat.)
+A driver reports these moments; of clients that send all requests within a call, for all kinds of requests. Of a command
+only the requests are known: where its waits fall back, or grow by more than doubling allows, a new call may have begun,
+so they are not compared across that point. (kafkajs gives up after five retries; sarama looks up its coordinator again
+with each heartbeat.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +38,9 @@ def split_calls(found: Iterable[AttemptSequence], run: Observation) -> list[Atte
     """Return one sequence per call, ordered by first attempt."""
     failed = [callback.at_ns for callback in run.callbacks if callback.event == "call-failed"]
     made = [callback.at_ns for callback in run.callbacks if callback.event == "started"]
-    parts = [part for sequence in found for part in _parts(sequence, made, failed if sequence.kind in _CALLED else [])]
+    gave_up = [callback.at_ns for callback in run.callbacks if callback.event == "gave-up"]
+    ends = {kind: [*gave_up, *(failed if kind in _CALLED else [])] for kind in Kind if kind not in IDENTIFIED}
+    parts = [part for sequence in found for part in _parts(sequence, made, ends.get(sequence.kind, []))]
     if run.subject.is_command:
         parts = [piece for part in parts for piece in _between_calls(part)]
     return sorted(parts, key=lambda sequence: sequence.attempts[0].at_ns)

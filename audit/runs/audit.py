@@ -57,6 +57,8 @@ async def audit(
         missing = subject.missing()
         if missing is not None:
             raise SluiceError(missing)
+    for subject in subjects:
+        await subject.prepare()
     clock = LoopClock(asyncio.get_running_loop())
     began = datetime.fromtimestamp(clock.wall_ms() / 1000, UTC)
     meter = LagMeter(clock)

@@ -3,8 +3,8 @@
     SUBJECTS["aiokafka"].version()
     subject_of("my-app --bootstrap {bootstrap}")
 
-A ready subject has a driver, which runs a workload and reports the client's callbacks; a command is only observed at
-the broker. Pure asyncio clients can also run in virtual time.
+A ready subject has a driver, which runs a workload and reports the client's callbacks; drivers in other languages are
+built once. A command is only observed at the broker. Pure asyncio clients can also run in virtual time.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,20 @@ from sluice.audit.judge.model.observation import Role
 from sluice.audit.probes import Setting
 from sluice.audit.subjects.clients.aiokafka import CLIENT as AIOKAFKA
 from sluice.audit.subjects.clients.confluent_kafka import CLIENT as CONFLUENT_KAFKA
+from sluice.audit.subjects.clients.confluent_kafka import IDEMPOTENT as CONFLUENT_KAFKA_IDEMPOTENT
+from sluice.audit.subjects.clients.franz_go import CLIENT as FRANZ_GO
+from sluice.audit.subjects.clients.java import CLIENT as JAVA
+from sluice.audit.subjects.clients.java import CLIENT_4 as JAVA_4
 from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
+from sluice.audit.subjects.clients.kafkajs import CLIENT as KAFKAJS
+from sluice.audit.subjects.clients.sarama import CLIENT as SARAMA
 from sluice.audit.subjects.clients.sluice import CLIENT as SLUICE
 from sluice.errors import ConfigError
 
 from .command import ADDRESSES, BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
-from .java import JavaSubject
+from .java import KAFKA_4, JavaSubject
+from .program import ProgramSubject
 from .subject import Job, Running, Subject, SubjectError
 
 __all__ = [
@@ -27,6 +34,7 @@ __all__ = [
     "VIRTUAL",
     "CommandSubject",
     "Job",
+    "ProgramSubject",
     "Running",
     "Subject",
     "SubjectError",
@@ -38,7 +46,12 @@ _READY: tuple[Subject, ...] = (
     DrivenSubject(AIOKAFKA),
     DrivenSubject(KAFKA_PYTHON),
     DrivenSubject(CONFLUENT_KAFKA),
-    JavaSubject(),
+    DrivenSubject(CONFLUENT_KAFKA_IDEMPOTENT),
+    JavaSubject(JAVA),
+    JavaSubject(JAVA_4, KAFKA_4),
+    ProgramSubject(FRANZ_GO),
+    ProgramSubject(SARAMA),
+    ProgramSubject(KAFKAJS),
     DrivenSubject(SLUICE),
 )
 VIRTUAL: dict[str, VirtualSubject] = {

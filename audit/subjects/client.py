@@ -40,13 +40,14 @@ class Client(NamedTuple):
     """A client library.
 
     name: name in reports
-    distribution: Python distribution with its version
-    driver: module of its driver
+    distribution: Python distribution with its version; or the library's name in go.mod or package.json
+    driver: module of its driver, or its folder below programs/
     settings: its settings
     kips: KIPs that it claims to implement
     before: KIPs that are newer, or that it documents as not implemented
     otherwise: statements for which it explicitly documents a different behaviour
     fixed: settings by its own names that are always set
+    roles: roles in which it is audited
     """
 
     name: str
@@ -57,6 +58,7 @@ class Client(NamedTuple):
     before: frozenset[str]
     otherwise: frozenset[str] = frozenset()
     fixed: Mapping[Role, Mapping[str, Setting]] = {}
+    roles: frozenset[Role] = ALL
 
     def own(self, role: Role, given: Mapping[str, Setting]) -> dict[str, Setting]:
         known = {own: given[row.name] for row in self._of(role) if row.name in given for own in row.own}

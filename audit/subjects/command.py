@@ -51,6 +51,9 @@ class CommandSubject:
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return SubjectInfo(name=self.name, role=role, settings=dict(self._settings), is_command=True)
 
+    async def prepare(self) -> None:
+        """Nothing is built."""
+
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         return await SubjectProcess.start(self.words(job.bootstrap), lambda line: None)
 

@@ -6,7 +6,7 @@ it ends. A driver process reads its job from standard input and writes callbacks
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -27,7 +27,7 @@ class DrivenSubject:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.name = client.name
-        self.roles: frozenset[Role] | None = frozenset(Role)
+        self.roles: frozenset[Role] | None = client.roles
 
     def version(self) -> str:
         return installed(self.client.distribution)
@@ -40,6 +40,9 @@ class DrivenSubject:
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return self.client.info(role, settings, self.version())
 
+    async def prepare(self) -> None:
+        """Nothing is built."""
+
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         return await start_driver(self.client, job, on_callback)
 
@@ -51,7 +54,11 @@ def _own(client: Client, job: Job) -> Job:
     return msgspec.structs.replace(job, settings=client.own(job.role, job.settings))
 
 
-async def start_driver(client: Client, job: Job, on_callback: OnCallback, **environment: str) -> SubjectProcess:
+async def start_driver(
+    client: Client, job: Job, on_callback: OnCallback, command: Sequence[str] = (), **environment: str
+) -> SubjectProcess:
+    """Start a client's driver; by default its Python module."""
+
     def on_line(line: bytes) -> None:
         try:
             callback = msgspec.json.decode(line, type=Callback)
@@ -59,7 +66,8 @@ async def start_driver(client: Client, job: Job, on_callback: OnCallback, **envi
             return  # output of the library
         on_callback(callback)
 
-    command, stdin = [sys.executable, "-m", client.driver], msgspec.json.encode(_own(client, job))
+    stdin = msgspec.json.encode(_own(client, job))
+    command = command or [sys.executable, "-m", client.driver]
     return await SubjectProcess.start(command, on_line, stdin=stdin, environment=environment)
 
 

@@ -1,7 +1,7 @@
 """Kafka's Java client: one JVM for all runs, and per run a Python process that controls a client by py4j.
 
-py4j comes with PySpark, kafka-clients.jar with Spark's Kafka connector. The JVM starts with the first run. It ends with
-the subject or with this process, which holds a pipe that the JVM reads.
+py4j comes with PySpark. So does kafka-clients 3.9, with Spark's Kafka connector; 4.4 is downloaded likewise. The JVM
+starts with the first run. It ends with the subject or with this process, which holds a pipe that the JVM reads.
 """
 
 import asyncio
@@ -12,13 +12,12 @@ from pathlib import Path
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting
-from sluice.audit.subjects.clients.java import CLIENT
 from sluice.errors import SluiceError
 from sluice.pipeline.connector import Jar, connector_for
-from sluice.pipeline.jars import fetched_jars
+from sluice.pipeline.jars import cached_jars
 from sluice.pipeline.java import Java, find_java
 
-from .client import installed
+from .client import Client, installed
 from .driven import start_driver
 from .process import SubjectProcess
 from .subject import Job, OnCallback, Running, SubjectError
@@ -30,37 +29,52 @@ _FROM_PYSPARK = ("py4j-", "slf4j-api-", "lz4-java-", "snappy-java-", "zstd-jni-"
 _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
 
 
+KAFKA_4 = Jar("org.apache.kafka", _CLIENTS, "4.4.0", "1ab07317eb6633241392449d329dbdc5d9251e6ffc4926860f42dd966e88bdf9")
+
+
 class JavaSubject:
-    name = CLIENT.name
+    """A version of the client: that of a jar, by default the connector's."""
+
     virtual = False
 
-    def __init__(self) -> None:
-        self.roles: frozenset[Role] | None = frozenset(Role)
+    def __init__(self, client: Client, jar: Jar | None = None) -> None:
+        self.client = client
+        self.name = client.name
+        self.roles: frozenset[Role] | None = client.roles
+        self._jar = jar
         self._jvm: _Jvm | None = None
 
     def version(self) -> str:
         pyspark = installed("pyspark")
-        return _clients_jar(pyspark).version if pyspark else ""
+        return (self._jar or _connector_jar(pyspark)).version if pyspark else ""
 
     def missing(self) -> str | None:
         pyspark = installed("pyspark")
         if not pyspark:
             return (
-                "java: PySpark, which brings the bridge to it, is not installed; run pip install 'kafka-sluice[spark]'"
+                f"{self.name}: PySpark, which brings the bridge to it, is not installed; "
+                "run pip install 'kafka-sluice[spark]'"
             )
         try:
             _java(pyspark)
         except SluiceError as error:
-            return f"java: {error}"
+            return f"{self.name}: {error}"
         return None
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
-        return CLIENT.info(role, settings, self.version())
+        return self.client.info(role, settings, self.version())
+
+    async def prepare(self) -> None:
+        await asyncio.to_thread(self._clients_jar)
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         if self._jvm is None or self._jvm.process.ended() is not None:
-            self._jvm = await _Jvm.start(installed("pyspark"))
-        return await start_driver(CLIENT, job, on_callback, **self._jvm.environment)
+            self._jvm = await _Jvm.start(_java(installed("pyspark")), self._clients_jar())
+        return await start_driver(self.client, job, on_callback, **self._jvm.environment)
+
+    def _clients_jar(self) -> Path:
+        pyspark = installed("pyspark")
+        return cached_jars([self._jar or _connector_jar(pyspark)], _java(pyspark))[0]
 
     async def close(self) -> None:
         if self._jvm is not None:
@@ -74,11 +88,9 @@ class _Jvm:
         self.environment = {"SLUICE_PY4J_PORT": port, "SLUICE_PY4J_TOKEN": token}
 
     @classmethod
-    async def start(cls, pyspark: str) -> "_Jvm":
+    async def start(cls, java: Java, clients: Path) -> "_Jvm":
         lines: asyncio.Queue[str] = asyncio.Queue()  # port, then token
-        java = _java(pyspark)
-        jars = await asyncio.to_thread(fetched_jars, pyspark, java)
-        classpath = ":".join(map(str, [*_pyspark_jars(), *(jar for jar in jars if jar.name.startswith(_CLIENTS))]))
+        classpath = ":".join(map(str, [*_pyspark_jars(), clients]))
         command = [str(java.program), *_OPTIONS, "-cp", classpath, "py4j.GatewayServer"]
         process = await SubjectProcess.start(
             [*command, "--die-on-broken-pipe", "--enable-auth", "0"],
@@ -99,7 +111,7 @@ def _java(pyspark: str) -> Java:
     return find_java(pyspark)
 
 
-def _clients_jar(pyspark: str) -> Jar:
+def _connector_jar(pyspark: str) -> Jar:
     return next(jar for jar in connector_for(pyspark) if jar.artifact == _CLIENTS)
 
 

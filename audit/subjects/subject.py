@@ -69,6 +69,9 @@ class Subject(Protocol):
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         """Return the client with these settings, by Kafka's names."""
 
+    async def prepare(self) -> None:
+        """Build what runs need, before the first. Raises SubjectError."""
+
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         """Start the client; `job` has its settings by Kafka's names. Raises SubjectError if it does not start."""
 

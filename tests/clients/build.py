@@ -66,9 +66,6 @@ BUILDS = (
     Build("franz-go", ("go",), go),
     Build("sarama", ("go",), go),
     Build("kafkajs", ("node", "npm"), node),
-    Build("franz-go-command", ("go",), go),
-    Build("sarama-command", ("go",), go),
-    Build("kafkajs-command", ("node", "npm"), node),
 )
 
 

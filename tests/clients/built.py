@@ -34,10 +34,6 @@ SOURCES = {
     "franz-go": Sources("go", "franz"),
     "sarama": Sources("go", "sarama"),
     "kafkajs": Sources("node"),
-    # The same libraries without a driver, for the audit.
-    "franz-go-command": Sources("commands/go", "franz"),
-    "sarama-command": Sources("commands/go", "sarama"),
-    "kafkajs-command": Sources("commands/node"),
 }
 
 

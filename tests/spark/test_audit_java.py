@@ -1,4 +1,4 @@
-"""The driver of Kafka's Java client: as a producer, a group member, and an admin client."""
+"""The driver of Kafka's Java clients: as a producer, a group member, and an admin client."""
 
 import asyncio
 
@@ -6,38 +6,41 @@ import pytest
 
 from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.runs.probe_run import run
-from sluice.audit.subjects import SUBJECTS
+from sluice.audit.subjects import SUBJECTS, Subject
 from sluice.clock import LoopClock
 from tests.integration.audit.subjects.test_drivers import CHECKS, PROBES
 
-JAVA = SUBJECTS["java"]
+
+@pytest.fixture(scope="module", params=["java", "java-4"])
+def java(request: pytest.FixtureRequest) -> Subject:
+    return SUBJECTS[request.param]
 
 
 @pytest.fixture(scope="module")
-def seen() -> dict[Role, Observation]:
-    missing = JAVA.missing()
+def seen(java: Subject) -> dict[Role, Observation]:
+    missing = java.missing()
     if missing is not None:
         pytest.skip(missing)
 
     async def one(role: Role, starting: asyncio.Lock) -> Observation:
         clock = LoopClock(asyncio.get_running_loop())
-        return (await run(JAVA, PROBES[role], 0, 0, clock, starting, lambda: lambda: 0.0)).observation
+        return (await run(java, PROBES[role], 0, 0, clock, starting, lambda: lambda: 0.0)).observation
 
     async def main() -> dict[Role, Observation]:
         starting = asyncio.Lock()
         try:
             found = await asyncio.gather(*(one(role, starting) for role in Role))
         finally:
-            await JAVA.close()
+            await java.close()
         return dict(zip(Role, found, strict=True))
 
     return asyncio.run(asyncio.wait_for(main(), 90))
 
 
 @pytest.mark.parametrize("role", Role)
-def test_the_driver(seen: dict[Role, Observation], role: Role) -> None:
+def test_the_driver(java: Subject, seen: dict[Role, Observation], role: Role) -> None:
     observation = seen[role]
     assert observation.problem == ""
     assert [one.event for one in observation.callbacks[:2]] == ["started", "ready"]
-    assert observation.subject.version == JAVA.version() != ""
+    assert observation.subject.version == java.version() != ""
     CHECKS[role](observation)

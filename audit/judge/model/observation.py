@@ -66,8 +66,9 @@ class Callback(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # started: the client was created. ready: it can be used. sent: a record was passed to it. delivered, failed: outcome of
-# the record. received: a record was read. call-failed: a call other than send raised. warning: a line of the client's
-# log. closed: the client was closed. rejected: its configuration was rejected before it connected.
+# the record. received: a record was read. call-failed: a call other than send raised. gave-up: a call ended with all
+# its requests, for clients that send none outside of calls. warning: a line of the client's log. closed: the client was
+# closed. rejected: its configuration was rejected before it connected.
 EVENTS = (
     "started",
     "ready",
@@ -76,6 +77,7 @@ EVENTS = (
     "failed",
     "received",
     "call-failed",
+    "gave-up",
     "warning",
     "closed",
     "rejected",

@@ -1,9 +1,10 @@
 """Batches in Produce requests: an attempt is one batch in one request (KIP-580, KIP-91).
 
-An idempotent producer identifies its batches: a retry has the same producer id, epoch and base sequence. Without one,
-records are identified by the hashes of their content (`sluice.journal.record.hashes`). Clients may send records of a
-failed batch again in other batches. So a sequence is the attempts of records that were always sent together, and one
-request may be an attempt of several sequences. The keys of these end in `~` and a number.
+An idempotent producer identifies its batches: a retry has the same producer id, epoch, base sequence and records. (A
+client may use a sequence number again for other records.) Without one, records are identified by the hashes of their
+content (`sluice.journal.record.hashes`). Clients may send records of a failed batch again in other batches. So a
+sequence is the attempts of records that were always sent together, and one request may be an attempt of several
+sequences. The keys of these end in `~` and a number.
 
 A sequence is *doubtful* if its attempts cannot be distinguished from those of another: if records of equal content were
 sent, or if the journal has no hashes. Then a batch counts as a retry of a failed one if it has the size of that
@@ -87,17 +88,17 @@ def _sent(events: Iterable[AnyEvent]) -> Iterator[Sent]:
 
 
 def _batches(sent: Sequence[Sent]) -> list[_Found]:
-    numbered: dict[str, list[Sent]] = {}
+    numbered: dict[tuple[str, tuple[str, ...]], list[Sent]] = {}  # by identity and content
     hashed: dict[tuple[str, str], list[Sent]] = {}  # by client and partition
     unknown = _BySize()
     for one in sent:
         if one.partition.producer_id != NOBODY:
-            numbered.setdefault(_key(one), []).append(one)
+            numbered.setdefault((_key(one), tuple(one.partition.record_hashes)), []).append(one)
         elif one.partition.record_hashes:
             hashed.setdefault((_client(one), one.where), []).append(one)
         else:
             unknown.append(one)
-    found = [_Found(key, tries) for key, tries in numbered.items()]
+    found = [_Found(key, tries) for (key, _), tries in numbered.items()]
     found += [each for of_one in hashed.values() for each in _by_records(of_one)]
     found += [_Found(f"{tries[0].where}~", tries, NO_HASHES) for tries in unknown.made]
     found.sort(key=lambda each: (each.tries[0].request.received_ns, each.tries[0].request.seq))

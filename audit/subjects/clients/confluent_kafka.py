@@ -3,11 +3,14 @@
 INTRODUCTION.md lists KIP-13, KIP-91, KIP-144, KIP-580, KIP-601, KIP-899 and KIP-951 as supported, and KIP-219 as not
 supported. By CHANGELOG.md, KIP-580 came with 2.3.0, KIP-951 with 2.5.0 and KIP-899 with 2.10.0.
 
-Its request.timeout.ms is only the timeout in requests; the client waits for socket.timeout.ms. Both are set alike.
+Its request.timeout.ms is only the timeout in requests; the client waits for socket.timeout.ms. Both are set alike. The
+producer is not idempotent by default, and audited both ways.
 """
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.subjects.client import ALL, CONSUMER, PRODUCER, Client, Known
+
+_IDEMPOTENCE = "enable.idempotence"
 
 CLIENT = Client(
     name="confluent-kafka",
@@ -30,7 +33,7 @@ CLIENT = Client(
         Known("acks", ("acks",), "all", PRODUCER),
         Known("batch.size", ("batch.size",), 1_000_000, PRODUCER),
         Known("delivery.timeout.ms", ("delivery.timeout.ms",), 300_000, PRODUCER),
-        Known("enable.idempotence", ("enable.idempotence",), False, PRODUCER),
+        Known(_IDEMPOTENCE, (), False, PRODUCER),
         Known("linger.ms", ("linger.ms",), 5, PRODUCER),
         Known("max.in.flight.requests.per.connection", ("max.in.flight.requests.per.connection",), 1_000_000),
         Known("retries", ("retries",), 2_147_483_647, PRODUCER),
@@ -47,4 +50,11 @@ CLIENT = Client(
     # (socket.timeout.ms), independently of other settings.
     otherwise=frozenset({"KIP-91/5", "KIP-91/9", "KIP-144/2", "KIP-144/7", "KIP-144/9"}),
     fixed={role: {"log_level": 3} for role in Role},
+)
+IDEMPOTENT = CLIENT._replace(
+    name="confluent-kafka-idempotent",
+    settings=tuple(
+        row._replace(own=(_IDEMPOTENCE,), default=True) if row.name == _IDEMPOTENCE else row for row in CLIENT.settings
+    ),
+    roles=PRODUCER,
 )

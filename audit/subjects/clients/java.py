@@ -1,13 +1,14 @@
-"""Apache Kafka's Java client 3.9, the version in PySpark's Kafka connector.
+"""Apache Kafka's Java client: 3.9, the version in PySpark's Kafka connector, and 4.4.
 
 The settings are those of ProducerConfig, ConsumerConfig and AdminClientConfig
-(https://kafka.apache.org/39/documentation.html).
+(https://kafka.apache.org/39/documentation.html, https://kafka.apache.org/44/documentation.html).
 
 By its release notes, KIP-144 came with 0.11, KIP-219 with 2.0, KIP-91 with 2.1, KIP-601 with 2.7, KIP-580 and KIP-951
-with 3.7, KIP-899 with 3.8.
+with 3.7, KIP-899 with 3.8. 4.0 changed the defaults of linger.ms and metadata.recovery.strategy.
 """
 
 from sluice.audit.judge.model.observation import Role
+from sluice.audit.probes import Setting
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
 
 _SERIALIZATION = "org.apache.kafka.common.serialization"
@@ -55,4 +56,10 @@ CLIENT = Client(
             "value.deserializer": f"{_SERIALIZATION}.StringDeserializer",
         },
     },
+)
+
+_DEFAULTS_4: dict[str, Setting] = {"linger.ms": 5, "metadata.recovery.strategy": "rebootstrap"}
+CLIENT_4 = CLIENT._replace(
+    name="java-4",
+    settings=tuple(row._replace(default=_DEFAULTS_4.get(row.name, row.default)) for row in CLIENT.settings),
 )

@@ -4,15 +4,19 @@ import pytest
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.probes import PROBES, Setting
+from sluice.audit.subjects import SUBJECTS
 from sluice.audit.subjects.client import Client, Known, installed
 from sluice.audit.subjects.clients.aiokafka import CLIENT as AIOKAFKA
-from sluice.audit.subjects.clients.confluent_kafka import CLIENT as CONFLUENT_KAFKA
-from sluice.audit.subjects.clients.java import CLIENT as JAVA
 from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
 from sluice.audit.subjects.clients.sluice import CLIENT as SLUICE
 from sluice.client.config import producer_config
 
-CLIENTS = (AIOKAFKA, CONFLUENT_KAFKA, JAVA, KAFKA_PYTHON, SLUICE)
+# Of all ready subjects; those in virtual time are of the same clients.
+CLIENTS: list[Client] = [getattr(subject, "client") for subject in SUBJECTS.values() if not subject.virtual]  # noqa: B009
+CONFLUENT_KAFKA, FRANZ_GO, KAFKAJS, SARAMA = (
+    next(client for client in CLIENTS if client.name == name)
+    for name in ("confluent-kafka", "franz-go", "kafkajs", "sarama")
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,20 @@ CLIENTS = (AIOKAFKA, CONFLUENT_KAFKA, JAVA, KAFKA_PYTHON, SLUICE)
             {"request.timeout.ms": 50},
             {"log_level": 3, "socket.timeout.ms": 50, "request.timeout.ms": 50},
             id="one split in two, and a fixed one",
+        ),
+        pytest.param(CONFLUENT_KAFKA, {"enable.idempotence": True}, {"log_level": 3}, id="one that keeps its default"),
+        pytest.param(
+            FRANZ_GO,
+            {"retry.backoff.ms": 50, "enable.idempotence": True},
+            {"RetryBackoffFn.base": 50, "MetadataMinAge": 50, "IdempotentWrite": True},
+            id="those of options",
+        ),
+        pytest.param(KAFKAJS, {"retries": 3}, {"kafka.retry.retries": 3}, id="those of parameters"),
+        pytest.param(
+            SARAMA,
+            {"max.in.flight.requests.per.connection": 5},
+            {"Net.MaxOpenRequests": 5},
+            id="a fixed one that a probe sets",
         ),
         pytest.param(SLUICE, {"retry.backoff.ms": 50}, {"retry.backoff.ms": 50}, id="ours has Kafka's names"),
     ],

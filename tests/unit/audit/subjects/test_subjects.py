@@ -1,5 +1,7 @@
 """Subjects by name or as commands, and errors in one line."""
 
+import re
+
 import pytest
 
 from sluice.audit.judge.model.observation import Role
@@ -55,3 +57,16 @@ def test_missing_library_is_reported_with_a_remedy() -> None:
     subject = DrivenSubject(CLIENT._replace(distribution="no-such-library"))
     assert subject.missing() == "aiokafka: no-such-library is not installed; run pip install no-such-library"
     assert SUBJECTS["aiokafka"].missing() is None
+
+
+@pytest.mark.parametrize(("name", "tools"), [("franz-go", "go"), ("sarama", "go"), ("kafkajs", "node and npm")])
+def test_missing_toolchain_is_reported_with_a_remedy(name: str, tools: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda tool: None)
+    why = SUBJECTS[name].missing()
+    assert why is not None
+    assert why.startswith(f"{name}: {tools} not found to build its driver; install ")
+
+
+def test_versions_of_programs_are_those_in_their_sources() -> None:
+    versions = {name: SUBJECTS[name].version() for name in ("franz-go", "sarama", "kafkajs")}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values()), versions

@@ -29,6 +29,15 @@ def test_batch_repeated_over_another_connection_is_the_same() -> None:
     assert outcomes_by_batch(produce_sequences(journal.events)) == {"t-0@7.0.0": [Outcome.DISCONNECTED, SUCCEEDED]}
 
 
+def test_sequence_number_of_other_records_is_another_batch() -> None:
+    """As in kafkajs, which uses the number of a batch that it gave up for the next one."""
+    journal = Journal()
+    for at_ms, record, errors in ((0, "a", [7]), (101, "a", [7]), (131, "b", [7]), (232, "b", [])):
+        journal.batch(at_ms, at_ms + 0.5, sequence=4, records=[record], errors=errors)
+    found = produce_sequences(journal.events)
+    assert [[attempt.outcome for attempt in one.attempts] for one in found] == [[ERROR, ERROR], [ERROR, SUCCEEDED]]
+
+
 class TestWithoutNumbers:
     def test_batch_of_the_same_size_after_a_failure_is_a_retry(self) -> None:
         journal = Journal()
