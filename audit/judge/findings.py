@@ -161,6 +161,8 @@ def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -
 
 
 def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
+    if any(callback.event == "gave-up" for callback in run.observation.callbacks):
+        return  # each call counts from zero
     for waited in tracks(_alone(run.found), run.observation.repetition):
         fell = _fell_back(waited.waits)
         if fell is None:

@@ -97,6 +97,11 @@ class TestCountersThatWrap:
         (finding,) = findings([observed("long-outage", closed_connections(waits).events)])
         assert (finding.kind, finding.measured["failures"]) == (FindingKind.WRAPPED, 33)
 
+    def test_drop_of_a_client_that_counts_by_call_is_none(self) -> None:
+        waits = [*[1000.0] * 32, 50, 100, 200, 400, 800]
+        run = observed("long-outage", closed_connections(waits).events, callbacks=[callback("gave-up", 32_000)])
+        assert kinds(run) == []
+
     def test_earlier_short_wait_does_not_hide_the_drop(self) -> None:
         waits = [5.0, 10, 20, 40, *[50.0] * 20, 17, *[50.0] * 7, 0, 10, 11, 22, 42, 51, 50]
         (finding,) = findings([observed("long-outage", failed_batch(waits).events)])
