@@ -9,7 +9,8 @@ program with the same `application.id`. There are no standby tasks, and racks an
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
-from sluice.client.consumer.group.assignors import Assignor, GroupMember, Plan
+from sluice.client.consumer.group.assignors import Assignor
+from sluice.client.consumer.group.group_member import GroupMember, Plan, Racks
 from sluice.client.metadata.cluster import TopicPartition
 
 from .errors import TaskId
@@ -23,7 +24,7 @@ def stream_assignor(topology: ProcessorTopology, topics: InternalTopicManager) -
     async def prepare(_members: Sequence[GroupMember]) -> Mapping[str, int]:
         return await topics.prepare(topology)
 
-    def assign(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
+    def assign(members: Iterable[GroupMember], partitions: Mapping[str, int], _racks: Racks) -> Plan:
         return assign_tasks(topology.subtopologies, list(members), partitions)
 
     return Assignor(NAME, assign, is_cooperative=True, prepare=prepare)

@@ -1,67 +1,120 @@
-"""Kafka's RangeAssignor, RoundRobinAssignor and CooperativeStickyAssignor (KIP-429), for leaders of classic groups.
+"""Kafka's RangeAssignor (KIP-881), RoundRobinAssignor, and the list of all assignors, for leaders of classic groups.
 
-Members are ordered by instance id, then by member id. The sticky assignor withholds a partition until its owner has
-revoked it; then the group rebalances again.
-
-Different on purpose: racks are ignored; the sticky assignor moves single partitions until the plan is balanced, where
-Kafka has a separate search for members with different topics.
+Members are ordered by instance id, then by member id.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from itertools import cycle
+from itertools import cycle, groupby
 from typing import NamedTuple
 
 from sluice.client.metadata.cluster import TopicPartition
 
+from .group_member import GroupMember, Plan, Racks, needs_racks
+from .sticky_assignor import assign_cooperative, assign_sticky
 
-class GroupMember(NamedTuple):
-    """A member as the leader sees it. `generation_id`: when it got the partitions that it owns."""
-
-    member_id: str
-    instance_id: str | None
-    topics: frozenset[str]
-    owned: frozenset[TopicPartition] = frozenset()
-    generation_id: int = -1
-
-
-Plan = dict[str, list[TopicPartition]]
-# Assigns to members; the second argument is the number of partitions of each topic.
-Assign = Callable[[Iterable[GroupMember], Mapping[str, int]], Plan]
-
-
+# Assigns to members the partitions of topics, by their number; with the racks of the replicas.
+Assign = Callable[[Sequence[GroupMember], Mapping[str, int], Racks], Plan]
 # Runs on the leader before the assignment, for example to create topics. Returns partition counts that metadata may
 # lack. If it raises RetriableException, the leader rejoins.
 Prepare = Callable[[Sequence[GroupMember]], Awaitable[Mapping[str, int]]]
 
 
 class Assignor(NamedTuple):
-    """An assignment strategy. `is_cooperative`: members keep their partitions while they join."""
+    """An assignment strategy.
+
+    `is_cooperative`: members keep their partitions while they join. `sends_previous`: members send the partitions that
+    they had before they joined.
+    """
 
     name: str
     assign: Assign
     is_cooperative: bool = False
     prepare: Prepare | None = None
+    sends_previous: bool = False
 
 
 def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:
     return sorted(members, key=lambda one: (one.instance_id is None, one.instance_id or one.member_id))
 
 
-def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """Assign a range of each topic to each member; the first members get the remainder."""
+def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int], racks: Racks) -> Plan:
+    """Assign a range of each topic to each member; the first members get the remainder.
+
+    With racks, members first get partitions in their racks, as many as without; topics with the same members and the
+    same number of partitions remain co-partitioned.
+    """
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
-    for topic in sorted(partitions):
-        subscribed = [member for member in ordered if topic in member.topics]
-        start = 0
-        for place, member in enumerate(subscribed):
-            size = partitions[topic] // len(subscribed) + (place < partitions[topic] % len(subscribed))
-            plan[member.member_id] += [TopicPartition(topic, index) for index in range(start, start + size)]
-            start += size
-    return plan
+    topics = [
+        _TopicRanges(topic, partitions[topic], [member for member in ordered if topic in member.topics], racks, plan)
+        for topic in sorted(partitions)
+    ]
+    uses_racks = any(topic.needs_racks for topic in topics)
+    if uses_racks:
+        _assign_within_racks(topics)
+    for topic in topics:
+        topic.assign_ranges(lambda _member, _partition: True)
+    return {name: sorted(those) for name, those in plan.items()} if uses_racks else plan
 
 
-def assign_round_robin(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
+class _TopicRanges:
+    """The partitions of a topic that are not assigned yet, and how many each subscriber still gets."""
+
+    def __init__(self, name: str, count: int, members: list[GroupMember], racks: Racks, plan: Plan) -> None:
+        self.members = members
+        self.partitions = [TopicPartition(name, index) for index in range(count)]
+        of_members = [member.rack for member in members if member.rack]
+        self.racks = {one: racks.get(one, frozenset()) for one in self.partitions} if of_members else {}
+        self.needs_racks = needs_racks(of_members, self.racks)
+        self._plan = plan
+        self._unassigned = list(self.partitions)
+        self._assigned = {member.member_id: 0 for member in members}
+        self._least, self._larger = divmod(count, len(members)) if members else (0, 0)
+
+    def matches(self, member: GroupMember, partition: TopicPartition) -> bool:
+        return not member.rack or member.rack in self.racks.get(partition, ())
+
+    def most(self, member: GroupMember) -> int:
+        """Return how many further partitions a member may get."""
+        return max(0, self._least + (self._larger > 0) - self._assigned[member.member_id])
+
+    def assign(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> None:
+        self._plan[member.member_id] += partitions
+        self._assigned[member.member_id] += len(partitions)
+        if partitions and self._assigned[member.member_id] > self._least:
+            self._larger -= 1
+        self._unassigned = [one for one in self._unassigned if one not in partitions]
+
+    def assign_ranges(self, may_assign: Callable[[GroupMember, TopicPartition], bool]) -> None:
+        for member in self.members:
+            allowed = [one for one in self._unassigned if may_assign(member, one)]
+            self.assign(member, allowed[: self.most(member)])
+
+
+def _assign_within_racks(topics: Iterable[_TopicRanges]) -> None:
+    def subscribers_and_size(topic: _TopicRanges) -> tuple[list[str], int]:
+        return [member.member_id for member in topic.members], len(topic.racks)
+
+    for _, found in groupby(sorted(topics, key=subscribers_and_size), subscribers_and_size):
+        alike = list(found)
+        if len(alike) > 1:
+            _assign_co_partitioned(alike)
+        elif alike[0].needs_racks:
+            alike[0].assign_ranges(alike[0].matches)
+
+
+def _assign_co_partitioned(topics: Sequence[_TopicRanges]) -> None:
+    """Assign partitions of one index in all topics to a member in a rack of each."""
+    for same_index in zip(*(topic.racks for topic in topics), strict=True):
+        for member in topics[0].members:
+            pairs = list(zip(topics, same_index, strict=True))
+            if all(topic.most(member) and topic.matches(member, partition) for topic, partition in pairs):
+                for topic, partition in pairs:
+                    topic.assign(member, [partition])
+                break
+
+
+def assign_round_robin(members: Iterable[GroupMember], partitions: Mapping[str, int], _racks: Racks) -> Plan:
     """Deal partitions to members in turn, skipping members without the topic."""
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
@@ -73,58 +126,8 @@ def assign_round_robin(members: Iterable[GroupMember], partitions: Mapping[str, 
     return plan
 
 
-def assign_sticky(members: Iterable[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """Balance with as few moves as possible; withhold partitions that still have another owner."""
-    ordered = _in_order(members)
-    all_partitions = set(_all(partitions))
-    owners = _owners(ordered, all_partitions)
-    plan: dict[str, set[TopicPartition]] = {member.member_id: set() for member in ordered}
-    for partition, owner in owners.items():
-        plan[owner].add(partition)
-    for partition in sorted(all_partitions - owners.keys()):
-        subscribed = [member.member_id for member in ordered if partition.topic in member.topics]
-        if subscribed:
-            plan[min(subscribed, key=lambda member: len(plan[member]))].add(partition)
-    _even_out(plan, {member.member_id: member.topics for member in ordered})
-    return {
-        member: sorted(partition for partition in those if owners.get(partition, member) == member)
-        for member, those in plan.items()
-    }
-
-
 def _all(partitions: Mapping[str, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, index) for topic in sorted(partitions) for index in range(partitions[topic])]
-
-
-def _owners(members: list[GroupMember], all_partitions: set[TopicPartition]) -> dict[TopicPartition, str]:
-    """Return the current owners; of conflicting claims, that of the newest generation."""
-    owners: dict[TopicPartition, str] = {}
-    for member in sorted(members, key=lambda one: one.generation_id):
-        for partition in member.owned & all_partitions:
-            if partition.topic in member.topics:
-                owners[partition] = member.member_id
-    return owners
-
-
-def _even_out(plan: dict[str, set[TopicPartition]], topics: Mapping[str, frozenset[str]]) -> None:
-    while True:
-        by_size = sorted(plan, key=lambda member: len(plan[member]))
-        move = next(
-            (
-                (giver, taker, partition)
-                for taker in by_size
-                for giver in reversed(by_size)
-                if len(plan[giver]) - len(plan[taker]) > 1
-                for partition in sorted(plan[giver], reverse=True)
-                if partition.topic in topics[taker]
-            ),
-            None,
-        )
-        if move is None:
-            return
-        giver, taker, partition = move
-        plan[giver].remove(partition)
-        plan[taker].add(partition)
 
 
 ASSIGNORS = {
@@ -132,6 +135,7 @@ ASSIGNORS = {
     for assignor in (
         Assignor("range", assign_range),
         Assignor("roundrobin", assign_round_robin),
-        Assignor("cooperative-sticky", assign_sticky, is_cooperative=True),
+        Assignor("sticky", assign_sticky, sends_previous=True),
+        Assignor("cooperative-sticky", assign_cooperative, is_cooperative=True),
     )
 }

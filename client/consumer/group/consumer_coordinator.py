@@ -1,8 +1,8 @@
 """The group operations of a consumer's `poll`: rebalances, committed offsets as initial positions, automatic commits.
 
-Kafka's ConsumerCoordinator. An eager member (range, roundrobin) revokes all partitions before it joins. A cooperative
-one (KIP-429: all configured assignors are cooperative) revokes what the new assignment omits, and joins again. With
-`enable.auto.commit`, a commit precedes both.
+Kafka's ConsumerCoordinator. An eager member revokes all partitions before it joins. A cooperative one (KIP-429: all
+configured assignors are cooperative) revokes what the new assignment omits, and joins again. With `enable.auto.commit`,
+a commit precedes both.
 
 Joins and offset lookups continue in the background between polls.
 """
@@ -296,6 +296,7 @@ _CLASSES = {
     "CooperativeStickyAssignor": "cooperative-sticky",
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
+    "StickyAssignor": "sticky",
 }
 
 

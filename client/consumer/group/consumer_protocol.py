@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
 from sluice.client.metadata.cluster import TopicPartition, by_topic
+from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix, encoder
 from sluice.protocol.message import Message
 from sluice.protocol.types import V, Versions, bytes_, int32, string
@@ -39,13 +40,48 @@ class Assignment(Message):
     user_data: Annotated[bytes_ | None, V("0+", null="0+")] = None
 
 
+class PreviousAssignment(Message):
+    """The user data of a sticky member; version 0 is that of clients before 2.3."""
+
+    VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
+
+    topics: list[TopicPartitions] = []
+    generation_id: Annotated[int32, V("1+")] = -1
+
+
 def subscription_bytes(
-    topics: Iterable[str], owned: Iterable[TopicPartition], generation_id: int, rack: str = ""
+    topics: Iterable[str],
+    owned: Iterable[TopicPartition],
+    generation_id: int,
+    rack: str = "",
+    user_data: bytes | None = None,
 ) -> bytes:
     message = Subscription(
-        topics=sorted(topics), owned_partitions=_topics(owned), generation_id=generation_id, rack_id=rack or None
+        topics=sorted(topics),
+        user_data=user_data,
+        owned_partitions=_topics(owned),
+        generation_id=generation_id,
+        rack_id=rack or None,
     )
     return _written(message)
+
+
+def previous_assignment_bytes(partitions: Iterable[TopicPartition], generation_id: int) -> bytes:
+    parts: list[bytes | memoryview] = []
+    message = PreviousAssignment(topics=_topics(partitions), generation_id=generation_id)
+    encoder(PreviousAssignment, 1)(message, parts)
+    return b"".join(parts)
+
+
+def read_previous_assignment(data: bytes | memoryview | None) -> PreviousAssignment:
+    """Return an empty assignment for data that cannot be decoded, as Kafka does."""
+    view = memoryview(data or b"")
+    for version in (1, 0):
+        try:
+            return decode_prefix(PreviousAssignment, version)(view, 0, len(view))[0]
+        except RemoteProtocolError:
+            continue
+    return PreviousAssignment()
 
 
 def assignment_bytes(partitions: Iterable[TopicPartition]) -> bytes:

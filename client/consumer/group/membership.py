@@ -17,7 +17,7 @@ joins call listeners.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
 from typing import NamedTuple
@@ -30,22 +30,30 @@ from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.network.in_flight import Exchange, Request, request_of
 from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from sluice.protocol.apis.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .abstract_coordinator import MOVED, GroupCoordinator
-from .assignors import Assignor, GroupMember
+from .assignors import Assignor
 from .consumer_protocol import (
     PROTOCOL_TYPE,
     assignment_bytes,
     partitions_of,
+    previous_assignment_bytes,
     read_assignment,
+    read_previous_assignment,
     read_subscription,
     subscription_bytes,
 )
+from .group_member import GroupMember, Racks
 from .heartbeat import Heartbeats
 
 log = logging.getLogger("sluice.client")
@@ -106,6 +114,9 @@ class Membership:
         self._rejoin_needed = True
         self._joined_topics: frozenset[str] = frozenset()
         self._assigned_for: dict[str, int] | None = None  # partition counts of the last assignment, on the leader
+        self._assigned_racks: Racks = {}  # likewise, if this member has a rack
+        self._racks_version = -1  # of the metadata that was compared with them
+        self._previous: bytes | None = None  # the last assignment, for assignors that send it
         self._error: KafkaException | None = None
 
     # -- state ---------------------------------------------------------------------------------------------------------
@@ -125,7 +136,7 @@ class Membership:
         if error is not None:
             raise error
         subscriptions = self._subscriptions
-        if self._assigned_for is not None and self._assigned_for != self._partition_counts(self._assigned_for):
+        if self._assigned_for is not None and self._have_partitions_changed(self._assigned_for):
             self.rejoin("partitions changed")
         if self.is_stable and self._joined_topics != subscriptions.topics:
             self.rejoin("the subscription changed")
@@ -275,7 +286,9 @@ class Membership:
         self.is_stable = True
         self.heartbeats.begin(self._network.clock.monotonic_ms())
         self._network.wakeup()
-        return Joined(protocol, read_assignment(bytes(synced.assignment)))
+        assigned = read_assignment(bytes(synced.assignment))
+        self._previous = previous_assignment_bytes(assigned, self._generation.id)
+        return Joined(protocol, assigned)
 
     def _check(self, code: int) -> None:
         if code in _NOT_A_MEMBER:
@@ -286,7 +299,11 @@ class Membership:
 
     def _joining(self, topics: frozenset[str]) -> Request:
         settings, owned = self._settings, self._subscriptions.assigned
-        metadata = subscription_bytes(topics, owned, self._generation.id, settings.rack)
+
+        def metadata(assignor: Assignor) -> bytes:
+            previous = self._previous if assignor.sends_previous else None
+            return subscription_bytes(topics, owned, self._generation.id, settings.rack, previous)
+
         message = JoinGroupRequest(
             group_id=self._coordinator.group_id,
             session_timeout_ms=settings.session_timeout_ms,
@@ -294,35 +311,25 @@ class Membership:
             member_id=self._generation.member_id,
             group_instance_id=settings.instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=[JoinGroupRequestProtocol(name=one.name, metadata=metadata) for one in settings.assignors],
+            protocols=[JoinGroupRequestProtocol(name=one.name, metadata=metadata(one)) for one in settings.assignors],
         )
         waits_ms = max(settings.request_timeout_ms, settings.rebalance_timeout_ms + _JOIN_SLACK_MS)
         return request_of(message, timeout_ms=waits_ms)
 
     async def _assign(self, response: JoinGroupResponse, protocol: str) -> list[SyncGroupRequestAssignment]:
-        members = []
-        for one in response.members:
-            subscription = read_subscription(bytes(one.metadata))
-            owned = frozenset(partitions_of(subscription.owned_partitions))
-            members.append(
-                GroupMember(
-                    one.member_id,
-                    one.group_instance_id,
-                    frozenset(subscription.topics),
-                    owned,
-                    subscription.generation_id,
-                )
-            )
-        topics = frozenset[str]().union(*(member.topics for member in members))
         assignor = next(one for one in self._settings.assignors if one.name == protocol)
+        members = [_member(one, assignor) for one in response.members]
+        topics = frozenset[str]().union(*(member.topics for member in members))
         prepared = {} if assignor.prepare is None else await assignor.prepare(members)
         if self._subscriptions.group_subscribes(topics) or self._partition_counts(prepared) != prepared:
             await self._network.metadata_after(self._metadata.request_update_for_new_topics(), inf)
         self._assigned_for = self._partition_counts(topics)
+        self._assigned_racks = self._racks(topics) if self._settings.rack else {}
         if response.skip_assignment:
             return []
         counts = {topic: count for topic, count in self._assigned_for.items() if count} | dict(prepared)
-        plan = assignor.assign(members, counts)
+        racks = self._racks(counts) if any(member.rack for member in members) else {}
+        plan = assignor.assign(members, counts, racks)
         return [
             SyncGroupRequestAssignment(member_id=member, assignment=assignment_bytes(partitions))
             for member, partitions in plan.items()
@@ -355,6 +362,39 @@ class Membership:
 
         return Request(_LEAVE_GROUP, build)
 
+    def _have_partitions_changed(self, counts: Mapping[str, int]) -> bool:
+        if counts != self._partition_counts(counts):
+            return True
+        if not self._assigned_racks or self._racks_version == self._metadata.update_version:
+            return False
+        self._racks_version = self._metadata.update_version
+        return self._assigned_racks != self._racks(counts)
+
+    def _racks(self, topics: Iterable[str]) -> Racks:
+        cluster = self._metadata.cluster
+        racks = {node.id: node.rack for node in cluster.nodes.values() if node.rack is not None}
+        return {
+            TopicPartition(topic, index): {racks[one] for one in partition.replicas if one in racks}
+            for topic in topics
+            for index, partition in cluster.topics.get(topic, {}).items()
+        }
+
     def _partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
         known = self._metadata.cluster.topics
         return {topic: len(known.get(topic, ())) for topic in topics}
+
+
+def _member(joined: JoinGroupResponseMember, assignor: Assignor) -> GroupMember:
+    subscription = read_subscription(bytes(joined.metadata))
+    owned, generation_id = subscription.owned_partitions, subscription.generation_id
+    if assignor.sends_previous:
+        previous = read_previous_assignment(subscription.user_data)
+        owned, generation_id = previous.topics, previous.generation_id
+    return GroupMember(
+        joined.member_id,
+        joined.group_instance_id,
+        frozenset(subscription.topics),
+        frozenset(partitions_of(owned)),
+        generation_id,
+        subscription.rack_id or "",
+    )

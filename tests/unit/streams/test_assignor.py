@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from sluice.client.consumer.group.assignors import GroupMember, Plan
+from sluice.client.consumer.group.group_member import GroupMember, Plan
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.assignor import assign_tasks
 from sluice.streams.topology import Topology

@@ -1,15 +1,12 @@
-"""Partition assignors."""
+"""Partition assignors, also compared with Kafka's."""
+
+from pathlib import Path
 
 import pytest
 
-from sluice.client.consumer.group.assignors import (
-    ASSIGNORS,
-    GroupMember,
-    Plan,
-    assign_range,
-    assign_round_robin,
-    assign_sticky,
-)
+from sluice.client.consumer.group.assignors import ASSIGNORS, assign_range, assign_round_robin
+from sluice.client.consumer.group.group_member import GroupMember, Plan, Racks
+from sluice.client.consumer.group.sticky_assignor import assign_cooperative
 from sluice.client.metadata.cluster import TopicPartition
 
 
@@ -17,8 +14,11 @@ def member(
     name: str, topics: str = "t", owned: str = "", generation: int = -1, instance: str | None = None
 ) -> GroupMember:
     """Return a group member; `owned` has the form "t0 t1"."""
-    partitions = frozenset(TopicPartition(one[0], int(one[1:])) for one in owned.split())
-    return GroupMember(name, instance, frozenset(topics), partitions, generation)
+    return GroupMember(name, instance, frozenset(topics), partitions_of(owned), generation)
+
+
+def partitions_of(text: str) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(one[0], int(one[1:])) for one in text.split())
 
 
 def shown(plan: Plan) -> dict[str, str]:
@@ -36,22 +36,22 @@ def shown(plan: Plan) -> dict[str, str]:
     ],
 )
 def test_range(members: list[str], partitions: dict[str, int], expected: dict[str, str]) -> None:
-    assert shown(assign_range([member(name, "tu") for name in members], partitions)) == expected
+    assert shown(assign_range([member(name, "tu") for name in members], partitions, {})) == expected
 
 
 def test_range_skips_unsubscribed_topics_and_orders_static_members_first() -> None:
     members = [member("a", "t"), member("b", "tu"), member("z", "t", instance="i")]
-    assert shown(assign_range(members, {"t": 3, "u": 2})) == {"z": "t0", "a": "t1", "b": "t2 u0 u1"}
+    assert shown(assign_range(members, {"t": 3, "u": 2}, {})) == {"z": "t0", "a": "t1", "b": "t2 u0 u1"}
 
 
 def test_round_robin_runs_across_all_topics() -> None:
     members = [member("a", "tu"), member("b", "tu")]
-    assert shown(assign_round_robin(members, {"t": 3, "u": 3})) == {"a": "t0 t2 u1", "b": "t1 u0 u2"}
+    assert shown(assign_round_robin(members, {"t": 3, "u": 3}, {})) == {"a": "t0 t2 u1", "b": "t1 u0 u2"}
 
 
 def test_round_robin_skips_members_without_a_subscription() -> None:
     members = [member("a", "t"), member("b", "tu")]
-    assert shown(assign_round_robin(members, {"t": 1, "u": 2})) == {"a": "t0", "b": "u0 u1"}
+    assert shown(assign_round_robin(members, {"t": 1, "u": 2}, {})) == {"a": "t0", "b": "u0 u1"}
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,42 @@ def test_round_robin_skips_members_without_a_subscription() -> None:
     ],
 )
 def test_sticky(members: list[GroupMember], expected: dict[str, str]) -> None:
-    assert shown(assign_sticky(members, {"t": 4})) == expected
+    assert shown(assign_cooperative(members, {"t": 4}, {})) == expected
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
 def test_no_partition_is_assigned_twice(name: str) -> None:
     members = [member("a", "tu", "t0 u0", 1), member("b", "t", "t1", 1), member("c", "u")]
-    plan = ASSIGNORS[name].assign(members, {"t": 5, "u": 4})
+    plan = ASSIGNORS[name].assign(members, {"t": 5, "u": 4}, {})
     given = [partition for partitions in plan.values() for partition in partitions]
     assert len(given) == len(set(given))
     assert all(partition.topic in one.topics for one in members for partition in plan[one.member_id])
+
+
+def recorded() -> list[str]:
+    lines = (Path(__file__).parent / "golden" / "kafka_assignments.txt").read_text().splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+@pytest.mark.parametrize("line", recorded())
+def test_assignment_with_racks_is_that_of_kafka(line: str) -> None:
+    case, _, expected = line.partition(" -> ")
+    name, topics, given = case.split(";")
+    by_topic = {topic: racks.split("|") for topic, _, racks in (one.partition("=") for one in topics.split())}
+    racks: Racks = {
+        TopicPartition(topic, index): frozenset(text.split("+"))
+        for topic, texts in by_topic.items()
+        for index, text in enumerate(texts)
+    }
+    members = []
+    for one in given.split():
+        member_id, names, owned, generation, rack, instance = one.split(":")
+        had = " ".join(owned.split("+"))
+        members.append(
+            member(member_id, names.replace("+", ""), had, int(generation), instance or None)._replace(rack=rack)
+        )
+    plan = ASSIGNORS[name].assign(members, {topic: len(texts) for topic, texts in by_topic.items()}, racks)
+    parsed = (text.partition(":") for text in expected.split(" "))
+    assert {name: frozenset(those) for name, those in plan.items()} == {
+        name: partitions_of(" ".join(those.split("+"))) for name, _, those in parsed
+    }

@@ -18,8 +18,9 @@ from sluice.client.consumer import (
     RebalanceListener,
     TopicPartition,
 )
-from sluice.client.consumer.group.assignors import Assignor, GroupMember, assign_range
+from sluice.client.consumer.group.assignors import Assignor, assign_range
 from sluice.client.consumer.group.consumer_coordinator import assignors_of
+from sluice.client.consumer.group.group_member import GroupMember
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.errors import ConfigError
 from tests.support.consuming import P0, TOPIC, Reading, Settings, reading, values_of
@@ -282,10 +283,11 @@ def test_unsupported_setting_is_rejected(config: Settings, problem: str) -> None
 
 
 def test_assignors_can_be_named_by_javas_classes() -> None:
-    classes = ("RangeAssignor", "RoundRobinAssignor", "CooperativeStickyAssignor")
+    classes = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor")
     names = ",".join(f"org.apache.kafka.clients.consumer.{name}" for name in classes)
     config = consumer_config({"bootstrap.servers": "a:1", "partition.assignment.strategy": names})
-    assert [assignor.name for assignor in assignors_of(config)] == ["range", "roundrobin", "cooperative-sticky"]
+    names = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+    assert [assignor.name for assignor in assignors_of(config)] == names
 
 
 async def test_listener_can_commit_revoked_partitions_on_close() -> None:

@@ -6,7 +6,9 @@ from sluice.client.consumer.group.consumer_protocol import (
     Subscription,
     assignment_bytes,
     partitions_of,
+    previous_assignment_bytes,
     read_assignment,
+    read_previous_assignment,
     read_subscription,
     subscription_bytes,
 )
@@ -57,3 +59,17 @@ def test_unknown_fields_of_later_versions_are_ignored() -> None:
 def test_truncated_bytes_are_rejected(cut: int) -> None:
     with pytest.raises(RemoteProtocolError):
         read_subscription(subscription_bytes({"topic"}, [T0], 1)[:cut])
+
+
+@pytest.mark.parametrize(
+    ("data", "partitions", "generation"),
+    [
+        pytest.param(previous_assignment_bytes([T0, U0], 5), [T0, U0], 5, id="this version"),
+        pytest.param(previous_assignment_bytes([T0], 5)[:-4], [T0], -1, id="version without a generation"),
+        pytest.param(b"\0\0\0\x09", [], -1, id="undecodable"),
+        pytest.param(None, [], -1, id="none"),
+    ],
+)
+def test_previous_assignment_is_read(data: bytes | None, partitions: list[TopicPartition], generation: int) -> None:
+    read = read_previous_assignment(data)
+    assert (partitions_of(read.topics), read.generation_id) == (partitions, generation)

@@ -8,6 +8,7 @@ from sluice.client.backoff import StaticBackoff
 from sluice.client.consumer.group.assignors import ASSIGNORS
 from sluice.client.consumer.group.consumer_protocol import (
     assignment_bytes,
+    previous_assignment_bytes,
     read_assignment,
     read_subscription,
     subscription_bytes,
@@ -15,7 +16,7 @@ from sluice.client.consumer.group.consumer_protocol import (
 from sluice.client.consumer.group.heartbeat import Heartbeats
 from sluice.client.consumer.group.membership import Generation, Joined, Membership, MembershipSettings
 from sluice.client.errors import ApiException
-from sluice.client.metadata.cluster import TopicPartition
+from sluice.client.metadata.cluster import Cluster, Node, PartitionMetadata, TopicPartition
 from sluice.protocol.apis.heartbeat import HeartbeatResponse
 from sluice.protocol.apis.join_group import JoinGroupResponse, JoinGroupResponseMember
 from sluice.protocol.apis.leave_group import LeaveGroupResponse
@@ -27,17 +28,16 @@ from tests.support.group_network import GroupStage, Steps, group_stage
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 JOIN_BACKOFF_MS, INTERVAL_MS, SESSION_MS, POLL_MS = 100, 1000, 5000, 20_000
-RANGE = ASSIGNORS["range"]
 
 
 class Member:
     """A member subscribed to topic t. The coordinator accepts it as `m-1` in generation 1 with both partitions."""
 
-    def __init__(self, stage: GroupStage, instance_id: str | None = None) -> None:
+    def __init__(self, stage: GroupStage, instance_id: str | None = None, assignor: str = "range") -> None:
         self.stage = stage
         self.heartbeats = Heartbeats(INTERVAL_MS, SESSION_MS, POLL_MS, Steps())
         self.membership = Membership(
-            MembershipSettings(SESSION_MS, POLL_MS, instance_id, (RANGE,), 2000, "b"),
+            MembershipSettings(SESSION_MS, POLL_MS, instance_id, (ASSIGNORS[assignor],), 2000, "b"),
             stage.coordinator,
             stage.subscriptions,
             stage.metadata,
@@ -65,13 +65,25 @@ class Member:
         await asyncio.wait([task])
 
 
+def place(stage: GroupStage, racks: dict[int, str]) -> None:
+    """Place each partition of topic t on one broker in a rack."""
+    others = {100 + ord(rack): Node(100 + ord(rack), "h", 1, rack) for rack in racks.values()}
+    topics = {"t": {index: PartitionMetadata(replicas=(100 + ord(rack),)) for index, rack in racks.items()}}
+    stage.metadata.cluster = Cluster({**stage.metadata.cluster.nodes, **others}, topics=topics)
+    stage.metadata.update_version += 1
+
+
 def joined(
-    code: int = 0, *, leader: str = "m-0", members: tuple[JoinGroupResponseMember, ...] = ()
+    code: int = 0,
+    *,
+    leader: str = "m-0",
+    members: tuple[JoinGroupResponseMember, ...] = (),
+    protocol: str = "range",
 ) -> JoinGroupResponse:
     return JoinGroupResponse(
         error_code=code,
         generation_id=-1 if code else 1,
-        protocol_name="range",
+        protocol_name=protocol,
         leader=leader,
         member_id="m-1",
         members=list(members),
@@ -104,6 +116,39 @@ async def test_leader_assigns_by_all_subscriptions() -> None:
         (synced,) = stage.one.requests("SyncGroup")
         plan = {one.member_id: read_assignment(one.assignment) for one in synced.message.assignments}
         assert plan == {"m-1": [P0], "m-2": [P1]}
+
+
+async def test_sticky_member_sends_its_previous_assignment() -> None:
+    async with group_stage() as stage:
+        member = Member(stage, assignor="sticky")
+        had = subscription_bytes({"t"}, (), -1, user_data=previous_assignment_bytes([P0, P1], 1))
+        members = tuple(JoinGroupResponseMember(member_id=name, metadata=had) for name in ("m-1", "m-2"))
+        stage.one.responses["JoinGroup"] = lambda _: joined(protocol="sticky", leader="m-1", members=members[:1])
+        await member.join()
+        await member.join()
+        sent = [read_subscription(one.message.protocols[0].metadata) for one in stage.one.requests("JoinGroup")]
+        assert [one.user_data for one in sent] == [None, previous_assignment_bytes([P0, P1], 1)]
+        assert [read_assignment(one.message.assignments[0].assignment) for one in stage.one.requests("SyncGroup")] == [
+            [P0, P1],
+            [P0, P1],
+        ]
+
+
+async def test_leader_with_a_rack_assigns_by_racks_and_rejoins_when_they_change() -> None:
+    async with group_stage() as stage:
+        member = Member(stage)
+        wants = [subscription_bytes({"t"}, (), -1, rack) for rack in "ba"]
+        others = tuple(JoinGroupResponseMember(member_id=f"m-{at}", metadata=want) for at, want in enumerate(wants, 1))
+        stage.one.responses["JoinGroup"] = lambda _: joined(leader="m-1", members=others)
+        await member.join()
+        place(stage, {0: "a", 1: "b"})
+        await member.join()
+        synced = stage.one.requests("SyncGroup")[-1]
+        plan = {one.member_id: read_assignment(one.assignment) for one in synced.message.assignments}
+        assert plan == {"m-1": [P1], "m-2": [P0]}
+        assert not member.membership.needs_to_join()
+        place(stage, {0: "b", 1: "a"})
+        assert member.membership.needs_to_join()
 
 
 @pytest.mark.parametrize(
