@@ -18,7 +18,7 @@ from sluice.client.consumer import (
     RebalanceListener,
     TopicPartition,
 )
-from sluice.client.consumer.group.assignors import Assignor, assign_range
+from sluice.client.consumer.group.assignors import ASSIGNORS, Assignor, assign_range
 from sluice.client.consumer.group.consumer_coordinator import assignors_of
 from sluice.client.consumer.group.group_member import GroupMember
 from sluice.client.errors import KafkaException, TimeoutException
@@ -286,8 +286,7 @@ def test_assignors_can_be_named_by_javas_classes() -> None:
     classes = ("RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor")
     names = ",".join(f"org.apache.kafka.clients.consumer.{name}" for name in classes)
     config = consumer_config({"bootstrap.servers": "a:1", "partition.assignment.strategy": names})
-    names = ["range", "roundrobin", "sticky", "cooperative-sticky"]
-    assert [assignor.name for assignor in assignors_of(config)] == names
+    assert [assignor.name for assignor in assignors_of(config)] == [*ASSIGNORS]
 
 
 async def test_listener_can_commit_revoked_partitions_on_close() -> None:
