@@ -139,6 +139,17 @@ class GroupRuntime(ABC):
         """Return why a write may be lost: the coordinator has moved, or the replicas are late."""
         return self.error(group_id) or ErrorCode.COORDINATOR_NOT_AVAILABLE
 
+    def add(self, group: Group) -> list[KeyValue]:
+        """Add a group; return the tombstones of an empty one that it replaces."""
+        before = self.groups.get(group.group_id)
+        if before is group:
+            return []
+        self.groups[group.group_id] = group
+        if before is None:
+            return []
+        before.cancel_timers()
+        return before.tombstones()
+
     def remove(self, group: Group) -> None:
         group.cancel_timers()
         del self.groups[group.group_id]

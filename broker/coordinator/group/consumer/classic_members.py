@@ -21,6 +21,7 @@ from sluice.broker.coordinator.group.consumer_protocol import (
     write_assignment,
 )
 from sluice.broker.coordinator.group.group import UNKNOWN_MEMBER_ID
+from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
@@ -29,10 +30,10 @@ from sluice.protocol.apis.leave_group import MemberIdentity, MemberResponse
 from sluice.protocol.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from sluice.protocol.errors import ErrorCode
 
-from .group import ConsumerGroup, TimerKind
+from .group import ConsumerGroup
 from .member import ClassicMetadata, ConsumerMember, MemberState
 from .migration import Migration
-from .rebalance import ConsumerRebalance, MemberSlot
+from .rebalance import ConsumerRebalance
 
 _KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
 
@@ -195,15 +196,15 @@ def _find_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 
 def _find_slot(
     group: ConsumerGroup, member_id: str, instance_id: str | None, *, is_new: bool
-) -> MemberSlot | ErrorCode:
+) -> MemberSlot[ConsumerMember] | ErrorCode:
     """Accept any member id from a new dynamic member."""
-    static = None if instance_id is None else group.static_member(instance_id)
+    static = group.static_member(instance_id)
     if instance_id is None or (is_new and static is None):
         return MemberSlot(group.members.get(member_id) or ConsumerMember(member_id))
     if static is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if is_new:
-        return MemberSlot.of_returning(static, member_id)
+        return MemberSlot(static.returning_as(member_id), static)
     return MemberSlot(static) if static.member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
 
 

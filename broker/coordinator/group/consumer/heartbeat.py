@@ -16,6 +16,14 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
 from sluice.broker.coordinator.group.group import Group, HeartbeatError
+from sluice.broker.coordinator.group.modern_group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    TimerKind,
+    write_error,
+    wrong_group,
+)
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.consumer_group_heartbeat import (
@@ -28,9 +36,9 @@ from sluice.protocol.errors import ErrorCode
 
 from .classic_members import ClassicMembers
 from .current_assignment import Owned
-from .group import ConsumerGroup, TimerKind, without_epochs
-from .heartbeat_validation import find_member, find_slot, regex_error, request_error
-from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
+from .group import ConsumerGroup, without_epochs
+from .heartbeat_validation import find_slot, regex_error, request_error
+from .member import ConsumerMember, MemberState
 from .migration import Migration
 from .rebalance import ConsumerRebalance
 from .records import current_assignment
@@ -82,7 +90,7 @@ class ConsumerProtocol:
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
         error = self._runtime.write_or_restore(group.group_id, records)
         if error:
-            return _write_error(error)
+            return write_error(error)
         self.rebalance.refresh_regexes(ctx, group)
         response = ConsumerGroupHeartbeatResponse(
             member_id=member_id,
@@ -104,10 +112,8 @@ class ConsumerProtocol:
         if isinstance(group, ConsumerGroup):
             return group
         joins = request.member_epoch == JOIN_EPOCH
-        if group is None:
-            if joins:
-                return ConsumerGroup(request.group_id)
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        if joins and group is None:
+            return ConsumerGroup(request.group_id)
         if joins and isinstance(group, ClassicGroup):
             if group.is_empty:
                 return ConsumerGroup(request.group_id)
@@ -115,30 +121,23 @@ class ConsumerProtocol:
             if isinstance(build_upgraded, ConsumerGroup):
                 return build_upgraded
             return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, build_upgraded)
-        return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+        return wrong_group("consumer", request.group_id, group)
 
     def _add_group(self, group: ConsumerGroup) -> list[KeyValue]:
         before = self._runtime.groups.get(group.group_id)
-        if before is group:
-            return []
         if isinstance(before, ClassicGroup) and not before.is_empty:
             records = self._migration.upgrade(before, group)
             self.classic_members.start_sessions(group)
             return records
-        self._runtime.groups[group.group_id] = group
-        if before is None:
-            return []
-        before.cancel_timers()
-        return before.tombstones()
+        return self._runtime.add(group)
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def _leave(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ConsumerGroup):
-            problem = "not found" if group is None else "is not a consumer group"
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
-        member = find_member(group, request.member_id, request.instance_id)
+            return wrong_group("consumer", request.group_id, group, joins=False)
+        member = group.find_member(request.member_id, request.instance_id)
         if isinstance(member, HeartbeatError):
             return member
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
@@ -146,7 +145,7 @@ class ConsumerProtocol:
         else:
             error = self.rebalance.remove(group, [member])
         if error:
-            return _write_error(error)
+            return write_error(error)
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _leave_temporarily(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
@@ -172,10 +171,6 @@ class ConsumerProtocol:
             self.rebalance.restart_session(group, member.member_id, settings.integer("consumer.session.timeout.ms"))
             if member.state is MemberState.UNREVOKED_PARTITIONS:
                 self.rebalance.await_within_rebalance(TimerKind.REVOKE, group, member)
-
-
-def _write_error(error: ErrorCode) -> HeartbeatError:
-    return HeartbeatError(error, "The group's records could not be written.")
 
 
 def _updated(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, member: ConsumerMember) -> ConsumerMember:

@@ -8,10 +8,6 @@ from typing import NamedTuple
 PartitionEpochs = Mapping[bytes, Mapping[int, int]]
 _NOTHING: PartitionEpochs = {}
 
-JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2  # leave temporarily, keeping a static member's assignment
-
 
 class MemberState(IntEnum):
     """The progress towards the target. The numbers are those in records."""
@@ -48,6 +44,10 @@ class ConsumerMember(NamedTuple):
 
     def at_epoch(self, member_epoch: int) -> "ConsumerMember":
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
+
+    def returning_as(self, member_id: str) -> "ConsumerMember":
+        """Return a static member that joins with another member id."""
+        return self._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
         for partitions in (self.assigned, self.pending_revocation):

@@ -8,17 +8,17 @@ Different on purpose: topic changes are detected by a member's request; in Kafka
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
+from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.uuids import printed_uuid, random_uuid
 
 from .current_assignment import Goal, Owned, reconcile
-from .group import ConsumerGroup, TimerKind
+from .group import ConsumerGroup
 from .member import ConsumerMember, MemberState
 from .migration import Migration
 from .record_keys import member_tombstones, partition_metadata_tombstone, regular_expression_tombstone
@@ -26,14 +26,7 @@ from .records import current_assignment, group_epoch, member_metadata, target_as
 from .regexes import RegexSubscriptions
 from .target_assignment import update_target
 
-
-class MemberSlot(NamedTuple):
-    member: ConsumerMember
-    replaced: ConsumerMember | None = None
-
-    @classmethod
-    def of_returning(cls, static: ConsumerMember, member_id: str) -> "MemberSlot":
-        return cls(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
+_Slot = MemberSlot[ConsumerMember]
 
 
 class ConsumerRebalance:
@@ -66,7 +59,12 @@ class ConsumerRebalance:
     # -- from a request to an assignment -------------------------------------------------------------------------------
 
     def advance(
-        self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, owned: Owned, records: list[KeyValue]
+        self,
+        group: ConsumerGroup,
+        slot: _Slot,
+        updated: ConsumerMember,
+        owned: Owned,
+        records: list[KeyValue],
     ) -> ConsumerMember:
         subscription_changed = self.change(group, slot, updated, records)
         now_ms = self._runtime.now_ms()
@@ -75,7 +73,7 @@ class ConsumerRebalance:
             records += update_target(group, assign, self._cluster, now_ms)
         return self.reconcile(group, updated, owned, subscription_changed, records)
 
-    def change(self, group: ConsumerGroup, slot: MemberSlot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
+    def change(self, group: ConsumerGroup, slot: _Slot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
         """Update the member and the group epoch; return whether its subscription changed."""
         member, replaced = slot
         if replaced is not None:
@@ -106,7 +104,7 @@ class ConsumerRebalance:
 
     def _is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         interval_ms = self._runtime.group_configs(group.group_id).integer("consumer.assignment.interval.ms")
-        return not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
+        return group.is_assignment_due(now_ms, interval_ms)
 
     def reconcile(
         self,
@@ -166,16 +164,14 @@ class ConsumerRebalance:
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def restart_session(self, group: ConsumerGroup, member_id: str, timeout_ms: int) -> None:
-        group.cancel_timer(TimerKind.SESSION, member_id)
         expire = partial(self.expired, group, member_id)
-        group.timers[TimerKind.SESSION, member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
+        group.set_timer(TimerKind.SESSION, member_id, self._runtime.await_heartbeat(timeout_ms, expire))
 
     def await_within_rebalance(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember) -> None:
         """Remove the member unless the timer is cancelled within its rebalance timeout."""
-        group.cancel_timer(kind, member.member_id)
         expire = partial(self.expired, group, member.member_id)
         timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
-        group.timers[kind, member.member_id] = timer
+        group.set_timer(kind, member.member_id, timer)
 
     def expired(self, group: ConsumerGroup, member_id: str) -> None:
         self.remove(group, [group.members[member_id]])

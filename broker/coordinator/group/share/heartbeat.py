@@ -20,6 +20,15 @@ from functools import partial
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.spec import Assignment, MemberSpec
 from sluice.broker.coordinator.group.group import Group, HeartbeatError
+from sluice.broker.coordinator.group.modern_group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    TimerKind,
+    blank_field,
+    fenced_epoch,
+    unknown_member,
+    wrong_group,
+)
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
@@ -29,7 +38,7 @@ from sluice.protocol.errors import ErrorCode
 from . import records, simple_assignor
 from .group import ShareGroup
 from .initialization import StateInitialization
-from .member import JOIN_EPOCH, LEAVE_EPOCH, ShareMember
+from .member import ShareMember
 
 
 class ShareProtocol:
@@ -67,7 +76,7 @@ class ShareProtocol:
             message = f"The share group has reached its maximum capacity of {self._max_size} members."
             return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
         if known is None and not joins:
-            return _unknown_member(group, member_id)
+            return unknown_member(group.group_id, member_id)
         member = ShareMember(member_id) if known is None else known
         epoch_error = _epoch_error(member, request.member_epoch)
         if epoch_error is not None:
@@ -110,11 +119,7 @@ class ShareProtocol:
         group = self._runtime.groups.get(group_id)
         if isinstance(group, ShareGroup):
             return group
-        if group is not None:
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
-        if creates:
-            return ShareGroup(group_id)
-        return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+        return ShareGroup(group_id) if creates and group is None else wrong_group("share", group_id, group)
 
     # -- from a request to an assignment -------------------------------------------------------------------------------
 
@@ -140,8 +145,7 @@ class ShareProtocol:
     def _update_target(self, group: ShareGroup, written: list[KeyValue]) -> None:
         now_ms = self._runtime.now_ms()
         interval_ms = self._runtime.group_configs(group.group_id).integer("share.assignment.interval.ms")
-        is_due = not group.assignment_timestamp_ms or now_ms >= group.assignment_timestamp_ms + interval_ms
-        if group.assignment_epoch >= group.group_epoch or not is_due:
+        if group.assignment_epoch >= group.group_epoch or not group.is_assignment_due(now_ms, interval_ms):
             return
         target = self._new_target(group)
         for member_id in group.members:
@@ -188,10 +192,9 @@ class ShareProtocol:
     def _leave(self, request: api.ShareGroupHeartbeatRequest) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ShareGroup):
-            problem = "not found" if group is None else "is not a share group"
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
+            return wrong_group("share", request.group_id, group, joins=False)
         if request.member_id not in group.members:
-            return _unknown_member(group, request.member_id)
+            return unknown_member(group.group_id, request.member_id)
         error = self._remove(group, request.member_id)
         if error:
             return HeartbeatError(error, None)
@@ -217,15 +220,13 @@ class ShareProtocol:
             self._restart_session(group, member_id, timeout_ms)
 
     def _restart_session(self, group: ShareGroup, member_id: str, timeout_ms: int) -> None:
-        group.cancel_session(member_id)
         expire = partial(self._remove, group, member_id)
-        group.sessions[member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
+        group.set_timer(TimerKind.SESSION, member_id, self._runtime.await_heartbeat(timeout_ms, expire))
 
 
 def _problem(request: api.ShareGroupHeartbeatRequest) -> str | None:
     """Return what makes a request invalid for any group."""
-    named = (("MemberId", request.member_id), ("GroupId", request.group_id), ("RackId", request.rack_id))
-    blank = next((name for name, value in named if value is not None and not value.strip()), None)
+    blank = blank_field(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
     if blank is not None:
         return f"{blank} can't be empty."
     if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
@@ -233,23 +234,13 @@ def _problem(request: api.ShareGroupHeartbeatRequest) -> str | None:
     return "MemberEpoch is invalid." if request.member_epoch < LEAVE_EPOCH else None
 
 
-def _unknown_member(group: ShareGroup, member_id: str) -> HeartbeatError:
-    message = f"Member {member_id} is not a member of group {group.group_id}."
-    return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, message)
-
-
 def _epoch_error(member: ShareMember, epoch: int) -> HeartbeatError | None:
     """Accept the current epoch, the previous one after a lost response, or 0 to rejoin."""
     current, previous = member.member_epoch, member.previous_member_epoch
     if epoch in (JOIN_EPOCH, current) or (epoch < current and epoch == previous):
         return None
-    compared = "greater" if epoch > current else "smaller"
     unknown = f", and it does not match the previous member epoch ({previous})" if epoch < current else ""
-    message = (
-        f"The share group member has a {compared} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({current}){unknown}. The member must abandon all its partitions and rejoin."
-    )
-    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return fenced_epoch("share", member, epoch, unknown)
 
 
 def _updated(ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, member: ShareMember) -> ShareMember:

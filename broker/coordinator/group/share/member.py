@@ -4,9 +4,6 @@ from typing import NamedTuple
 
 from sluice.broker.coordinator.group.assignors.spec import Assignment
 
-JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
-LEAVE_EPOCH = -1
-
 _NOTHING: Assignment = {}
 
 

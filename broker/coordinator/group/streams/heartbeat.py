@@ -18,9 +18,16 @@ tasks within its rebalance timeout. If the records of a heartbeat cannot be writ
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.broker.coordinator.group.group import Group, HeartbeatError
+from sluice.broker.coordinator.group.modern_group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    MemberSlot,
+    write_error,
+    wrong_group,
+)
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis import streams_group_heartbeat as api
@@ -31,15 +38,13 @@ from .configured_topology import ConfiguredTopology
 from .endpoints import partitions_by_endpoint
 from .group import StreamsGroup, TaskOffsets
 from .heartbeat_validation import (
-    MemberSlot,
-    find_member,
     find_slot,
     offsets_by_task,
     owned_tasks,
     request_error,
     task_error,
 )
-from .member import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH, Endpoint, MemberState, StreamsMember
+from .member import Endpoint, MemberState, StreamsMember
 from .rebalance import RACK_TAGS, StreamsRebalance
 from .records import current_assignment
 from .tasks import AssignedTasks, Task, by_subtopology
@@ -63,7 +68,7 @@ class CreationError(NamedTuple):
 class _Accepted(NamedTuple):
     """A request that will not fail, unless its records cannot be written."""
 
-    slot: MemberSlot
+    slot: MemberSlot[StreamsMember]
     topology: Topology
     configured: ConfiguredTopology
     metadata_hash: int
@@ -104,9 +109,7 @@ class StreamsProtocol:
             return group
         if joins and (group is None or (isinstance(group, ClassicGroup) and group.is_empty)):
             return StreamsGroup(group_id)
-        if group is None:
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-        return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
+        return wrong_group("streams", group_id, group)
 
     def _accept(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> _Accepted | HeartbeatError:
         """Check a request against the group without changing it."""
@@ -141,7 +144,7 @@ class StreamsProtocol:
     ) -> HeartbeatResult | HeartbeatError:
         slot, member_id = accepted.slot, request.member_id
         statuses: list[api.Status] = []
-        records = self._add_group(group)
+        records = self._runtime.add(group)
         updated = _updated(ctx, request, slot.member)
         if updated.topology_epoch < accepted.topology.epoch:
             detail = (
@@ -159,23 +162,13 @@ class StreamsProtocol:
         self._rebalance.restart_session(group, member_id)
         error = self._runtime.write_or_restore(group.group_id, records)
         if error:
-            return _write_error(error)
+            return write_error(error)
         if request.shutdown_application and group.shutdown_requested_by is None:
             group.shutdown_requested_by = member_id
         statuses += _group_statuses(group, reconciled, ctx.version)
         response = self._response(group, request, slot.member, reconciled)
         response.status = statuses
         return HeartbeatResult(response, accepted.configured.missing)
-
-    def _add_group(self, group: StreamsGroup) -> list[KeyValue]:
-        before = self._runtime.groups.get(group.group_id)
-        if before is group:
-            return []
-        self._runtime.groups[group.group_id] = group
-        if before is None:
-            return []
-        before.cancel_timers()
-        return before.tombstones()
 
     def _response(
         self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, before: StreamsMember, member: StreamsMember
@@ -205,11 +198,10 @@ class StreamsProtocol:
     def _leave(self, request: StreamsGroupHeartbeatRequest) -> HeartbeatResult | HeartbeatError:
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, StreamsGroup):
-            problem = "not found" if group is None else "is not a streams group"
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {problem}.")
+            return wrong_group("streams", request.group_id, group, joins=False)
         if request.shutdown_application and group.shutdown_requested_by is None:
             group.shutdown_requested_by = request.member_id
-        member = find_member(group, request.member_id, request.instance_id)
+        member = group.find_member(request.member_id, request.instance_id)
         if isinstance(member, HeartbeatError):
             return member
         if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
@@ -217,7 +209,7 @@ class StreamsProtocol:
         else:
             error = self._rebalance.remove(group, member.member_id)
         if error:
-            return _write_error(error)
+            return write_error(error)
         return HeartbeatResult(
             StreamsGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
         )
@@ -241,10 +233,6 @@ class StreamsProtocol:
             self._rebalance.restart_session(group, member.member_id)
             if member.state is MemberState.UNREVOKED_TASKS:
                 self._rebalance.await_revocation(group, member)
-
-
-def _write_error(error: ErrorCode) -> HeartbeatError:
-    return HeartbeatError(error, "The group's records could not be written.")
 
 
 def _status(status: Status, detail: str) -> api.Status:

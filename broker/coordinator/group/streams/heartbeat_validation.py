@@ -4,21 +4,24 @@ Follows Kafka's GroupCoordinatorService and the Streams part of its GroupMetadat
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.coordinator.group.modern_group import (
+    JOIN_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    MemberSlot,
+    blank_field,
+    fenced_epoch,
+    first_problem,
+    unreleased_instance,
+)
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TaskOffset, Topology
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredSubtopology
 from .group import StreamsGroup
-from .member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, MemberState, StreamsMember
+from .member import MemberState, StreamsMember
 from .tasks import Task, Tasks
-
-
-class MemberSlot(NamedTuple):
-    member: StreamsMember
-    replaced: StreamsMember | None = None  # the previous instance of a static member
 
 
 def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
@@ -27,12 +30,15 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
     by_role = {"Active": request.active_tasks, "Standby": request.standby_tasks, "Warmup": request.warmup_tasks}
     some, all_ = any(tasks is not None for tasks in by_role.values()), None not in by_role.values()
+    blank = blank_field(
+        MemberId=request.member_id,
+        GroupId=request.group_id,
+        InstanceId=request.instance_id,
+        RackId=request.rack_id,
+    )
     problems = (
         (_has_regex(topology), "Regular expressions for source topics are not supported yet."),
-        (_is_blank(request.member_id), "MemberId can't be empty."),
-        (_is_blank(request.group_id), "GroupId can't be empty."),
-        (_is_blank(request.instance_id), "InstanceId can't be empty."),
-        (_is_blank(request.rack_id), "RackId can't be empty."),
+        (blank is not None, f"{blank} can't be empty."),
         (joins and request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request."),
         *((joins and tasks != [], f"{role}Tasks must be empty when (re-)joining.") for role, tasks in by_role.items()),
         (joins and topology is None, "Topology must be non-null when (re-)joining."),
@@ -41,12 +47,7 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
         (some and not all_, "If one task-type is non-null, all must be non-null."),
         (not joins and topology is not None, "Topology can only be provided when (re-)joining."),
     )
-    problem = next((message for is_wrong, message in problems if is_wrong), None)
-    return _changelog_error(topology) if problem is None else HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
-
-
-def _is_blank(text: str | None) -> bool:
-    return text is not None and not text.strip()
+    return first_problem(problems) or _changelog_error(topology)
 
 
 def _has_regex(topology: Topology | None) -> bool:
@@ -106,41 +107,21 @@ def offsets_by_task(reported: Iterable[TaskOffset]) -> dict[Task, int] | Heartbe
     return offsets
 
 
-def find_slot(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> MemberSlot | HeartbeatError:
+def find_slot(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> MemberSlot[StreamsMember] | HeartbeatError:
     member_id, instance_id = request.member_id, request.instance_id
     owned = owned_tasks(request)
     if request.member_epoch != JOIN_EPOCH:
-        member = find_member(group, member_id, instance_id)
+        member = group.find_member(member_id, instance_id)
         if isinstance(member, HeartbeatError):
             return member
         return _epoch_error(member, request.member_epoch, owned) or MemberSlot(member)
-    static = None if instance_id is None else group.static_member(instance_id)
+    static = group.static_member(instance_id)
     if static is None:
         member = group.members.get(member_id) or StreamsMember(member_id)
         return _state_error(member, owned) or MemberSlot(member)
     if static.member_epoch != STATIC_LEAVE_EPOCH:
-        message = (
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id "
-            f"is owned by {static.member_id} member."
-        )
-        return HeartbeatError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+        return unreleased_instance(member_id, instance_id, static.member_id)
     return MemberSlot(static._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0), static)
-
-
-def find_member(group: StreamsGroup, member_id: str, instance_id: str | None) -> StreamsMember | HeartbeatError:
-    if instance_id is None:
-        member = group.members.get(member_id)
-        if member is None:
-            message = f"Member {member_id} is not a member of group {group.group_id}."
-            return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, message)
-        return member
-    member = group.static_member(instance_id)
-    if member is None:
-        return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if member.member_id != member_id:
-        message = f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}."
-        return HeartbeatError(ErrorCode.FENCED_INSTANCE_ID, message)
-    return member
 
 
 def _epoch_error(member: StreamsMember, epoch: int, owned: Tasks | None) -> HeartbeatError | None:
@@ -148,12 +129,7 @@ def _epoch_error(member: StreamsMember, epoch: int, owned: Tasks | None) -> Hear
     lost_response = epoch == member.previous_member_epoch and owned is not None and member.assigned.contains_all(owned)
     if epoch == member.member_epoch or (epoch < member.member_epoch and lost_response):
         return _state_error(member, owned)
-    compared = "greater" if epoch > member.member_epoch else "smaller"
-    message = (
-        f"The streams group member has a {compared} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.member_epoch}). The member must abandon all its partitions and rejoin."
-    )
-    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return fenced_epoch("streams", member, epoch)
 
 
 def _state_error(member: StreamsMember, owned: Tasks | None) -> HeartbeatError | None:

@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 from .tasks import AssignedTasks
 
-JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
-LEAVE_EPOCH = -1
-STATIC_LEAVE_EPOCH = -2  # leave temporarily, keeping a static member's assignment
 _NO_TAGS: Mapping[str, str] = {}
 _NO_TASKS = AssignedTasks()
 

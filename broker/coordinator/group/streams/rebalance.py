@@ -11,13 +11,13 @@ from functools import partial
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.consumer.metadata_hash import metadata_hash
 from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredTopology, configure
 from .current_assignment import Goal, reconcile
-from .group import StreamsGroup, TimerKind
-from .heartbeat_validation import MemberSlot
+from .group import StreamsGroup
 from .member import MemberState, StreamsMember
 from .record_keys import member_tombstones
 from .records import (
@@ -67,7 +67,7 @@ class StreamsRebalance:
     def change(
         self,
         group: StreamsGroup,
-        slot: MemberSlot,
+        slot: MemberSlot[StreamsMember],
         updated: StreamsMember,
         topology: tuple[Topology, ConfiguredTopology, int],
         records: list[KeyValue],
@@ -124,8 +124,7 @@ class StreamsRebalance:
             return None
         now_ms = self._runtime.now_ms()
         interval_ms = self._runtime.group_configs(group.group_id).integer("streams.assignment.interval.ms")
-        assigned_ms = group.assignment_timestamp_ms
-        if assigned_ms and now_ms < assigned_ms + interval_ms:
+        if not group.is_assignment_due(now_ms, interval_ms):
             return "Assignment delayed due to the configured assignment interval."
         self._compute_target(group, now_ms, records)
         return None
@@ -187,16 +186,14 @@ class StreamsRebalance:
 
     def restart_session(self, group: StreamsGroup, member_id: str) -> None:
         timeout_ms = self._runtime.group_configs(group.group_id).integer("streams.session.timeout.ms")
-        group.cancel_timer(TimerKind.SESSION, member_id)
         expire = partial(self.remove, group, member_id)
-        group.timers[TimerKind.SESSION, member_id] = self._runtime.await_heartbeat(timeout_ms, expire)
+        group.set_timer(TimerKind.SESSION, member_id, self._runtime.await_heartbeat(timeout_ms, expire))
 
     def await_revocation(self, group: StreamsGroup, member: StreamsMember) -> None:
         """Remove the member unless it gives up its tasks within its rebalance timeout."""
-        group.cancel_timer(TimerKind.REVOKE, member.member_id)
         expire = partial(self.remove, group, member.member_id)
         timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
-        group.timers[TimerKind.REVOKE, member.member_id] = timer
+        group.set_timer(TimerKind.REVOKE, member.member_id, timer)
 
 
 def _affects_target(before: StreamsMember, after: StreamsMember) -> bool:

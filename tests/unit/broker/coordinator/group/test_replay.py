@@ -7,9 +7,10 @@ import pytest
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE
 from sluice.broker.coordinator.group.consumer import records as records
-from sluice.broker.coordinator.group.consumer.group import ConsumerGroup, TimerKind
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.consumer.member import ClassicMetadata, MemberState
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownMember
+from sluice.broker.coordinator.group.modern_group import TimerKind
 from sluice.broker.coordinator.group.offsets import CommittedOffset
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest

@@ -1,0 +1,220 @@
+"""What groups with member epochs have in common: consumer (KIP-848), share (KIP-932) and Streams groups (KIP-1071).
+
+Follows Kafka's ModernGroup. Members communicate by heartbeats, which are answered immediately. The group epoch grows
+with each change that affects the assignment; the assignment epoch is the group epoch of the target; the member epoch is
+that of the target that a member has or is moving to.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from sluice.broker.metadata.topic import Topic
+from sluice.protocol.errors import ErrorCode
+
+from .group import UNKNOWN_MEMBER_ID, Commit, HeartbeatError
+from .offsets import CommittedOffset
+from .timer import GroupTimer
+
+JOIN_EPOCH = 0  # in a heartbeat: join or rejoin
+LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2  # leave temporarily, keeping a static member's assignment
+
+# The first OffsetCommit version with member epochs.
+_MEMBER_EPOCHS_SINCE = 9
+_UNKNOWN_GENERATION_ID = -1
+
+
+class TimerKind(Enum):
+    """The deadlines of a member. JOIN and SYNC are for members with the classic protocol."""
+
+    SESSION = "heartbeat"
+    REVOKE = "revoke partitions or tasks"
+    JOIN = "rejoin"
+    SYNC = "sync"
+
+
+class _Member(Protocol):
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def member_epoch(self) -> int: ...
+
+
+class _ReconcilingMember(_Member, Protocol):
+    @property
+    def instance_id(self) -> str | None: ...
+    def is_reconciled_to(self, target_epoch: int) -> bool: ...
+
+
+M = TypeVar("M", bound=_Member)
+R = TypeVar("R", bound=_ReconcilingMember)
+
+
+class MemberSlot(NamedTuple, Generic[M]):
+    member: M
+    replaced: M | None = None  # the previous instance of a static member
+
+
+class ModernGroup(msgspec.Struct, Generic[M], eq=False):
+    group_id: str
+    group_epoch: int = 1
+    assignment_epoch: int = 1
+    assignment_timestamp_ms: int = 0  # wall clock; 0: the next assignment may be computed at once
+    metadata_hash: int = 0  # at the last change of the group epoch
+    members: dict[str, M] = {}  # in the order they joined
+    timers: dict[tuple[TimerKind, str], GroupTimer] = {}  # by kind and member id
+
+    @property
+    def generation(self) -> int:
+        return self.group_epoch
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def delete_error(self) -> ErrorCode:
+        return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
+
+    def is_assignment_due(self, now_ms: int, interval_ms: int) -> bool:
+        return not self.assignment_timestamp_ms or now_ms >= self.assignment_timestamp_ms + interval_ms
+
+    def set_timer(self, kind: TimerKind, member_id: str, timer: GroupTimer) -> None:
+        self.cancel_timer(kind, member_id)
+        self.timers[kind, member_id] = timer
+
+    def cancel_timer(self, kind: TimerKind, member_id: str) -> None:
+        timer = self.timers.pop((kind, member_id), None)
+        if timer is not None:
+            timer.cancel()
+
+    def cancel_timers(self) -> None:
+        for timer in self.timers.values():
+            timer.cancel()
+        self.timers.clear()
+
+
+class ReconcilingGroup(ModernGroup[R]):
+    """A group whose members give up partitions or tasks before others get them, and commit offsets."""
+
+    static_members: dict[str, str] = msgspec.field(default_factory=dict)  # instance id -> member id
+
+    def epoch_of(self, member: R, topic: Topic, partition: int) -> int | None:
+        """Return the epoch since which a member has owned a partition, or None."""
+        raise NotImplementedError
+
+    def is_classic(self, member: R) -> bool:
+        """Return whether a member has the classic protocol."""
+        return False
+
+    def is_reconciled(self) -> bool:
+        return all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
+
+    def commit_error(self, commit: Commit) -> ErrorCode:
+        """Return the error for a commit; NONE for members in their current epoch.
+
+        An earlier epoch is valid if the member has owned the partitions since then: it may not have received the new
+        epoch. Without a member, commits are valid in an empty group and in transactions.
+        """
+        if commit.generation_id < 0 and self.is_empty:
+            return ErrorCode.NONE
+        is_anonymous = commit.generation_id == _UNKNOWN_GENERATION_ID and commit.member_id == UNKNOWN_MEMBER_ID
+        if commit.transactional and is_anonymous and commit.group_instance_id is None:
+            return ErrorCode.NONE
+        member = self.members.get(commit.member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not commit.transactional and commit.version < _MEMBER_EPOCHS_SINCE and not self.is_classic(member):
+            return ErrorCode.UNSUPPORTED_VERSION
+        if commit.generation_id == member.member_epoch:
+            return ErrorCode.NONE
+        if commit.generation_id < member.member_epoch:
+            epochs = [self.epoch_of(member, new.topic, new.partition) for new in commit.offsets]
+            if all(epoch is not None and epoch <= commit.generation_id for epoch in epochs):
+                return ErrorCode.NONE
+        return self._stale_error(member)
+
+    def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        member = self.members.get(member_id or UNKNOWN_MEMBER_ID)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_epoch == member.member_epoch else self._stale_error(member)
+
+    def _stale_error(self, member: R) -> ErrorCode:
+        return ErrorCode.ILLEGAL_GENERATION if self.is_classic(member) else ErrorCode.STALE_MEMBER_EPOCH
+
+    def offset_delete_error(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def retention_start_ms(self, committed: CommittedOffset) -> int | None:
+        return committed.commit_timestamp_ms
+
+    def static_member(self, instance_id: str | None) -> R | None:
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def find_member(self, member_id: str, instance_id: str | None) -> R | HeartbeatError:
+        if instance_id is None:
+            return self.members.get(member_id) or unknown_member(self.group_id, member_id)
+        member = self.static_member(instance_id)
+        if member is None:
+            return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        if member.member_id != member_id:
+            fenced = (
+                f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}."
+            )
+            return HeartbeatError(ErrorCode.FENCED_INSTANCE_ID, fenced)
+        return member
+
+
+# -- errors of heartbeats ----------------------------------------------------------------------------------------------
+
+
+def blank_field(**fields: str | None) -> str | None:
+    """Return the first field, by its name in the request, that is set to an empty or blank string."""
+    return next((name for name, text in fields.items() if text is not None and not text.strip()), None)
+
+
+def first_problem(problems: Iterable[tuple[bool, str]]) -> HeartbeatError | None:
+    problem = next((message for is_wrong, message in problems if is_wrong), None)
+    return None if problem is None else HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def unknown_member(group_id: str, member_id: str) -> HeartbeatError:
+    return HeartbeatError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}.")
+
+
+def unreleased_instance(member_id: str, instance_id: str | None, owner: str) -> HeartbeatError:
+    message = (
+        f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is "
+        f"owned by {owner} member."
+    )
+    return HeartbeatError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+
+
+def fenced_epoch(group_type: str, member: _Member, epoch: int, detail: str = "") -> HeartbeatError:
+    compared = "greater" if epoch > member.member_epoch else "smaller"
+    message = (
+        f"The {group_type} group member has a {compared} member epoch ({epoch}) than the one known by the group "
+        f"coordinator ({member.member_epoch}){detail}. The member must abandon all its partitions and rejoin."
+    )
+    return HeartbeatError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+
+
+def wrong_group(group_type: str, group_id: str, group: object, *, joins: bool = True) -> HeartbeatError:
+    """Return the error for a group that is missing or of another type."""
+    if group is not None:
+        message = f"Group {group_id} is not a {group_type} group."
+    elif joins:
+        message = f"{group_type.capitalize()} group {group_id} not found."
+    else:
+        message = f"Group {group_id} not found."
+    return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+def write_error(error: ErrorCode) -> HeartbeatError:
+    return HeartbeatError(error, "The group's records could not be written.")
