@@ -217,7 +217,6 @@ def _selects_all_in(cls: type[Message]) -> bool:
 
 
 def _begin_struct(source: Source, field: Field, value: str) -> str:
-    """Begin the block of a struct, which may be null, or of each struct in an array."""
     if field.is_array:
         return _begin_loop(source, field, value)
     source.line(f"if {value} is not None:")
@@ -233,6 +232,5 @@ def _begin_loop(source: Source, field: Field, value: str) -> str:
 
 
 def _value(field: Field, variable: str) -> str:
-    """Return source text for the value of a field; for an array an iterable, even if it is null."""
     value = f"{variable}.{field.name}"
     return f"({value} or ())" if field.is_array and field.null.first <= field.null.last else value

@@ -70,7 +70,6 @@ def apis_of(code: ErrorCode) -> list[int]:
 
 
 def codes_in(response: Message) -> Iterator[int]:
-    """Yield error codes in order, without NONE."""
     for name, is_list in _error_fields(type(response)):
         value = getattr(response, name)
         if is_list:

@@ -51,8 +51,6 @@ class ListStep(NamedTuple):
 
 
 class ErrorLevel(NamedTuple):
-    """A field with an error code in the responses of one API and version."""
-
     steps: tuple[ListStep, ...]
 
     @property
@@ -73,7 +71,6 @@ class Split(NamedTuple):
 
 @cache
 def levels_of(api_key: int, version: int) -> dict[str, ErrorLevel]:
-    """Return a response's levels by name, the deepest last. Of two levels with one name, the outer one is returned."""
     api = API_KEYS[api_key]
     found: dict[str, ErrorLevel] = {}
     for level in sorted(_levels(api.response, api.request, version, ()), key=lambda level: len(level.steps)):
@@ -100,7 +97,6 @@ def whole(api_key: int, request: Message, code: ErrorCode) -> Message:
 
 
 def fail(api_key: int, version: int, request: Message, code: ErrorCode) -> Message:
-    """Fail every item. Null lists have no items."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return _no_user_altered(request, code)
     response = _failed(API_KEYS[api_key].response, code)

@@ -36,7 +36,6 @@ class FramePool:
     __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
 
     def __init__(self, budget_bytes: int | None) -> None:
-        """`budget_bytes` limits all large frames together (None: unlimited)."""
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.budget_bytes = budget_bytes
         self.reserved_bytes = 0
@@ -69,7 +68,6 @@ class FramePool:
         return True
 
     def charge(self, size: int) -> None:
-        """Reserve `size` bytes that are already in memory, also above the budget."""
         self.reserved_bytes += size
 
     def release(self, size: int) -> None:
@@ -115,7 +113,6 @@ class FrameReader:
         self.end = 0
 
     def limit(self, max_frame_bytes: int, name: str) -> None:
-        """Set the maximum size; `name` is the property that specifies it."""
         self._max_frame_bytes = max_frame_bytes
         self._limit_name = name
 
@@ -125,7 +122,6 @@ class FrameReader:
 
     @property
     def rest_bytes(self) -> int:
-        """The number of bytes after the current frame."""
         return self._filled - self._position
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
@@ -139,7 +135,6 @@ class FrameReader:
         return self.view[self._filled :]
 
     def received(self, nbytes: int) -> bool:
-        """Report that `nbytes` were written to the buffer; return False if a frame is still incomplete."""
         self._filled += nbytes
         if self._filled < self._size:
             return False
@@ -222,7 +217,6 @@ class FrameReader:
 
     @property
     def _mapped_bytes(self) -> int:
-        """The size of the incomplete frame if it is too large for the pool, else 0."""
         return self._size if self._size > POOL_FREE_BYTES else 0
 
     def _adopt(self, buffer: Buffer) -> None:

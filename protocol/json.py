@@ -23,7 +23,6 @@ def to_json(message: Message, version: int) -> dict[str, object]:
 
 
 def from_json(cls: type[M], version: int, form: object) -> M:
-    """Return a message from its JSON form; missing fields get their default."""
     message = cls()
     for field in fields_of(cls):
         value = _object(form).get(json_name(field), field)

@@ -50,7 +50,6 @@ class Field:
         assert self.struct or self.type, f"{name}: expected a wire type, got {declared}"
 
     def is_default(self, value: object) -> bool:
-        """Return whether `value` equals the absent tagged field; None equals a struct of defaults."""
         return value is None or value == self.tagged_default()
 
     def tagged_default(self) -> object:
@@ -77,8 +76,6 @@ def _arrays_of(cls: type[Message]) -> tuple[str, ...]:
 
 
 class _Holder:
-    """An object like a message with one array."""
-
     def __init__(self) -> None:
         self.array = list[object]()
 

@@ -154,7 +154,6 @@ class Cluster:
             broker.config.set_dynamic(own, cluster_default)
 
     def high_watermark_moved(self, partition: Partition) -> None:
-        """Complete the fetch and produce requests that wait for a partition's high watermark."""
         leader = self.leader_of(partition)
         if leader is not None:
             leader.replicas.fetches.check_and_complete(partition)
@@ -172,7 +171,6 @@ class Cluster:
 
     @property
     def quorum_leader_id(self) -> int:
-        """The node id of the controller, as DescribeQuorum returns it."""
         return self.config.integer("node.id")
 
     @property
@@ -183,7 +181,6 @@ class Cluster:
         return int(self.clock.monotonic_ms() - self._started_ms) // _IDLE_INTERVAL_MS
 
     def update_features(self, levels: Mapping[str, int]) -> ErrorCode:
-        """Set valid levels, or return an error."""
         failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.features_updated(levels)
         if not failed:
             for name, level in levels.items():
@@ -199,7 +196,6 @@ class Cluster:
         return failed
 
     def replica_end(self, partition: Partition, node_id: int) -> int:
-        """Return the log end offset of a replica."""
         controller = self.controller_in_use
         return (
             partition.log.log_end_offset if controller is None else controller.replication.offset_of(partition, node_id)
@@ -302,7 +298,6 @@ class Cluster:
         return error
 
     def configure(self, topic: Topic, own: Mapping[str, str]) -> None:
-        """Apply a topic's own configs, or the broker's changed defaults, also to its open logs."""
         topic.config = TopicConfig(self.config, own)
         topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
         for partition in topic.partitions:
@@ -364,7 +359,6 @@ class Cluster:
         return failed
 
     def delete(self, topic: Topic) -> ErrorCode:
-        """Leave it to the caller to complete requests for the partitions."""
         failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topic_deleted(topic.topic_id)
         if failed:
             return failed
@@ -450,7 +444,6 @@ class Cluster:
 
     @property
     def retained_by(self) -> list[Callable[[RetainedMemory], None]]:
-        """The limits on the memory of deleted segments that responses reference."""
         return self.logs.budget.retained_by
 
     def _open_logs(self, config: Config, clock: Clock, random: Random) -> LogManager:

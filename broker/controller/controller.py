@@ -85,7 +85,6 @@ class Controller:
         return self._states.get(node_id) is RUNNING
 
     def has_stopped(self, node_id: int) -> bool:
-        """Return whether a broker has stopped; others notice that at once."""
         return self._states.get(node_id) is STOPPED
 
     def transition_error(self, node_id: int, event: str) -> str | None:
@@ -95,13 +94,11 @@ class Controller:
         return None
 
     def shut_down(self, node_id: int) -> None:
-        """Stop a broker after it has given up its leaderships, if the controller is available."""
         if not self.is_unavailable:
             self._fence(node_id)
         self._on_broker_down(node_id, STOPPED)
 
     def crashed(self, node_id: int) -> None:
-        """Stop a broker without notice to the controller."""
         self._on_broker_down(node_id, STOPPED)
 
     def isolate(self, node_id: int) -> None:
@@ -276,7 +273,6 @@ class Controller:
         return None
 
     def configured(self, topic: Topic) -> None:
-        """Apply a topic's new configs, which may allow more leaders or require fewer in-sync replicas."""
         for partition in topic.partitions:
             if partition.leader == NO_LEADER:
                 self._elect(partition, self._online_election(partition), partition.isr)
@@ -375,7 +371,6 @@ class Controller:
     # -- in-sync replicas ----------------------------------------------------------------------------------------------
 
     def expand_isr(self, partition: Partition, node_id: int) -> None:
-        """Add a follower that has caught up to the ISR (AlterPartition)."""
         if node_id not in partition.isr and self.is_live(node_id) and not self.is_unavailable:
             order = partition.replicas
             isr = tuple(sorted((*partition.isr, node_id), key=order.index))

@@ -26,7 +26,6 @@ class MetadataPublisher:
             self.begin(broker)
 
     def begin(self, broker: "BrokerNode") -> None:
-        """Load the current metadata into a broker that starts or rejoins."""
         if self._lag_of(broker.node_id):
             topics = self._cluster.topics.values()
             known = {partition: leadership_of(partition) for topic in topics for partition in topic.partitions}
@@ -63,7 +62,6 @@ class MetadataPublisher:
         return max(self._lag_ms, *self._delays_ms.get(node_id, ()), 0)
 
     def partition_created(self, partition: Partition) -> None:
-        """Publish a new partition; even images loaded just now may not have it yet."""
         self.partition_deleted(partition)
         self.partition_changed(partition)
 

@@ -25,7 +25,6 @@ def is_reassigned(partition: Partition) -> bool:
 
 
 def plan(partition: Partition, target: tuple[int, ...]) -> Plan:
-    """Return the reassignment to `target`; it replaces one in progress."""
     now = partition.replicas
     adding = tuple(sorted(set(target) - set(now) | set(partition.adding) & set(target)))
     removing = tuple(sorted(set(now) - set(target)))
@@ -33,7 +32,6 @@ def plan(partition: Partition, target: tuple[int, ...]) -> Plan:
 
 
 def completed(partition: Partition) -> Replicas | None:
-    """Return the final replicas if all added ones are in sync, else None."""
     adding, removing = partition.adding, partition.removing
     if not is_reassigned(partition):
         return None

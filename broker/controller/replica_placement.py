@@ -13,8 +13,6 @@ from random import Random  # noqa: TID251  (type only)
 
 
 class _Brokers:
-    """Brokers that start one later for each partition that uses them."""
-
     __slots__ = ("_first", "_ids", "_partition", "_used")
 
     def __init__(self) -> None:
@@ -28,7 +26,6 @@ class _Brokers:
         random.shuffle(self._ids)
 
     def next(self, partition: int) -> int | None:
-        """Return a broker without a replica of the partition, or None."""
         if partition != self._partition:
             self._partition, self._used, self._first = partition, 0, self._first + 1
         if self._used >= len(self._ids):

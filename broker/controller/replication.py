@@ -32,7 +32,6 @@ class Replication:
         self._lag_max_ms = cluster.config.integer("replica.lag.time.max.ms")
 
     def begin(self, partition: Partition) -> None:
-        """Add a new or restored partition; followers that are not in sync start with an empty log."""
         for node_id in partition.replicas:
             if node_id != partition.leader and node_id not in partition.isr:
                 self.add(partition, node_id)
@@ -75,7 +74,6 @@ class Replication:
             self.follow(partition, partition.replicas if partition.leader == node_id else (node_id,))
 
     def new_leader(self, partition: Partition) -> None:
-        """Make all followers fetch from a new leader, whose log is the partition's."""
         end, now_ms = partition.log.log_end_offset, self._now_ms()
         fetched = FollowerLag(partition.replicated_offset if self._delay_ms else end, now_ms)
         partition.lagging_followers = {
@@ -150,7 +148,6 @@ class Replication:
             self.update(partition)
 
     def _shrink(self, node_id: int) -> None:
-        """Remove a broker that went away from the ISRs in which it lags; check the others again later."""
         waits = False
         oldest_ms = self._now_ms() - self._lag_max_ms
         for partition in self._replicas_on(node_id):

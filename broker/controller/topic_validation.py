@@ -81,7 +81,6 @@ class TopicRules:
         return next((other for other in self._cluster.topics if other.replace(".", "_") == plain), None)
 
     def partition_count(self, new: NewTopic) -> int:
-        """Return the number of partitions; not positive for an invalid request."""
         if new.assignments:
             return len(new.assignments)
         return self._config.integer("num.partitions") if new.num_partitions == -1 else new.num_partitions

@@ -39,8 +39,7 @@ class TransactionPartitions(Protocol):
         partitions: frozenset[TopicPartition],
         client_version: int,
         done: Callable[[ErrorCode], None],
-    ) -> None:
-        """Add partitions to a transaction, then call `done`."""
+    ) -> None: ...
 
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
@@ -66,13 +65,11 @@ class ShareStatePersister(Protocol):
 
     def delete_state(
         self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareErrors], None]
-    ) -> None:
-        """Delete the state of partitions."""
+    ) -> None: ...
 
     def read_summary(
         self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareSummaries], None]
-    ) -> None:
-        """Read start offsets."""
+    ) -> None: ...
 
 
 class ShareStates(Protocol):

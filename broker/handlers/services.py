@@ -57,8 +57,7 @@ class ShareServices(RecordServices, Protocol):
     def share_partitions(self) -> SharePartitionManager: ...
 
 
-class SecurityServices(Services, Protocol):
-    """The services for handlers of SASL, SCRAM and ACLs."""
+class SecurityServices(Services, Protocol): ...
 
 
 class TopicServices(Services, Protocol):
@@ -102,8 +101,7 @@ class TransactionServices(GroupServices, Protocol):
 
 class AllServices(
     ShareServices, SecurityServices, TopicServices, ClusterServices, ConfigServices, TransactionServices, Protocol
-):
-    """The services that the dispatcher passes to handlers."""
+): ...
 
 
 Handle = Callable[[RequestContext, Message, AllServices], Message | Outcome]

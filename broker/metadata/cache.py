@@ -14,8 +14,6 @@ from .topic import NO_LEADER, Partition, Topic
 
 
 class Node(Protocol):
-    """A broker of the cluster, as reported to clients."""
-
     @property
     def node_id(self) -> int: ...
     @property
@@ -47,7 +45,6 @@ class MetadataCache:
         return topic
 
     def leadership(self, partition: Partition) -> Partition | PartitionLeadership | None:
-        """Return None if the leadership is not yet known."""
         return partition if self.image is None else self.image.partitions.get(partition)
 
     def leader(self, leadership: Partition | PartitionLeadership) -> Node | None:
@@ -59,7 +56,6 @@ class MetadataCache:
 
     @property
     def brokers(self) -> Sequence[Node]:
-        """All brokers, fenced ones included."""
         return list(self._brokers.values())
 
     @property

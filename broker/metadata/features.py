@@ -14,8 +14,6 @@ from sluice.protocol.apis import ApiKey
 
 
 class Feature(Struct, frozen=True):
-    """Supported levels, both inclusive, and the level in use."""
-
     name: str
     min_level: int
     max_level: int
@@ -55,8 +53,6 @@ def listed_features(release: str, served_apis: Collection[int]) -> dict[str, Fea
 
 
 class Features:
-    """The features of a cluster, by name; `epoch` counts the changes."""
-
     __slots__ = ("by_name", "epoch")
 
     def __init__(self) -> None:

@@ -15,8 +15,6 @@ class PartitionLeadership(Struct, frozen=True):
 
 
 class MetadataImage:
-    """The metadata received so far; other partitions are missing."""
-
     def __init__(self, fenced: Iterable[int], partitions: Mapping[Partition, PartitionLeadership]) -> None:
         self.fenced = frozenset(fenced)
         self.partitions = dict(partitions)

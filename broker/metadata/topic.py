@@ -36,8 +36,6 @@ class Traffic:
 
 
 class TopicPartition(NamedTuple):
-    """A partition by name, for references that outlive its topic."""
-
     topic: str
     partition: int
 
@@ -53,8 +51,6 @@ class PartitionState(NamedTuple):
 
 
 class FollowerLag(NamedTuple):
-    """A follower whose log is shorter than the leader's."""
-
     offset: int
     since_ms: float  # monotonic
     target: int | None = None  # its log end offset after its next fetch
@@ -184,7 +180,6 @@ class Topic:
 
 
 def invalid_topic_name(name: str) -> str | None:
-    """Return why a topic's name is invalid (Kafka's Topic.validate), or None."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in {".", ".."}:

@@ -48,8 +48,6 @@ PartitionKey = tuple[TopicKey, int]
 
 
 class RequestedPartition:
-    """One partition of a fetch, or the error of its lookup; in a session, also its last reported state."""
-
     __slots__ = ("error_code", "high_watermark", "log_start_offset", "name", "partition", "request", "topic")
 
     def __init__(self, topic: TopicKey, request: FetchPartition, metadata: MetadataCache) -> None:
@@ -89,7 +87,6 @@ class RequestedPartition:
 
     @property
     def is_known(self) -> bool:
-        """Whether the partition exists; an unknown one does not complete a long poll."""
         return self.partition is not None or self.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
 
     @property
@@ -120,8 +117,6 @@ class ResponsePartition:
 
 
 class FetchSession:
-    """One client's session; its partitions are in reading order."""
-
     __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
 
     def __init__(
@@ -167,8 +162,6 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """Sessions by id, least recently used first."""
-
     __slots__ = ("_random", "_sessions", "_slots", "evictions")
 
     def __init__(self, slots: int, random: Random) -> None:
@@ -191,7 +184,6 @@ class FetchSessionCache:
     def open(
         self, ctx: RequestContext, partitions: Sequence[ResponsePartition], *, privileged: bool, by_id: bool
     ) -> int:
-        """Open a session; return its id, or NO_SESSION if none can be evicted."""
         session_id = self._new_id()
         session = FetchSession(session_id, ctx.sliced(partitions), ctx.now_ms, privileged, by_id)
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), ctx.now_ms, privileged):

@@ -23,12 +23,9 @@ from .partition_reader import (
 
 
 class FollowerReader(PartitionReader):
-    """Reads partitions that this broker follows."""
-
     __slots__ = ()
 
     def _end(self, partition: Partition) -> int:
-        """Return where this follower's readable records end."""
         lag = partition.lagging_followers.get(self._node_id)
         end = self.up_to(partition.log)
         return end if lag is None else min(end, lag.offset)
@@ -94,8 +91,6 @@ class FollowerReader(PartitionReader):
 
 
 class AnyReplicaReader(PartitionReader):
-    """Reads partitions that this broker leads or follows."""
-
     __slots__ = ("_follower", "_leader")
 
     def __init__(self, node_id: int, *, committed_only: bool) -> None:

@@ -53,7 +53,6 @@ class _PendingRequest(DelayedOperation):
         self._done = done
 
     def respond(self, code: ErrorCode) -> None:
-        """Complete, unless a timeout or a broker's isolation prevents it."""
         if not self.completed and reaches(self._broker, self._other):
             self._code = code
             self.force_complete()

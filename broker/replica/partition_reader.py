@@ -88,7 +88,6 @@ class PartitionReader:
         return partition_data(log, requested.partition, aborted, found.parts), found.size
 
     def _read_error(self, partition: Partition, requested: FetchPartition) -> ErrorCode | EpochEndOffset | None:
-        """Return an error or a diverging epoch, which prevents a read."""
         if partition.deleted:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         epoch = requested.current_leader_epoch
@@ -152,7 +151,6 @@ def diverging_data(item: RequestedPartition, log: PartitionLog, where: EpochEndO
 
 
 def error_data(item: RequestedPartition, code: int) -> PartitionData:
-    """Like Kafka's, the response has no offsets."""
     data = PartitionData(partition_index=item.request.partition, error_code=code, high_watermark=-1, records=b"")
     if item.is_known:
         data.aborted_transactions = None

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 
 class ReplicaManager:
-    """The purgatories of one broker for Fetch, Produce and DeleteRecords."""
-
     def __init__(self, node_id: int, config: Config, timer: Timer, cluster: "ReplicatedCluster") -> None:
         self.fetches = DelayedOperationPurgatory(
             "Fetch", timer, config.integer("fetch.purgatory.purge.interval.requests")
@@ -35,7 +33,6 @@ class ReplicaManager:
         return partition.leader == self._node_id
 
     def appended(self, partition: Partition) -> None:
-        """Complete fetches that wait for records, or start replication."""
         if partition.log.has_followers:
             self._cluster.controller.replication.appended(partition)
         else:
@@ -44,7 +41,6 @@ class ReplicaManager:
                 self._cluster.actions.defer(fetches, partition)
 
     def records_deleted(self, partition: Partition) -> None:
-        """Move the followers' log start to the leader's after a replication delay."""
         if partition.log.has_followers:
             followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
             self._cluster.scheduler.schedule_once(self._replication_delay_ms, followed)

@@ -21,8 +21,6 @@ Select = Callable[[Partition, int], int | None]
 
 
 class PreferredReplicaReader(PartitionReader):
-    """Reads partitions without a preferred replica through another reader."""
-
     __slots__ = ("_reader", "_select")
 
     def __init__(self, reader: PartitionReader, node_id: int, select: Select) -> None:

@@ -10,8 +10,7 @@ from sluice.purgatory.scheduler import Scheduler
 
 
 class PartitionReplication(Protocol):
-    def appended(self, partition: Partition) -> None:
-        """Start the replication of records that the leader has appended."""
+    def appended(self, partition: Partition) -> None: ...
 
 
 class ReplicationController(Protocol):
@@ -29,8 +28,7 @@ class ReplicatedCluster(Protocol):
 
 
 class BrokerLiveness(Protocol):
-    def is_running(self, node_id: int) -> bool:
-        """Return whether a broker is neither stopped nor isolated."""
+    def is_running(self, node_id: int) -> bool: ...
 
     def has_stopped(self, node_id: int) -> bool: ...
 

@@ -33,7 +33,6 @@ def fetched_batches(parts: Iterable[memoryview]) -> list[FetchedBatch]:
 def aborted_batches(
     batches: Iterable[FetchedBatch], aborted: Sequence[AbortedTransaction]
 ) -> Iterator[tuple[int, int]]:
-    """Yield first and last offset of each batch of an aborted transaction."""
     starts = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
     producers: set[int] = set()
     for batch in batches:

@@ -32,12 +32,10 @@ class Acquisition:
 
 
 def throttled_count(delivery_limit: int) -> int:
-    """Return the failed deliveries from which fewer records are delivered at once: half the limit."""
     return max(SMALLEST_THROTTLED_COUNT, (delivery_limit + 1) // 2)
 
 
 def batch_end(fetched: Iterable[FetchedBatch], offset: int) -> int:
-    """Return the last offset of the fetched batch with `offset`, or `offset`."""
     for batch in fetched:
         if batch.base_offset <= offset <= batch.last_offset:
             return batch.last_offset
@@ -45,7 +43,6 @@ def batch_end(fetched: Iterable[FetchedBatch], offset: int) -> int:
 
 
 def divided(acquisition: Acquisition, first: int, last: int) -> list[tuple[int, int]]:
-    """Divide new records into ranges of at least the batch size, at the borders of fetched batches."""
     ranges = []
     size = acquisition.batch_size
     if not acquisition.by_record and last - first + 1 > size:
@@ -59,7 +56,6 @@ def divided(acquisition: Acquisition, first: int, last: int) -> list[tuple[int, 
 
 
 def joined(acquired: Iterable[tuple[int, InFlightState]]) -> list[Acquired]:
-    """Join consecutive records with equal delivery counts."""
     joined: list[Acquired] = []
     for offset, state in acquired:
         count = state.delivery_count

@@ -37,8 +37,6 @@ class SharePartitionId(NamedTuple):
 
 
 class ShareSettings(NamedTuple):
-    """The settings of a share group."""
-
     delivery_count_limit: int
     record_lock_duration_ms: int
     partition_max_record_locks: int
@@ -52,8 +50,6 @@ class ShareSettings(NamedTuple):
 
 
 class StateBatch(NamedTuple):
-    """The persisted state of consecutive records."""
-
     first_offset: int
     last_offset: int
     delivery_state: int
@@ -61,8 +57,6 @@ class StateBatch(NamedTuple):
 
 
 class StateWrite(NamedTuple):
-    """A change that the share coordinator writes."""
-
     state_epoch: int
     leader_epoch: int
     start_offset: int
@@ -79,8 +73,6 @@ class AcknowledgementBatch(NamedTuple):
 
 
 class Acquired(NamedTuple):
-    """Consecutive records that a member acquired."""
-
     first_offset: int
     last_offset: int
     delivery_count: int

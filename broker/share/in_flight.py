@@ -16,8 +16,6 @@ from .delivery import NO_MEMBER, RecordState, ShareSettings
 
 
 class AcquisitionLock(DelayedOperation):
-    """The time in which a member must acknowledge the records that it acquired together."""
-
     __slots__ = ("_on_timeout", "first_offset", "has_expired", "holders", "last_offset", "member_id")
 
     def __init__(
@@ -37,7 +35,6 @@ class AcquisitionLock(DelayedOperation):
         self._on_timeout = on_timeout
 
     def release(self) -> None:
-        """Drop one holder; without holders, there is no timeout."""
         self.holders -= 1
         if not self.holders:
             self.force_complete()
@@ -163,7 +160,6 @@ class InFlightBatch:
         self.offsets: dict[int, InFlightState] = {}  # in order
 
     def split(self) -> None:
-        """Track the state by offset."""
         whole = self.whole
         if whole is not None:
             self.offsets = {offset: whole.share() for offset in range(self.first_offset, self.last_offset + 1)}
@@ -179,7 +175,6 @@ class InFlightBatch:
                 self.offsets[offset] = InFlightState(RecordState.AVAILABLE, state.delivery_count - 1)
 
     def states(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, InFlightState]]:
-        """Yield the states of the split batch's offsets in a range."""
         start, end = max(first_offset, self.first_offset), min(last_offset, self.last_offset)
         for offset in range(start, end + 1):
             yield offset, self.offsets[offset]
@@ -231,16 +226,13 @@ class InFlightBatches:
         return self._batches[at - 1] if at else None
 
     def next_first_offset(self, offset: int) -> int:
-        """Return the first offset of the next batch after `offset`, which exists."""
         return self._batches[bisect_right(self._batches, offset, key=_first_offset)].first_offset
 
     def starting_in(self, first_offset: int, last_offset: int) -> list[InFlightBatch]:
-        """Return the batches whose first offset is in a range."""
         start = bisect_left(self._batches, first_offset, key=_first_offset)
         return self._batches[start : bisect_right(self._batches, last_offset, key=_first_offset)]
 
     def remove_until(self, last_offset: int) -> None:
-        """Drop the batches that end at or before `last_offset`."""
         at = bisect_right(self._batches, last_offset, key=attrgetter("last_offset"))
         del self._batches[:at]
 

@@ -33,7 +33,6 @@ class InFlightWindow:
         return self.end_offset - self.start_offset + 1 if len(self.batches) else 0
 
     def next_fetch_offset(self) -> int:
-        """Return the first available offset, or the next one that was never fetched."""
         if not len(self.batches) or self.start_offset > self.batches.last.last_offset:
             self._may_have_available = False
             return self.end_offset

@@ -211,7 +211,6 @@ class SharePartitionManager:
                 share.release(session.key.member_id, partial(self._drop_fenced, key))
 
     def expire_locks(self, group_id: str | None) -> int:
-        """Let the acquisition locks of a group, or of all, time out now; return the number of records."""
         found = [share for key, share in self._partitions.items() if group_id in (None, key.group_id)]
         return sum(share.expire_locks() for share in found)
 

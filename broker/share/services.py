@@ -18,8 +18,6 @@ from .delivery import Done, SharePartitionId, StateBatch, StateWrite
 
 
 class StoredState(Protocol):
-    """The state of a share partition at the share coordinator."""
-
     @property
     def start_offset(self) -> int: ...
     @property
@@ -29,8 +27,6 @@ class StoredState(Protocol):
 
 
 class Persister(Protocol):
-    """The share coordinator, for leaders of share partitions."""
-
     def read_state(
         self, key: SharePartitionId, leader_epoch: int, callback: Callable[[ErrorCode, StoredState | None], None]
     ) -> None: ...

@@ -80,7 +80,6 @@ class ShareSessions:
         return session
 
     def resume(self, key: MemberKey, epoch: int) -> ShareSession | ErrorCode:
-        """Continue a session with its next epoch."""
         session = self._sessions.get(key)
         if session is None:
             return ErrorCode.SHARE_SESSION_NOT_FOUND

@@ -104,7 +104,6 @@ class SharePartition(InFlightWindow):
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def load(self, start_offset: int, state_epoch: int, batches: Iterable[StateBatch]) -> bool:
-        """Start with loaded state; return False if it is invalid."""
         self.start_offset, self.state_epoch = start_offset, state_epoch
         gap = None
         expected = start_offset
@@ -184,7 +183,6 @@ class SharePartition(InFlightWindow):
         return without(acquisition.found, removed) if removed else acquisition.found
 
     def _limits(self, fetch_offset: int, max_records: int, last_offset: int) -> tuple[int, int]:
-        """Return the last offset and the most records to acquire; a full partition only redelivers."""
         most = min(max_records, self._settings().partition_max_record_locks - self.in_flight)
         if most <= 0 and fetch_offset <= self.end_offset:
             return min(last_offset, self.end_offset), min(max_records, self.end_offset - fetch_offset + 1)
@@ -281,7 +279,6 @@ class SharePartition(InFlightWindow):
         return any(state.is_available and state.delivery_count >= limit for _, state in states)
 
     def _acquire_new(self, acquisition: Acquisition, first: int, last: int) -> None:
-        """Acquire records that are not in flight."""
         first = max(first, self.start_offset if len(self.batches) else self.end_offset)
         if first > last:
             return
@@ -362,7 +359,6 @@ class SharePartition(InFlightWindow):
         return ErrorCode.NONE
 
     def _concerned(self, batch: AcknowledgementBatch) -> list[InFlightBatch] | ErrorCode:
-        """Return the batches in flight that an acknowledgement is about."""
         floor = self.batches.floor(batch.first_offset)
         if floor is None:
             if batch.first_offset < self.start_offset <= batch.last_offset:
@@ -441,7 +437,6 @@ class SharePartition(InFlightWindow):
     # -- acquisition locks ---------------------------------------------------------------------------------------------
 
     def expire_locks(self) -> int:
-        """Let all acquisition locks time out now; return the number of records."""
         held = {state.lock for batch in self.batches for _, _, state in batch.parts() if state.lock is not None}
         before = self.timed_out_records
         for lock in sorted(held, key=lambda lock: lock.first_offset):

@@ -40,7 +40,6 @@ class Api:
 
     @property
     def module(self) -> str:
-        """The name of the API's modules, here and in the broker's handlers."""
         return re.sub("(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property

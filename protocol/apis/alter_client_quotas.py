@@ -9,8 +9,6 @@ from sluice.protocol.types import V, Versions, boolean, float64, int16, int32, s
 
 
 class EntityData(Message):
-    """One part of an entity; a null name is the default entity."""
-
     entity_type: string = ""  # `user`, `client-id` or `ip`
     entity_name: Annotated[string | None, V("0+", null="0+")] = ""
 
@@ -37,8 +35,6 @@ class AlterClientQuotasRequest(Message):
 
 
 class EntryResult(Message):
-    """The result for one entity; in Kafka this struct is named EntryData too."""
-
     error_code: Annotated[int16, V(errors="any controller INVALID_CONFIG")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error="message")] = ""
     entity: Annotated[list[EntityData], V(map_key=True)] = []

@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, boolean, int16, int32, string
 
 
 class ReassignablePartition(Message):
-    """The target replicas; null cancels a move."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     replicas: Annotated[list[int32] | None, V("0+", null="0+")] = None
 
@@ -24,8 +22,6 @@ class ReassignableTopic(Message):
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    """The response is sent when the moves start."""
-
     API_KEY: ClassVar[int] = 45
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 

@@ -14,8 +14,6 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, boolean, int8, int16, 
 
 
 class ConsumerGroupDescribeRequest(Message):
-    """Sent to the groups' coordinator."""
-
     API_KEY: ClassVar[int] = 69
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+")
 

@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int32, int64, stri
 
 
 class CreatableRenewers(Message):
-    """A principal other than the owner that may renew the token."""
-
     principal_type: string = ""
     principal_name: string = ""
 

@@ -16,8 +16,6 @@ class CreatePartitionsAssignment(Message):
 
 
 class CreatePartitionsTopic(Message):
-    """A topic; with null assignments the controller assigns the replicas."""
-
     name: Annotated[string, V(entity="topicName")] = ""
     count: int32 = 0  # the new total
     assignments: Annotated[list[CreatePartitionsAssignment] | None, V("0+", null="0+")] = []

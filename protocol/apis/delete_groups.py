@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class DeleteGroupsRequest(Message):
-    """Sent to the groups' coordinator."""
-
     API_KEY: ClassVar[int] = 42
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 

@@ -29,8 +29,6 @@ class DeleteRecordsRequest(Message):
 
 
 class DeleteRecordsPartitionResult(Message):
-    """The lowest log start offset of all replicas."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     low_watermark: Annotated[int64, V(on_error=-1)] = 0  # -1 on errors
     error_code: Annotated[int16, V(errors="any moved OFFSET_OUT_OF_RANGE POLICY_VIOLATION INVALID_TOPIC_EXCEPTION")] = 0

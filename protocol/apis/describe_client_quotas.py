@@ -15,8 +15,6 @@ class ComponentData(Message):
 
 
 class DescribeClientQuotasRequest(Message):
-    """All components must match."""
-
     API_KEY: ClassVar[int] = 48
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="1+")
 

@@ -29,8 +29,6 @@ class DescribeConfigsRequest(Message):
 
 
 class DescribeConfigsSynonym(Message):
-    """A config that applies if those before it are not set."""
-
     name: Annotated[string, V("1+")] = ""
     value: Annotated[string | None, V("1+", null="0+")] = ""
     source: Annotated[int8, V("1+")] = 0

@@ -26,15 +26,11 @@ class DescribeDelegationTokenRequest(Message):
 
 
 class DescribedDelegationTokenRenewer(Message):
-    """A principal other than the owner that may renew the token."""
-
     principal_type: string = ""
     principal_name: string = ""
 
 
 class DescribedDelegationToken(Message):
-    """A token; times are in ms."""
-
     principal_type: string = ""
     principal_name: string = ""
     token_requester_principal_type: Annotated[string, V("3+")] = ""

@@ -13,8 +13,6 @@ from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, st
 
 
 class DescribeGroupsRequest(Message):
-    """Sent to the groups' coordinator."""
-
     API_KEY: ClassVar[int] = 15
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="5+")
 

@@ -14,8 +14,6 @@ class TopicRequest(Message):
 
 
 class DescribeProducersRequest(Message):
-    """Sent to the partitions' leaders."""
-
     API_KEY: ClassVar[int] = 61
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -43,8 +43,6 @@ class DescribeTopicPartitionsResponsePartition(Message):
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
-    """A topic, or its part on this page."""
-
     error_code: Annotated[
         int16, V(errors="any UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION TOPIC_AUTHORIZATION_FAILED")
     ] = 0

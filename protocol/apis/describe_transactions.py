@@ -9,8 +9,6 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class DescribeTransactionsRequest(Message):
-    """Sent to the transactions' coordinator."""
-
     API_KEY: ClassVar[int] = 65
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -28,8 +28,6 @@ class ElectLeadersRequest(Message):
 
 
 class PartitionResult(Message):
-    """A partition's result; it is an error if it already has this leader."""
-
     partition_id: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
         int16,

@@ -15,8 +15,6 @@ from sluice.protocol.types import ZERO_UUID, Single, V, Versions, int8, int16, i
 
 
 class ReplicaState(Message):
-    """The follower that fetches; -1 for a consumer."""
-
     replica_id: Annotated[int32, V("15+")] = -1
     replica_epoch: Annotated[int64, V("15+")] = -1
 
@@ -39,8 +37,6 @@ class FetchTopic(Message):
 
 
 class ForgottenTopic(Message):
-    """Partitions to remove from the session."""
-
     topic: Annotated[string, V("7-12")] = ""
     topic_id: Annotated[uuid, V("13+")] = ZERO_UUID
     partitions: Annotated[list[int32], V("7+")] = []
@@ -73,8 +69,6 @@ class EpochEndOffset(Message):
 
 
 class LeaderIdAndEpoch(Message):
-    """The current leader; -1: unknown."""
-
     leader_id: Annotated[int32, V("12+")] = -1
     leader_epoch: Annotated[int32, V("12+")] = -1
 

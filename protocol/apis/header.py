@@ -13,8 +13,6 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class RequestHeader(Message):
-    """A request's API, version and sender. Version 0 (only ControlledShutdown v0) has no client id."""
-
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="2+")
 
     request_api_key: int16 = 0

@@ -14,8 +14,6 @@ from sluice.protocol.types import V, Versions, boolean, bytes_, int16, int32, st
 
 
 class JoinGroupRequestProtocol(Message):
-    """An assignment strategy of the member, with metadata for the leader."""
-
     name: string = ""
     metadata: bytes_ = b""
 

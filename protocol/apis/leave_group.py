@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class MemberIdentity(Message):
-    """A member by its id, or a static one by its instance id."""
-
     member_id: Annotated[string, V("3+")] = ""  # optional with an instance id
     group_instance_id: Annotated[string | None, V("3+", null="3+")] = None
     reason: Annotated[string | None, V("5+", null="5+")] = None

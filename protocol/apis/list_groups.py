@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, int16, int32, string
 
 
 class ListGroupsRequest(Message):
-    """Empty filters match all groups."""
-
     API_KEY: ClassVar[int] = 16
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+")
 
@@ -29,8 +27,6 @@ class ListedGroup(Message):
 
 
 class ListGroupsResponse(Message):
-    """Groups that the requester may describe."""
-
     API_KEY: ClassVar[int] = 16
     VERSIONS: ClassVar[Versions] = Versions("0-5", flexible="3+", client_throttles="2+")
 

@@ -40,8 +40,6 @@ class ListOffsetsRequest(Message):
 
 
 class ListOffsetsPartitionResponse(Message):
-    """The first offset with this timestamp or a later one; -1 if there is none."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[int16, V(errors="any moved UNSUPPORTED_FOR_MESSAGE_FORMAT OFFSET_NOT_AVAILABLE")] = 0
     old_style_offsets: Annotated[list[int64], V("0")] = []

@@ -24,8 +24,6 @@ class ListPartitionReassignmentsRequest(Message):
 
 
 class OngoingPartitionReassignment(Message):
-    """A partition's current, added and removed replicas."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     replicas: list[int32] = []  # including added and removed ones
     adding_replicas: list[int32] = []

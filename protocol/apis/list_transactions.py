@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, int16, int32, int64, string
 
 
 class ListTransactionsRequest(Message):
-    """Empty filters match all transactions."""
-
     API_KEY: ClassVar[int] = 66
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 
@@ -30,8 +28,6 @@ class TransactionState(Message):
 
 
 class ListTransactionsResponse(Message):
-    """Transactions that the requester may describe."""
-
     API_KEY: ClassVar[int] = 66
     VERSIONS: ClassVar[Versions] = Versions("0-2", flexible="0+")
 

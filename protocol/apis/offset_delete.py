@@ -18,8 +18,6 @@ class OffsetDeleteRequestTopic(Message):
 
 
 class OffsetDeleteRequest(Message):
-    """Sent to the group's coordinator."""
-
     API_KEY: ClassVar[int] = 47
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 

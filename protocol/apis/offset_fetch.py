@@ -25,8 +25,6 @@ class OffsetFetchRequestTopics(Message):
 
 
 class OffsetFetchRequestGroup(Message):
-    """A group and its topics; null: all with offsets."""
-
     group_id: Annotated[string, V("8+", entity="groupId")] = ""
     member_id: Annotated[string | None, V("9+", null="9+")] = None
     member_epoch: Annotated[int32, V("9+")] = -1  # -1: not a KIP-848 member
@@ -59,8 +57,6 @@ class OffsetFetchResponseTopic(Message):
 
 
 class OffsetFetchResponsePartitions(Message):
-    """As OffsetFetchResponsePartition, from version 8."""
-
     partition_index: Annotated[int32, V("8+", entity="partition")] = 0
     committed_offset: Annotated[int64, V("8+", on_error=-1)] = 0
     committed_leader_epoch: Annotated[int32, V("8+")] = -1

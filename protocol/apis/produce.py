@@ -14,8 +14,6 @@ from sluice.protocol.types import ZERO_UUID, Single, V, Versions, int16, int32, 
 
 
 class PartitionProduceData(Message):
-    """Records for one partition; with magic 2 exactly one batch."""
-
     index: Annotated[int32, V(entity="partition")] = 0
     records: Annotated[records_ | None, V("0+", null="0+")] = None
 
@@ -40,15 +38,11 @@ class ProduceRequest(Message):
 
 
 class BatchIndexAndErrorMessage(Message):
-    """The index of a record that caused the rejection of its batch."""
-
     batch_index: Annotated[int32, V("8+")] = 0
     batch_index_error_message: Annotated[string | None, V("8+", null="8+")] = None
 
 
 class LeaderIdAndEpoch(Message):
-    """The current leader; -1: unknown."""
-
     leader_id: Annotated[int32, V("10+")] = -1
     leader_epoch: Annotated[int32, V("10+")] = -1
 

@@ -13,8 +13,6 @@ from sluice.protocol.types import V, Versions, int16, string
 
 
 class SaslHandshakeRequest(Message):
-    """Sent before all other requests except ApiVersions, and for re-authentication."""
-
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
 
@@ -22,8 +20,6 @@ class SaslHandshakeRequest(Message):
 
 
 class SaslHandshakeResponse(Message):
-    """The enabled mechanisms, also if the requested one is unsupported."""
-
     API_KEY: ClassVar[int] = 17
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="none")
 

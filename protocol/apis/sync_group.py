@@ -12,8 +12,6 @@ from sluice.protocol.types import V, Versions, bytes_, int16, int32, string
 
 
 class SyncGroupRequestAssignment(Message):
-    """A member's assignment, in the format of the protocol type."""
-
     member_id: string = ""
     assignment: bytes_ = b""
 

@@ -13,8 +13,6 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int16, int32, int64, s
 
 
 class TxnOffsetCommitRequestPartition(Message):
-    """The offset of the next record to read, and the client's own metadata."""
-
     partition_index: Annotated[int32, V(entity="partition")] = 0
     committed_offset: int64 = 0
     committed_leader_epoch: Annotated[int32, V("2+")] = -1  # of the previous record; -1: unknown

@@ -36,12 +36,10 @@ def decode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 
 def decode_prefix_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Generate `decode_prefix(buf, pos, end)`, which also returns the next position."""
     return _source("decode_prefix", cls, version, flexible, _prefix_ending)
 
 
 def decode_sliced_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Generate `decode_sliced(buf, pos, end, pause)`: `decode_prefix` that calls `pause()` within long arrays."""
     return _source("decode_sliced", cls, version, flexible, _prefix_ending, sliced=True)
 
 
@@ -121,7 +119,6 @@ class _Reader:
         self._length = ("", 0)  # of that string: variable, and a number to add
 
     def struct(self, cls: type[Message], variable: str) -> None:
-        """Emit the reads of `cls`, with nothing pending afterwards."""
         values: dict[str, str] = {}
         for field in plain_fields(cls, self._version):
             values[field.name] = self._source.name(field.name)
@@ -138,7 +135,6 @@ class _Reader:
             self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table})")
 
     def field(self, field: Field, variable: str) -> None:
-        """Emit the reads of one field; its end may stay pending."""
         nullable = self._version in field.null
         if field.is_array:
             self._array(field, variable, nullable)

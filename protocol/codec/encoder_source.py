@@ -29,7 +29,6 @@ def encode_source(cls: type[Message], version: int, flexible: bool) -> Source:
 
 
 def encode_sliced_source(cls: type[Message], version: int, flexible: bool) -> Source:
-    """Generate `encode_sliced(message, parts, drain)`: `encode` that calls `drain()` when there are many parts."""
     return _source("encode_sliced", cls, version, flexible, sliced=True)
 
 
@@ -88,7 +87,6 @@ class _Writer:
         self._pieces: list[str] = []  # bytes expressions before them
 
     def struct(self, cls: type[Message], variable: str) -> None:
-        """Emit the writes of `cls`; their end may stay pending."""
         for field in plain_fields(cls, self._version):
             self.field(field, f"{variable}.{field.name}")
         if self._flexible:

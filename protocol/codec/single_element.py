@@ -46,16 +46,12 @@ UNWRITABLE = (AttributeError, TypeError, ValueError, struct_error)
 
 
 class _Constant(NamedTuple):
-    """A fixed count, null or empty string; or several of them, as bytes."""
-
     name: str
     code: str  # struct format, as in the following classes
     value: int | bytes
 
 
 class _Fixed(NamedTuple):
-    """A value of fixed size; `path` is its field, such as `topic_data.partition_data.index`."""
-
     path: str
     code: str
 
@@ -335,7 +331,6 @@ class _Writer:
             self._source.dedent()
 
     def _open(self, cls: type[Message], variable: str, path: str) -> list[str]:
-        """Return the conditions on all other fields."""
         shape, single = self._shape, self._shape.single
         self._variables[path] = variable
         checks: list[str] = []

@@ -33,8 +33,6 @@ RESERVED = frozenset(
 
 
 class Source:
-    """The lines of one generated module, and the objects that they use."""
-
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.objects: dict[str, object] = {}
@@ -125,7 +123,6 @@ def tagged_fields(cls: type[Message], version: int) -> list[Field]:
 
 
 def default_literal(field: Field, source: Source) -> str:
-    """Return source text; mutable defaults are new objects at each evaluation."""
     default = field.default
     if isinstance(default, Message):
         assert field.struct is not None

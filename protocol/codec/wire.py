@@ -83,8 +83,6 @@ def read_varint(buf: Buffer, pos: int, first: int) -> tuple[int, int]:
 
 
 class StringReaders(dict[int, Unpack]):
-    """Length -> function that unpacks a string and the fixed-size fields (`code`) after it."""
-
     def __init__(self, code: str) -> None:
         self._code = code
 
@@ -100,8 +98,6 @@ class StringReaders(dict[int, Unpack]):
 
 
 class ArrayReaders(dict[int, Unpack]):
-    """Count -> function that unpacks an array of `code`. The caller checks the count."""
-
     def __init__(self, code: str) -> None:
         self._code = code
 
@@ -113,8 +109,6 @@ class ArrayReaders(dict[int, Unpack]):
 
 
 class ArrayWriters(dict[int, Pack]):
-    """Count -> function that packs an array of `code`."""
-
     def __init__(self, code: str) -> None:
         self._code = code
 
@@ -126,8 +120,6 @@ class ArrayWriters(dict[int, Pack]):
 
 
 class StringPackers(dict[int, Pack]):
-    """Length -> function that packs a string between fixed-size fields."""
-
     def __init__(self, before: str, after: str) -> None:
         self._formats = before, after
 
@@ -140,8 +132,6 @@ class StringPackers(dict[int, Pack]):
 
 
 class Varints(dict[int, bytes]):
-    """Number -> unsigned varint; only those of one byte are cached."""
-
     def __init__(self) -> None:
         super().__init__((number, bytes((number,))) for number in range(CACHED))
 

@@ -18,16 +18,12 @@ class Endpoint(Message):
 
 
 class SupportedFeature(Message):
-    """The levels of a feature that a node supports, both inclusive."""
-
     name: string = ""
     min_supported_version: int16 = 0
     max_supported_version: int16 = 0
 
 
 class RegisterBrokerRecord(MetadataMessage):
-    """A broker process registers, fenced at first."""
-
     TYPE: ClassVar[int] = 0
     VERSIONS: ClassVar[Versions] = Versions("0-4", flexible="0+")
 
@@ -63,8 +59,6 @@ class FenceBrokerRecord(MetadataMessage):
 
 
 class UnfenceBrokerRecord(MetadataMessage):
-    """A broker is unfenced; superseded like FenceBrokerRecord."""
-
     TYPE: ClassVar[int] = 8
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -70,8 +70,6 @@ class KRaftVersionFeature(Message):
 
 
 class RegisteredVoter(Message):
-    """One voter; this struct is also named Voter in Kafka."""
-
     voter_id: int32 = 0
     voter_directory_id: uuid = ZERO_UUID
     endpoints: list[VoterEndpoint] = []

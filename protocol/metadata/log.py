@@ -10,8 +10,6 @@ from .message import MetadataMessage
 
 
 class ProducerIdsRecord(MetadataMessage):
-    """A broker reserves a block of producer ids, up to `next_producer_id` (exclusive)."""
-
     TYPE: ClassVar[int] = 15
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -21,8 +19,6 @@ class ProducerIdsRecord(MetadataMessage):
 
 
 class NoOpRecord(MetadataMessage):
-    """A periodic record by which the controller advances the log's end."""
-
     TYPE: ClassVar[int] = 20
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -31,8 +31,6 @@ class RemoveAccessControlEntryRecord(MetadataMessage):
 
 
 class UserScramCredentialRecord(MetadataMessage):
-    """A user's SCRAM credential for one mechanism, with RFC 5802's names."""
-
     TYPE: ClassVar[int] = 11
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

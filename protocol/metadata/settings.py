@@ -11,8 +11,6 @@ from .message import MetadataMessage
 
 
 class ConfigRecord(MetadataMessage):
-    """A set config of a resource; with a null value, a removed one."""
-
     TYPE: ClassVar[int] = 4
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
@@ -28,8 +26,6 @@ class EntityData(Message):
 
 
 class ClientQuotaRecord(MetadataMessage):
-    """A quota of an entity, set or removed."""
-
     TYPE: ClassVar[int] = 14
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

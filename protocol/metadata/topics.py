@@ -65,8 +65,6 @@ class RemoveTopicRecord(MetadataMessage):
 
 
 class ClearElrRecord(MetadataMessage):
-    """The removal of the eligible leader replicas of one topic or all topics."""
-
     TYPE: ClassVar[int] = 28
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 

@@ -61,7 +61,6 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def compression(self) -> int:
-        """Codec id: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are unused."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -78,7 +77,6 @@ class BatchHeader(msgspec.Struct, gc=False):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether `base_timestamp` is the delete horizon of a compacted batch (KIP-534)."""
         return self.attributes & DELETE_HORIZON_FLAG != 0
 
     @property

@@ -121,7 +121,6 @@ def build_transaction_marker(
     coordinator_epoch: int,
     partition_leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """Return the control batch that ends a transaction in a partition; `control_type` is COMMIT or ABORT."""
     record = transaction_marker(control_type, offset=offset, timestamp=timestamp, coordinator_epoch=coordinator_epoch)
     return build_batch(
         (record,),
@@ -164,7 +163,6 @@ def _append_bytes(parts: list[bytes], content: bytes | None) -> None:
 
 
 def varint(value: int) -> bytes:
-    """Return a zigzag varint of 32 or 64 bits."""
     rest = value << 1 if value >= 0 else ~value << 1 | 1
     if rest < 128:
         return _VARINTS[rest]

@@ -42,7 +42,6 @@ def _convert_batch(batch: memoryview, to_magic: int, first_offset: int) -> bytes
 
 
 def _convert_messages(batch: memoryview, to_magic: int, first_offset: int) -> bytes:
-    """Convert a message or compressed set of magic 1 to magic 0; copy it otherwise."""
     outer = read_message(batch)
     codec = _readable(outer.compression)
     if outer.magic <= to_magic:

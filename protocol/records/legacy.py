@@ -27,8 +27,6 @@ _OFFSET_AND_SIZE = struct.Struct(">qi")
 
 
 class Message:
-    """One message of magic 0 or 1, decoded on access; `body` starts with the CRC."""
-
     __slots__ = ("attributes", "body", "magic", "offset", "wrapper")
 
     def __init__(self, offset: int, body: memoryview, wrapper: "Message | None" = None) -> None:
@@ -54,7 +52,6 @@ class Message:
 
     @property
     def timestamp(self) -> int:
-        """Timestamp in ms; -1 in magic 0."""
         if self.magic == 0:
             return NO_TIMESTAMP
         if self.wrapper is not None and self.timestamp_type == LOG_APPEND_TIME:
@@ -122,7 +119,6 @@ def _signed_byte(byte: int) -> int:
 
 
 def read_message(data: bytes | bytearray | memoryview) -> Message:
-    """Return the message in `data`, which is one piece of `batch_bounds`, including offset and size."""
     return Message(int.from_bytes(data[:8], "big", signed=True), memoryview(data)[LOG_OVERHEAD:])
 
 

@@ -50,8 +50,6 @@ _KEPT_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZ
 
 
 class AppendConfig(msgspec.Struct, frozen=True, gc=False):
-    """The topic's settings for records. The defaults are Kafka's."""
-
     max_message_bytes: int = 1024 * 1024 + 12  # `max.message.bytes`: 1 MiB plus the log overhead
     timestamp_type: int = CREATE_TIME  # `message.timestamp.type`
     compression: int | None = None  # `compression.type` as a codec id; None: "producer"
@@ -97,8 +95,6 @@ class _Summary(NamedTuple):
 
 
 class LogValidator:
-    """The validation of one append; `codec` is that of the received records."""
-
     def __init__(
         self,
         data: memoryview,
@@ -182,7 +178,6 @@ class LogValidator:
         return self._build([message.record() for message in messages], None)
 
     def _first_batch(self) -> tuple[int, int, int]:
-        """Return position, size and magic."""
         batches = batch_bounds(self.data)
         first = next(batches, None)
         if first is None:
@@ -218,7 +213,6 @@ class LogValidator:
             raise InvalidRecords(ErrorCode.INVALID_RECORD, f"Invalid sequence number {header.base_sequence} {message}")
 
     def _read_section(self, header: BatchHeader) -> tuple[bytes, BrokenStream | None] | None:
-        """Return None for records that need no check."""
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         limit_bytes = self.config.max_section_bytes
         deep_max_bytes = self.config.deep_max_bytes
@@ -243,7 +237,6 @@ class LogValidator:
         return read_stream(bytes(section), failure, header)
 
     def _summarized(self, records: Iterable[Kind], timestamp_type: int) -> "_Summary":
-        """Validate without keeping the records, which may be ten million."""
         count, max_timestamp, are_consecutive = 0, NO_TIMESTAMP, True
         for record in self._valid(records, timestamp_type):
             if record.offset != count:

@@ -40,7 +40,6 @@ class _LoneBatches(dict[int, Shape]):
 
 
 def record_start(size: int) -> bytes:
-    r"""Return the first bytes of a record of `size` bytes with only a value; b"\\1" if there is none."""
     # Length; attributes, timestamp delta, offset delta, null key; value length and value; count of headers.
     for body in range(size - 1, size - 6, -1):
         for value in range(body - 6, max(body - 11, -1), -1):

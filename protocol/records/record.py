@@ -23,8 +23,6 @@ _INVALID_STRUCTURE = "Found invalid record structure"
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One record of any magic: absolute offset, timestamp in ms, headers as (name, value) in order."""
-
     offset: int
     timestamp: int
     key: bytes | None
@@ -125,7 +123,6 @@ def _read_before(section: bytes, read_bytes: int) -> int:
 
 
 def read_stream_size(section: bytes, position: int, failure: BrokenStream | None) -> tuple[int, int]:
-    """Return the length of a record in a compressed section, and the position after it."""
     try:
         size, position = read_varint(section, position)
     except IndexError:
@@ -193,7 +190,6 @@ def ensure_header_name(size: int) -> None:
 
 
 def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
-    """Return None for a negative length; IndexError if truncated."""
     size, position = read_varint(buffer, position)
     if size < 0:
         return None, position
@@ -203,7 +199,6 @@ def _read_bytes(buffer: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """Read a 32-bit zigzag varint. Raises IndexError, VarintError."""
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -238,7 +233,6 @@ def read_varlong(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def int64(value: int) -> int:
-    """Wrap like a Java long."""
     return (value + 2**63) % 2**64 - 2**63
 
 

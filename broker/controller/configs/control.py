@@ -20,8 +20,6 @@ _MAX_VALUE_CHARS = 0x7FFF  # as in Kafka, whose message calls them bytes
 
 
 class ConfigurationControl:
-    """The config stores by resource type, in the view of one broker."""
-
     def __init__(self, node_id: int, config: Config, cluster: Cluster) -> None:
         self._cluster = cluster
         self.loggers = Loggers(node_id)

@@ -27,14 +27,12 @@ class Loggers:
         self._node_id = node_id
 
     def describe(self, name: str) -> dict[str, str] | ApiError:
-        """Return all levels; `name` must be this broker's id."""
         if not name:
             return ApiError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
         wrong = wrong_node(name, self._node_id, "Broker id", "Unexpected broker id, expected {} but received {}")
         return wrong or {name: _level_name(logger) for name, logger in _loggers().items()}
 
     def alter(self, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
-        """Set levels, or delete them, so that loggers inherit again."""
         wrong = wrong_node(name, self._node_id, "Node id", "Unexpected node id. Expected {}, but received {}")
         problems = (_validate(logger, change) for logger, change in changes.items())
         error = wrong or next(filter(None, problems), None)

@@ -36,14 +36,11 @@ class ApiError(NamedTuple):
 
 
 class ConfigStore(Protocol):
-    def names(self) -> Iterable[str]:
-        """Return the resources for ListConfigResources."""
+    def names(self) -> Iterable[str]: ...
 
-    def own(self, name: str) -> Mapping[str, str]:
-        """Return the configs set on a resource; empty if there is no such resource."""
+    def own(self, name: str) -> Mapping[str, str]: ...
 
-    def validate_name(self, name: str) -> ApiError | None:
-        """Return what is wrong with a name, or None; the first check of a request."""
+    def validate_name(self, name: str) -> ApiError | None: ...
 
     def list_to_change(self, name: str, key: str) -> str | None:
         """Return the list to which APPEND and SUBTRACT apply if the key is not set; None if it is not a list."""
@@ -54,15 +51,12 @@ class ConfigStore(Protocol):
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
         """Return why a resource cannot have exactly these configs, or None."""
 
-    def configure(self, name: str, own: Mapping[str, str]) -> None:
-        """Set exactly these valid configs; they apply at once."""
+    def configure(self, name: str, own: Mapping[str, str]) -> None: ...
 
     def describe(self, name: str) -> list[Setting] | ApiError: ...
 
 
 class Operation(IntEnum):
-    """Kafka's AlterConfigOp.OpType (KIP-339)."""
-
     SET = 0
     DELETE = 1
     APPEND = 2

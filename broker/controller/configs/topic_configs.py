@@ -14,8 +14,6 @@ from .resource import ApiError
 
 
 class TopicConfigs:
-    """See `ConfigStore`."""
-
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 

@@ -50,8 +50,6 @@ class Batch(NamedTuple):
 
 
 class BatchStart(NamedTuple):
-    """The base offset, leader epoch and timestamp (wall ms) of a batch to write."""
-
     offset: int
     epoch: int
     now_ms: int

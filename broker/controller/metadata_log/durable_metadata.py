@@ -107,7 +107,6 @@ class DurableMetadata:
         yield self.change(partition.topic.topic_id, before, partition.state)
 
     def change(self, topic_id: bytes, before: PartitionRecord, after: PartitionState) -> PartitionChangeRecord:
-        """Return the record that changes a partition to `after`; a higher leader epoch needs a leader in it."""
         moved = list(after.replicas) != before.replicas
         has_elr = before.eligible_leader_replicas is not None or before.last_known_elr is not None
         return PartitionChangeRecord(

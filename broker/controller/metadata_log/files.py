@@ -55,7 +55,6 @@ def sync_directory(directory: Path) -> None:
 
 
 def read_quorum_epoch(directory: Path) -> int:
-    """Return the epoch in `quorum-state`, 0 without the file; raise SluiceError if it is invalid."""
     path = directory / _QUORUM_STATE
     try:
         state = msgspec.json.decode(path.read_bytes())
@@ -81,7 +80,6 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
 
 
 def read_leader_epochs(directory: Path) -> list[tuple[int, int]]:
-    """Return epochs with their first offsets; none if the file is missing or unreadable."""
     try:
         return [(int(epoch), int(offset)) for epoch, offset in read_checkpoint(str(directory / _LEADER_EPOCHS))]
     except (UnreadableFileError, ValueError) as error:

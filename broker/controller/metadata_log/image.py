@@ -62,8 +62,6 @@ class InconsistentRecordError(Exception):
 
 
 class TopicImage:
-    """A topic, and its partitions as PartitionRecords of their current state."""
-
     __slots__ = ("name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: bytes) -> None:
@@ -106,7 +104,6 @@ class MetadataImage:
             _REPLAY[type(message)](self, message)
 
     def records(self) -> Iterator[MetadataMessage]:
-        """Yield the image as records, in the order of Kafka's snapshots."""
         # metadata.version first: readers need it for the others.
         for name in sorted(self.features, key=lambda name: (name != METADATA_VERSION, name)):
             yield FeatureLevelRecord(name=name, feature_level=self.features[name])

@@ -194,7 +194,6 @@ class MetadataLog:
         self._start_offset = self.end_offset
 
     def _delete_before(self, snapshot: SnapshotId) -> None:
-        """Delete older segments and snapshots; a crash in between does no harm."""
         for path in self._directory.iterdir():
             offset = path.name[:20]
             is_numbered = offset.isdecimal() and path.name != snapshot.file_name

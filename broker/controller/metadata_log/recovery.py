@@ -34,8 +34,6 @@ TRUNCATE_DAMAGED = "sluice.metadata.truncate.damaged"
 
 
 class Cut(NamedTuple):
-    """The end of the log: the last bytes of a segment, and all later segments."""
-
     path: Path
     position: int
     size: int

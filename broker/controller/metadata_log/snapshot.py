@@ -31,8 +31,6 @@ _CONTROL_VERSION = 0
 
 
 class SnapshotId(NamedTuple):
-    """The end offset of a snapshot and the epoch of its last record."""
-
     end_offset: int
     epoch: int
 

@@ -40,8 +40,6 @@ def partition_for(topic: Topic, key: str) -> Partition:
 
 
 class CoordinatorLog:
-    """One internal topic, created on first use."""
-
     __slots__ = ("_host", "name")
 
     def __init__(self, host: "CoordinatorHost", name: str) -> None:

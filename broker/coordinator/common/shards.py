@@ -82,7 +82,6 @@ class CoordinatorShards:
                 self.load(partition)
 
     def load(self, partition: Partition) -> None:
-        """Load a partition after `sluice.coordinator.load.delay.ms`, unless it is loaded."""
         if partition.index in self._shards:
             return
         shard = self._shards[partition.index] = Shard()

@@ -42,7 +42,6 @@ class MemberAssignment(Message):
 
 
 def read_subscription(data: bytes) -> Subscription | None:
-    """Return None if the metadata is malformed."""
     try:
         return decode_prefix(Subscription, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:
@@ -50,7 +49,6 @@ def read_subscription(data: bytes) -> Subscription | None:
 
 
 def subscribed_topics(metadata: bytes) -> list[str] | None:
-    """Return None if the metadata is malformed."""
     try:
         # After two bytes of version, every version starts with the fields of version 0.
         subscription, _ = decode_prefix(Subscription, 0)(memoryview(metadata), 2, len(metadata))
@@ -60,7 +58,6 @@ def subscribed_topics(metadata: bytes) -> list[str] | None:
 
 
 def read_assignment(data: bytes) -> MemberAssignment | None:
-    """Return None if the assignment is malformed."""
     try:
         return decode_prefix(MemberAssignment, _version(data))(memoryview(data), 2, len(data))[0]
     except RemoteProtocolError:

@@ -54,8 +54,6 @@ class Producer(NamedTuple):
 
 
 class GroupCoordinator(GroupRuntime):
-    """The groups whose partitions of __consumer_offsets the broker leads."""
-
     def __init__(self, host: "CoordinatorHost") -> None:
         super().__init__(host)
         config = host.config
@@ -149,7 +147,6 @@ class GroupCoordinator(GroupRuntime):
         return codes
 
     def commit_in_transaction(self, ctx: RequestContext, commit: Commit, producer: Producer) -> list[ErrorCode]:
-        """Store offsets until the producer's transaction ends."""
         error = self._commit_error(commit, _TXN_GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)
@@ -208,7 +205,6 @@ class GroupCoordinator(GroupRuntime):
         producer_id: int = NO_PRODUCER_ID,
         producer_epoch: int = NO_PRODUCER_EPOCH,
     ) -> ErrorCode:
-        """Write all offsets in one batch, which is built in slices."""
         if not accepted:
             return ErrorCode.NONE
         group_id, log = commit.group_id, self.log.partition_of(commit.group_id).log
@@ -267,7 +263,6 @@ class GroupCoordinator(GroupRuntime):
             done({})
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Delete the committed offsets in a topic, and its state in share groups."""
         for group_id, partitions in self.offsets.of_topic(topic.name, topic.topic_id):
             self._delete(self.groups[group_id], partitions)
         if any(group.type == SHARE for group in self.groups.values()):
@@ -315,7 +310,6 @@ class GroupCoordinator(GroupRuntime):
 
 
 def _least_bytes(ctx: RequestContext, group_id: str, accepted: list[tuple[TopicPartition, CommittedOffset]]) -> int:
-    """Return the least size of a batch before it is built."""
     names = sum(len(topic) for (topic, _), _ in ctx.sliced(accepted))
     return names + len(accepted) * (_LEAST_OFFSET_BYTES + len(group_id))
 

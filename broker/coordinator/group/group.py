@@ -44,45 +44,36 @@ class Group(Protocol):
     type: str  # in ListGroups: "classic", "consumer", "share", "streams"
 
     @property
-    def state_name(self) -> str:
-        """The state in ListGroups, such as "Stable"."""
+    def state_name(self) -> str: ...
 
     @property
-    def members(self) -> Mapping[str, object]:
-        """The members by member id."""
+    def members(self) -> Mapping[str, object]: ...
 
     @property
     def generation(self) -> int:
         """The generation id, or the epoch of a consumer group."""
 
     @property
-    def listed_protocol_type(self) -> str:
-        """The protocol type in ListGroups, or an empty string."""
+    def listed_protocol_type(self) -> str: ...
 
     @property
     def is_empty(self) -> bool:
         """True without members; the group may then be deleted or change its type."""
 
-    def commit_error(self, commit: Commit) -> ErrorCode:
-        """Return the error for a commit."""
+    def commit_error(self, commit: Commit) -> ErrorCode: ...
 
     def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Return the error for fetching offsets as this member, or anonymously with None and -1."""
 
-    def offset_delete_error(self) -> ErrorCode:
-        """Return the error for deleting offsets of topics without subscribers."""
+    def offset_delete_error(self) -> ErrorCode: ...
 
-    def delete_error(self) -> ErrorCode:
-        """Return the error for deleting the group."""
+    def delete_error(self) -> ErrorCode: ...
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether members consume, or may consume, this topic; if so, its offsets do not expire."""
 
-    def retention_start_ms(self, committed: CommittedOffset) -> int | None:
-        """Return when (wall ms) the retention of an offset starts; None while it is in use."""
+    def retention_start_ms(self, committed: CommittedOffset) -> int | None: ...
 
-    def tombstones(self) -> list[KeyValue]:
-        """Return the tombstones of the group, without those of its offsets."""
+    def tombstones(self) -> list[KeyValue]: ...
 
-    def cancel_timers(self) -> None:
-        """Cancel the timers of the group and its members."""
+    def cancel_timers(self) -> None: ...

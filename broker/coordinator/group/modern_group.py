@@ -102,11 +102,9 @@ class ReconcilingGroup(ModernGroup[R]):
     static_members: dict[str, str] = msgspec.field(default_factory=dict)  # instance id -> member id
 
     def epoch_of(self, member: R, topic: Topic, partition: int) -> int | None:
-        """Return the epoch since which a member has owned a partition, or None."""
         raise NotImplementedError
 
     def is_classic(self, member: R) -> bool:
-        """Return whether a member has the classic protocol."""
         return False
 
     def is_reconciled(self) -> bool:

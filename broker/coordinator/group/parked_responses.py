@@ -26,7 +26,6 @@ class ParkedResponses:
         self._ready: list[tuple[RequestContext, JoinGroupResponse | SyncGroupResponse]] = []
 
     def add(self, ctx: RequestContext, response: JoinGroupResponse | SyncGroupResponse) -> None:
-        """Respond to a parked request, unless its client has disconnected."""
         self._ready.append((ctx, response))
         self._actions.defer(self, self)
 
@@ -45,7 +44,6 @@ class ParkedResponses:
         self._actions.complete()  # outside a request, nothing else runs the deferred completions
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Send the responses (the interface of a purgatory)."""
         ready, self._ready = self._ready, []
         for ctx, response in ready:
             self._send(ctx, response)

@@ -33,13 +33,9 @@ _CLASSIC_RECORD_TYPES = {
 
 
 class GroupBuilder(Protocol):
-    """A builder of groups of one type from records in any order."""
+    def add(self, key: Message, value: Message) -> None: ...
 
-    def add(self, key: Message, value: Message) -> None:
-        """Add a record."""
-
-    def groups(self) -> Mapping[str, Group]:
-        """Return the groups by group id."""
+    def groups(self) -> Mapping[str, Group]: ...
 
 
 class _ModernGroups:

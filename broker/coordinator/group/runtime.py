@@ -40,8 +40,6 @@ class Recovered(NamedTuple):
 
 
 class GroupRuntime(ABC):
-    """The groups of both protocols whose partitions of __consumer_offsets the broker leads."""
-
     def __init__(self, host: "CoordinatorHost") -> None:
         self.host = host
         self.groups: dict[str, Group] = {}
@@ -62,12 +60,10 @@ class GroupRuntime(ABC):
     # -- loading and unloading -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def read(self, log: PartitionLog) -> Recovered:
-        """Read the groups and offsets in a partition's log."""
+    def read(self, log: PartitionLog) -> Recovered: ...
 
     @abstractmethod
-    def group_loaded(self, group: Group) -> None:
-        """Start the timers of a group that was read from the log."""
+    def group_loaded(self, group: Group) -> None: ...
 
     @abstractmethod
     def group_unloaded(self, group: Group) -> None:

@@ -121,7 +121,6 @@ class ShareCoordinator:
             self._store(key, None, done)
 
     def delete_topic(self, topic_id: bytes) -> None:
-        """Delete the states of a deleted topic."""
         for key in [key for key in self._states if key.topic_id == topic_id]:
             self._store(key, None, _ignore)
 
@@ -148,7 +147,6 @@ class ShareCoordinator:
     def _changed(
         self, key: SharePartitionId, write: StateWrite, leader_epoch: int
     ) -> ShareSnapshotValue | ShareUpdateValue:
-        """Return the next record of a share partition."""
         state = self._states[key]
         if self._updates.get(key, 0) < self._updates_per_snapshot:
             return ShareUpdateValue(
@@ -171,7 +169,6 @@ class ShareCoordinator:
         ).snapshot()
 
     def _store(self, key: SharePartitionId, value: ShareSnapshotValue | ShareUpdateValue | None, done: Done) -> None:
-        """Append a record, apply it, and call `done` after its replication."""
         name = key.coordinator_key
         number = UPDATE if isinstance(value, ShareUpdateValue) else SNAPSHOT
         encoded_key = encode_record(number, SharePartitionKey(*key), 0)

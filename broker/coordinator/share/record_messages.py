@@ -9,8 +9,6 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int16, int32, in
 
 
 class SharePartitionKey(Message):
-    """The key of both record types."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="none")
 
     group_id: string = ""

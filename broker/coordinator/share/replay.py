@@ -21,7 +21,6 @@ _RECORD_TYPES = {
 
 
 def replay(log: PartitionLog) -> Iterator[tuple[SharePartitionId, Message | None, int]]:
-    """Yield key, value and offset of each record; a tombstone has no value."""
     reader = RecordReader(log.name, _RECORD_TYPES.get)
     for data in read_batches(log):
         for position, header in iter_batches(data):

@@ -306,7 +306,6 @@ class TransactionCoordinator:
         self._write_step(entry, target, decided)
 
     def _complete(self, entry: _Entry, complete: TransactionMetadata) -> None:
-        """Write the markers of a transaction and, once they are replicated, the Complete* step."""
         current = entry.current
         entry.pending = complete.state
         marker = Marker(

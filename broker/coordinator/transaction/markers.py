@@ -87,7 +87,6 @@ class MarkerWriter:
         self._waiting: DelayedOperation | None = None
 
     def cancel(self) -> None:
-        """Stop: another broker is the coordinator now and writes the markers."""
         self._cancelled = True
         if self._waiting is not None:
             self._waiting.force_complete()

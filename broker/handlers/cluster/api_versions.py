@@ -31,7 +31,6 @@ _ANY_NODE = -1
 
 
 def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterServices") -> ApiVersionsResponse:
-    """Return INVALID_REQUEST for software names and versions that KIP-511 forbids."""
     if ctx.version >= _SOFTWARE_SINCE:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_legal(name) and _is_legal(version)):

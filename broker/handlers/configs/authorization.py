@@ -24,7 +24,6 @@ _PROTECTED = {
 def unauthorized(
     ctx: RequestContext, broker: "ConfigServices", operation: AclOperation, kind: int, name: str
 ) -> ApiError | None:
-    """Return the error for an operation on this resource, or None; None also for unknown types."""
     if kind not in _PROTECTED:
         return None
     resource_type, code = _PROTECTED[kind]

@@ -70,7 +70,6 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
 def _delete(
     ctx: RequestContext, broker: "GroupServices", group_id: str, topics: list[OffsetDeleteResponseTopic]
 ) -> ErrorCode:
-    """Delete the offsets of partitions without an error, and set their error codes; return the error of the group."""
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
     existing = (

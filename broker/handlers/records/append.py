@@ -127,8 +127,6 @@ def append(
 
 
 class _LongAppend:
-    """Records to validate in the worker, and the place of their response."""
-
     def __init__(
         self, partition: Partition, data: PartitionProduceData, now_ms: int, results: list[PartitionProduceResponse]
     ) -> None:
@@ -143,7 +141,6 @@ class _LongAppend:
 
 
 def no_acks_outcome(ctx: RequestContext) -> Outcome:
-    """Return the outcome with acks=0; close the connection after an error."""
     if ctx.error_code:
         ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
     return NO_RESPONSE
@@ -170,7 +167,6 @@ def _append(
     data: PartitionProduceData,
     validated: Appendable | InvalidRecords | None = None,
 ) -> PartitionProduceResponse | None:
-    """Return None if the records must first be validated in the worker."""
     records: memoryview = data.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
     try:
         check_produced(ctx.version, records)

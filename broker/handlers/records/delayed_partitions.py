@@ -70,8 +70,7 @@ class DelayedPartitions(DelayedOperation, Generic[_Result]):
         return self._is_reached(item)
 
     @abstractmethod
-    def _is_reached(self, item: PendingPartition[_Result]) -> bool:
-        """Complete the result if the replicas have reached the offset."""
+    def _is_reached(self, item: PendingPartition[_Result]) -> bool: ...
 
     def _fail(self, item: PendingPartition[_Result], code: ErrorCode) -> None:
         item.result.error_code = code

@@ -33,7 +33,6 @@ _Pending = PendingPartition[DeleteRecordsPartitionResult]
 def handle(
     ctx: RequestContext, request: DeleteRecordsRequest, broker: "RecordServices"
 ) -> DeleteRecordsResponse | Outcome:
-    """Return low watermarks or errors; the last offset for a repeated partition applies."""
     requested: dict[str, dict[int, int]] = {}
     for topic in ctx.sliced(request.topics):
         for item in ctx.sliced(topic.partitions):

@@ -28,7 +28,6 @@ _SHORT_BYTES = 32 * 1024
 def respond_converted(
     ctx: RequestContext, worker: Worker, read: Sequence[tuple[PartitionData, Topic, int]], response: FetchResponse
 ) -> Message | Outcome:
-    """Respond with the `read` data, with its topics and fetch offsets, in formats of the request's version."""
     conversions = []
     for data, topic, fetch_offset in ctx.sliced(read):
         if topic.config.text("compression.type") == "zstd":

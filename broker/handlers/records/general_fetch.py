@@ -41,7 +41,6 @@ _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_E
 
 
 def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":
-    """Return the fetch, or None after setting `ctx.error_code`."""
     epoch = request.session_epoch
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
@@ -167,7 +166,6 @@ class Fetch:
         return sum(size for _, size in self.fetched)
 
     def partitions(self) -> list[Partition]:
-        """Return the known partitions, to wait for them."""
         found = [item.partition for item in self._known if item.partition is not None]
         if self._follows:
             fetches = self._broker.replicas.fetches
@@ -183,7 +181,6 @@ class Fetch:
         return all(map(self._reader.is_at_end, self._ctx.sliced(known)))
 
     def is_ready(self) -> bool:
-        """Return whether a long poll is complete: enough bytes, an error, or no known partition."""
         available = 0
         for item in self._ctx.sliced(self._known):
             size = self._reader.bytes_waiting(item)
@@ -193,7 +190,6 @@ class Fetch:
         return available >= self._min_bytes or not self._known
 
     def finish(self) -> Message | Outcome:
-        """Read and respond, after the throttle time if the quota delays reading."""
         if self.delays_read:
             ctx = self._ctx
             return self._broker.throttler.charge_before_read(ctx, self.size(), self._respond)
@@ -205,7 +201,6 @@ class Fetch:
         return self.converted(response)
 
     def size(self) -> int:
-        """Return the record bytes that `read` would return, from the logs' indexes."""
         remaining, size = self._max_bytes, 0
         for item in self._ctx.sliced(self._known):
             found = self._reader.size(item, min(item.request.partition_max_bytes, remaining), size == 0)
@@ -234,7 +229,6 @@ class Fetch:
         return response
 
     def _read_partitions(self, reported: list[ResponsePartition] | None) -> list[FetchableTopicResponse]:
-        """Consecutive partitions of a topic share one topic entry."""
         session, reader, for_old_client = self._session, self._reader, self._ctx.version < FORMATS_KNOWN_SINCE
         remaining, read_bytes = self._max_bytes, 0
         responses: list[FetchableTopicResponse] = []
@@ -298,7 +292,6 @@ class Fetch:
         return response
 
     def _in_order(self, requested: Collection[RequestedPartition]) -> list[RequestedPartition]:
-        """Return Kafka's order; unknown partitions are last and do not end a long poll."""
         self._known = [item for item in self._ctx.sliced(requested) if item.is_known]
         return self._known + [item for item in self._ctx.sliced(requested) if not item.is_known]
 
@@ -315,7 +308,6 @@ class Fetch:
         return FetchResponse(session_id=session.id, error_code=code)
 
     def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
-        """Record an error, which ends a long poll; report a new leader."""
         ctx = self._ctx
         if item.is_known:
             self.has_read_enough = True

@@ -142,7 +142,6 @@ def _end(request: ListOffsetsRequest, log: PartitionLog) -> int:
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int]:
-    """Return timestamp, offset and leader epoch; -1 if unknown."""
     log = partition.log
     if timestamp == LATEST:
         return _UNKNOWN, end, partition.leader_epoch
@@ -163,7 +162,6 @@ def _list(
     topic_name: str,
     requested: ListOffsetsPartition,
 ) -> ListOffsetsPartitionResponse:
-    """Return the v0 response, up to the high watermark for consumers."""
     partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -177,7 +175,6 @@ def _list(
 
 
 def _offsets_before(log: PartitionLog, requested: ListOffsetsPartition, now_ms: int) -> list[int]:
-    """Return the log end and starts of segments last written by the requested time, newest first."""
     starts = [(max(offset, log.log_start_offset), written_ms) for offset, written_ms in log.segment_starts()]
     if log.size_in_bytes or not starts:
         starts.append((log.log_end_offset, now_ms))

@@ -23,7 +23,6 @@ _RECORD_BATCHES_SINCE = 4
 
 
 def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
-    """Return None if the request needs the general path."""
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
     try:
@@ -55,7 +54,6 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
 
 
 def read_available(broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
-    """Return None on an error or with fewer than `min_bytes`."""
     log = partition.log
     requested = request.topics[0].partitions[0]
     offset, most_bytes = requested.fetch_offset, requested.partition_max_bytes
@@ -74,7 +72,6 @@ def read_available(broker: "RecordServices", request: FetchRequest, partition: P
 
 
 def build_response(request: FetchRequest, partition: Partition, found: LogRead) -> FetchResponse:
-    """Build the response and count its bytes, as it is certain to be sent."""
     partition.traffic.bytes_out += found.size
     log = partition.log
     topic = request.topics[0]
@@ -87,7 +84,6 @@ def build_response(request: FetchRequest, partition: Partition, found: LogRead) 
 
 
 def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
-    """Return whether a long poll starts, as for most fetches."""
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     return (

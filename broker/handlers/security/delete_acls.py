@@ -29,7 +29,6 @@ _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete 
 
 
 def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecurityServices") -> DeleteAclsResponse:
-    """Return the entries that each filter matched; an entry may match several."""
     for requested in ctx.sliced(request.filters):
         expect_known(
             requested.resource_type_filter,

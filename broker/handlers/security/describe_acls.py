@@ -25,7 +25,6 @@ API = served("DescribeAcls", "0-3")
 
 
 def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityServices") -> DescribeAclsResponse:
-    """Return SECURITY_DISABLED without an authorizer."""
     requested = AclFilter(
         ResourceType(request.resource_type_filter),
         request.resource_name_filter,

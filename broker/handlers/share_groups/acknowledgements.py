@@ -24,8 +24,6 @@ Results = Mapping[TopicIdPartition, ErrorCode]
 
 
 class Batch(Protocol):
-    """AcknowledgementBatch of either request."""
-
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
@@ -48,7 +46,6 @@ def member_of(
 def topic_errors(
     ctx: RequestContext, broker: "ShareServices", partitions: Iterable[TopicIdPartition]
 ) -> dict[TopicIdPartition, ErrorCode]:
-    """Return the errors of partitions that are unknown or may not be read."""
     partitions = list(partitions)
     by_id = broker.metadata.topics_by_id
     names = [topic.name for topic_id, _ in partitions if (topic := by_id.get(topic_id)) is not None]
@@ -74,7 +71,6 @@ def acknowledge(
     *,
     renews: bool,
 ) -> None:
-    """Apply acknowledgements, then call `done` with the result of each partition."""
     largest_type = RENEW if ctx.version >= _RENEWS_SINCE else REJECT
     errors = topic_errors(ctx, broker, requested)
     results: dict[TopicIdPartition, ErrorCode] = {}

@@ -34,8 +34,6 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 class _Wait(NamedTuple):
-    """A group whose offsets are read; `topics`: requested ones, None for all."""
-
     group: DescribeShareGroupOffsetsResponseGroup
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None
 
@@ -75,7 +73,6 @@ def handle(
 
 
 def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
-    """Return the group's error. Only a request for all offsets needs the group's coordinator, as in Kafka."""
     if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):

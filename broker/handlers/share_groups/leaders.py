@@ -19,7 +19,6 @@ class Leaders:
         self.endpoints: dict[int, Endpoint] = {}  # of the reported leaders, by node id
 
     def after(self, topic_id: bytes, index: int, code: int) -> tuple[int, int]:
-        """Return leader and epoch to report with an error; zeros are the defaults."""
         metadata = self._broker.metadata
         topic = metadata.topics_by_id.get(topic_id)
         partition = None if topic is None or code not in _HAS_MOVED else topic.partition(index)

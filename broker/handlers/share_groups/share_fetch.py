@@ -87,8 +87,6 @@ class _Refusal(DelayedOperation):
 
 
 class _ShareFetch:
-    """One request: its acknowledgements and its fetch, which end independently."""
-
     __slots__ = ("_acknowledged", "_broker", "_ctx", "_has_read", "_is_parked", "_read", "_request", "_session")
 
     def __init__(

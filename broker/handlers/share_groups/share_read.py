@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 class ShareRead:
-    """The partitions of one ShareFetch; records are acquired by `response`."""
-
     def __init__(
         self,
         ctx: RequestContext,
@@ -73,12 +71,10 @@ class ShareRead:
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     def keys(self) -> list[Hashable]:
-        """Return the events that may make records available."""
         keys: list[Hashable] = [SharePartitionId(self._group_id, *one) for one in self._shares]
         return keys + [partition for partition, _ in self._shares.values()]
 
     def is_ready(self) -> bool:
-        """Return whether enough records are available, or all partitions failed."""
         if all(one in self._errors for one in self._shares):
             return True
         acquirable = self._acquirable()
@@ -94,7 +90,6 @@ class ShareRead:
         return bool(acquirable) and available >= self._min_bytes
 
     def _acquirable(self) -> dict[TopicIdPartition, int]:
-        """Return the next fetch offset of each partition with records to acquire."""
         return {
             one: share.next_fetch_offset()
             for one, (_, share) in self._shares.items()
@@ -116,7 +111,6 @@ class ShareRead:
         return sum(size for _, size in self._served)
 
     def response(self, acknowledged: Results) -> ShareFetchResponse:
-        """Acquire records, and return them with the results of the acknowledgements."""
         ctx, session = self._ctx, self._session
         ctx.error_code = 0
         if session.epoch != self._epoch:
@@ -186,7 +180,6 @@ class ShareRead:
     def _read_partition(
         self, one: TopicIdPartition, offset: int, most: int, records: int, *, min_one_batch: bool
     ) -> tuple[PartitionData, int, int]:
-        """Read and acquire; return also the bytes that were read, and the records that were acquired."""
         partition, share = self._shares[one]
         log = partition.log
         data = PartitionData(partition_index=one[1], records=b"")
@@ -217,7 +210,6 @@ class ShareRead:
     def _fill(
         self, data: PartitionData, partition: Partition, batches: list[FetchedBatch], acquired: list[Acquired]
     ) -> None:
-        """Add the acquired records, and the batches that contain them."""
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         kept = [batch.data for batch in batches if batch.last_offset >= first and batch.base_offset <= last]
         data.records = kept

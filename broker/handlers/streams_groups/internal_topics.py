@@ -29,7 +29,6 @@ def create_internal_topics(
     missing: Mapping[str, TopicInfo],
     response: StreamsGroupHeartbeatResponse,
 ) -> None:
-    """Create missing topics; describe failures in the status of the response."""
     denied = _denied(ctx, broker, missing)
     if denied:
         _add_detail(response, f"; Unauthorized to CREATE on topics {', '.join(denied)}.")

@@ -109,7 +109,6 @@ def _describe(
 
 
 def _topology(group: StreamsGroup) -> Topology | None:
-    """Return the configured topology, or the one that the members sent while it is not ready."""
     configured, sent = group.configured, group.topology
     if sent is None:
         return None

@@ -30,7 +30,6 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
-    """Return results; repeated topics always fail, others independently."""
     times = Counter(topic.name for topic in ctx.sliced(request.topics))
     once = {topic.name: topic for topic in ctx.sliced(request.topics)}.values()
     requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once)]

@@ -93,7 +93,6 @@ def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataReque
 
 
 def _hidden(ctx: RequestContext, requested: MetadataRequestTopic) -> MetadataResponseTopic:
-    """Respond alike for denied and missing topics."""
     name = requested.name if requested.topic_id == ZERO_UUID else None
     return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
 

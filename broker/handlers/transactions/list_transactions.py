@@ -26,7 +26,6 @@ _STATES = {state.label: state for state in states.TransactionState}
 def handle(
     ctx: RequestContext, request: ListTransactionsRequest, broker: "TransactionServices"
 ) -> ListTransactionsResponse:
-    """Return transactions that match all filters, and unknown state names in filters."""
     expression = request.transactional_id_pattern or ""
     try:
         pattern = compile_regex(expression) if expression else None

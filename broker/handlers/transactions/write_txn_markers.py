@@ -37,7 +37,6 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Return error codes; REQUEST_TIMED_OUT without replication."""
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
     authorized = broker.auth.authorize_cluster(

@@ -21,7 +21,6 @@ MAX_SECTION_BYTES = 100 * 1024 * 1024
 
 
 def check_codec(codec: int) -> int:
-    """Raise InvalidRecords for an unknown codec (5 to 7)."""
     if codec > ZSTD:
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown compression type id: {codec}")
     return codec

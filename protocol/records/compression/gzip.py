@@ -21,7 +21,6 @@ _DEFAULT_LEVEL = -1
 
 
 def compress(section: Bytes, level: int | None) -> bytes:
-    """Return one gzip member without a time, so equal records give equal bytes."""
     compressor = zlib.compressobj(_DEFAULT_LEVEL if level is None else level, zlib.DEFLATED, _WHOLE_MEMBER)
     return compressor.compress(section) + compressor.flush()
 

@@ -99,7 +99,6 @@ def _read_block(block: memoryview, stored: int, block_bytes: int, parts: list[me
 
 
 def _read_header(view: memoryview, header_checksum: bool) -> tuple[int, int, int, str | None]:
-    """Return the end of the header, the flags, the largest block size, and the error."""
     if len(view) < 6:
         return 0, 0, 0, _PREMATURE_END
     if view[:4] != _MAGIC:

@@ -82,7 +82,6 @@ def _decompress_raw(block: memoryview, room: int, limit_bytes: int) -> tuple[byt
 
 
 def _uncompressed_bytes(block: memoryview) -> int:
-    """Return the size at the start of a raw stream."""
     size = shift = 0
     for byte in block[:_VARINT_BYTES]:
         size |= (byte & 0x7F) << shift

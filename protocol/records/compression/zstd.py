@@ -79,7 +79,6 @@ def _most_bytes(view: memoryview) -> int:
 
 
 def _most_bytes_of_frame(view: memoryview, position: int) -> tuple[int, int]:
-    """Return an upper bound of a frame's content, and the position after it."""
     if position >= len(view):
         return 0, position
     descriptor = view[position]

@@ -171,7 +171,6 @@ class ClassicProtocol:
         old: ClassicMember,
         member_id: str,
     ) -> JoinGroupResponse | Outcome:
-        """Fence the old one."""
         leader_before = group.leader_id
         self._end_join(old, ErrorCode.FENCED_INSTANCE_ID, old.member_id)
         self._end_sync(old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
@@ -323,7 +322,6 @@ class ClassicProtocol:
             self._prepare_rebalance(group)
 
     def stop(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Fail the parked requests and cancel the timers."""
         for member in group.members.values():
             self._end_join(member, error, member.member_id)
             self._end_sync(member, SyncGroupResponse(error_code=error))
@@ -490,5 +488,4 @@ def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
 
 
 def _differs(requested: str | None, current: str | None) -> bool:
-    """Compare; None matches any value."""
     return requested is not None and current is not None and requested != current

@@ -63,7 +63,6 @@ def group_metadata(group: ClassicGroup, assignments: dict[str, bytes]) -> KeyVal
 
 
 def new_group_metadata(group: ClassicGroup) -> KeyValue:
-    """Return the record of a group before its first generation."""
     assert group.state_since_ms is not None
     value = GroupMetadataValue(current_state_timestamp=group.state_since_ms)
     return group_metadata_key(group.group_id), encode_record(_VERSION, value, _VERSION)

@@ -114,7 +114,6 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
         return {name for member in self.members.values() for name in self.topic_names_of(member)}
 
     def topic_names_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Return subscribed topics and those that matched its regular expression."""
         resolved = self.regexes.get(member.subscribed_topic_regex)
         names = member.subscribed_topic_names
         return names if resolved is None else names | resolved.topics

@@ -107,7 +107,6 @@ class ConsumerProtocol:
         return response
 
     def _group_for(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroup | HeartbeatError:
-        """Return the group, which may be a new or converted one that is not added yet."""
         group = self._runtime.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
             return group

@@ -46,7 +46,6 @@ class ConsumerMember(NamedTuple):
         return self._replace(member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
 
     def returning_as(self, member_id: str) -> "ConsumerMember":
-        """Return a static member that joins with another member id."""
         return self._replace(member_id=member_id, member_epoch=0, previous_member_epoch=0)
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:

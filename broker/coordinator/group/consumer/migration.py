@@ -61,7 +61,6 @@ class Migration:
     # -- to a consumer group -------------------------------------------------------------------------------------------
 
     def build_upgraded(self, classic: ClassicGroup) -> ConsumerGroup | str:
-        """Return the converted group or the problem; change nothing."""
         problem = self._upgrade_problem(classic)
         if problem is not None:
             return f"Cannot upgrade classic group {classic.group_id} to consumer group because {problem}."
@@ -139,7 +138,6 @@ class Migration:
     # -- to a classic group --------------------------------------------------------------------------------------------
 
     def can_downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Return whether the remaining members may form a classic group."""
         remaining = _remaining(group, leaving)
         all_classic = bool(remaining) and all(member.classic is not None for member in remaining)
         return all_classic and self._may_downgrade and len(remaining) <= self._max_classic_size

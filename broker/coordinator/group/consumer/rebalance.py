@@ -145,7 +145,6 @@ class ConsumerRebalance:
     # -- removal -------------------------------------------------------------------------------------------------------
 
     def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> ErrorCode:
-        """Remove members; the next target assigns their partitions to others."""
         if not members:
             return ErrorCode.NONE
         if self._migration.can_downgrade_without(group, members):
@@ -168,7 +167,6 @@ class ConsumerRebalance:
         group.set_timer(TimerKind.SESSION, member_id, self._runtime.await_heartbeat(timeout_ms, expire))
 
     def await_within_rebalance(self, kind: TimerKind, group: ConsumerGroup, member: ConsumerMember) -> None:
-        """Remove the member unless the timer is cancelled within its rebalance timeout."""
         expire = partial(self.expired, group, member.member_id)
         timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
         group.set_timer(kind, member.member_id, timer)

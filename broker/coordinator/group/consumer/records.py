@@ -39,8 +39,6 @@ class PartitionRacks(Message):
 
 
 class TopicMetadata(Message):
-    """A subscribed topic, before Kafka 4.1."""
-
     topic_id: uuid = ZERO_UUID
     topic_name: string = ""
     num_partitions: int32 = 0
@@ -48,8 +46,6 @@ class TopicMetadata(Message):
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    """The subscribed topics of a group, before Kafka 4.1."""
-
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     topics: list[TopicMetadata] = []

@@ -37,7 +37,6 @@ class RegexSubscriptions:
         self._refresh_interval_ms = refresh_interval_ms
 
     def change(self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember) -> RegexChange:
-        """Return how a member's expression changes; `group` still has the old one."""
         old, new = member.subscribed_topic_regex, updated.subscribed_topic_regex
         if old == new:
             return RegexChange(False, False, None)

@@ -11,7 +11,6 @@ from .records import target_assignment, target_epoch
 
 
 def update_target(group: ConsumerGroup, assign: Assign, cluster: Cluster, now_ms: int) -> Collection[KeyValue]:
-    """Compute the target for the group's epoch; return the records of changes."""
     spec = GroupSpec(
         members={
             member_id: MemberSpec(

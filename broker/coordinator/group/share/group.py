@@ -76,7 +76,6 @@ class ShareGroup(ModernGroup[ShareMember]):
         return len({member.subscribed_topic_names for member in self.members.values()}) <= 1
 
     def has_unassigned_partitions(self) -> bool:
-        """Return whether the target lacks an initialized partition of a subscribed topic."""
         if self.partitions is None:
             return False
         assigned: dict[bytes, set[int]] = {}

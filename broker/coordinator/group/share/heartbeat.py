@@ -115,7 +115,6 @@ class ShareProtocol:
         return response
 
     def group_for(self, group_id: str, *, creates: bool) -> ShareGroup | HeartbeatError:
-        """Return the group, which may be a new one that is not added yet."""
         group = self._runtime.groups.get(group_id)
         if isinstance(group, ShareGroup):
             return group
@@ -124,7 +123,6 @@ class ShareProtocol:
     # -- from a request to an assignment -------------------------------------------------------------------------------
 
     def _change(self, group: ShareGroup, member: ShareMember, updated: ShareMember, written: list[KeyValue]) -> bool:
-        """Update the member and the group epoch; return whether the epoch was bumped."""
         if updated != member:
             written.append(records.member_metadata(group.group_id, updated))
         bump = updated.subscribed_topic_names != member.subscribed_topic_names
@@ -167,7 +165,6 @@ class ShareProtocol:
     def _reconcile(
         self, group: ShareGroup, member: ShareMember, group_changed: bool, written: list[KeyValue]
     ) -> ShareMember:
-        """Give the member its target, without topics that it does not subscribe to."""
         at_target = member.member_epoch == group.assignment_epoch
         if at_target and not group_changed:
             return member
@@ -201,7 +198,6 @@ class ShareProtocol:
         return api.ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _remove(self, group: ShareGroup, member_id: str) -> ErrorCode:
-        """Remove a member; the next target assigns its partitions to others."""
         written = records.member_tombstones(group.group_id, member_id)
         group.remove(member_id)
         self._bump_epoch(group, group.current_metadata_hash(self._cluster), written)
@@ -225,7 +221,6 @@ class ShareProtocol:
 
 
 def _problem(request: api.ShareGroupHeartbeatRequest) -> str | None:
-    """Return what makes a request invalid for any group."""
     blank = blank_field(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
     if blank is not None:
         return f"{blank} can't be empty."

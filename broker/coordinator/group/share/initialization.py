@@ -52,7 +52,6 @@ class StateInitialization:
             group.partitions = group.partitions.initializing_since(self._runtime.now_ms())
 
     def changed(self, group: ShareGroup, partitions: StatePartitions) -> KeyValue:
-        """Change the partitions; return the record."""
         group.partitions = partitions
         return records.state_partitions(group.group_id, partitions, self.name_of)
 

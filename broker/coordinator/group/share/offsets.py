@@ -43,7 +43,6 @@ class ShareOffsets:
     def describe(
         self, group_id: str, requested: Mapping[str, Sequence[int]] | None, done: Callable[[DescribedTopics], None]
     ) -> None:
-        """Describe requested partitions; None: all initialized ones."""
         if requested is None:
             partitions, unknown = self._initialized(group_id), DescribedTopics()
         else:
@@ -156,7 +155,6 @@ class ShareOffsets:
     # -- deleting ------------------------------------------------------------------------------------------------------
 
     def delete(self, group_id: str, topic_names: Sequence[str], done: "DeleteDone") -> None:
-        """Delete the offsets of an empty group's topics."""
         group = self._empty_group(group_id, creates=False)
         if isinstance(group, HeartbeatError):
             message = group.message or group.error.message

@@ -31,8 +31,6 @@ SHARE_RECORD_TYPES = {
 
 
 class ShareGroupBuilder:
-    """Collects the records of share groups, in any order."""
-
     __slots__ = ("_current", "_groups", "_metadata")
 
     def __init__(self) -> None:
@@ -58,7 +56,6 @@ class ShareGroupBuilder:
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, ShareGroup]:
-        """Return the groups; members are ordered by id."""
         for group_id, member_id in sorted(self._metadata):
             member = _member(member_id, self._metadata[group_id, member_id])
             current = self._current.get((group_id, member_id))

@@ -44,8 +44,6 @@ def assign(
 
 
 class _Sharing:
-    """The assignment of partitions to the subscribers of their topics."""
-
     def __init__(
         self,
         partitions: Sequence[_TopicPartition],

@@ -78,7 +78,6 @@ def _tasks(reported: Iterable[TaskIds]) -> frozenset[Task]:
 
 
 def task_error(owned: Tasks | None, subtopologies: Mapping[str, ConfiguredSubtopology]) -> HeartbeatError | None:
-    """Return the error of a member that reports tasks outside of the topology."""
     for subtopology_id, partition in (task for role in owned or () for task in sorted(role)):
         subtopology = subtopologies.get(subtopology_id)
         if subtopology is None:

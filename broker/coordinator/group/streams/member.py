@@ -48,7 +48,6 @@ class StreamsMember(NamedTuple):
     pending_revocation: AssignedTasks = _NO_TASKS
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Return whether it has exactly its target of this epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch
 
     def at_epoch(self, member_epoch: int) -> "StreamsMember":

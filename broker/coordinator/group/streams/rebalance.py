@@ -54,7 +54,6 @@ class StreamsRebalance:
     def configure(
         self, group: StreamsGroup, topology: Topology, current_hash: int
     ) -> ConfiguredTopology | HeartbeatError:
-        """Return the group's configured topology, which changes with its topics."""
         if group.configured is not None and current_hash == group.metadata_hash:
             return group.configured
         try:
@@ -161,7 +160,6 @@ class StreamsRebalance:
     # -- removal -------------------------------------------------------------------------------------------------------
 
     def remove(self, group: StreamsGroup, member_id: str) -> ErrorCode:
-        """Remove a member; the next target assigns its tasks to others."""
         group.remove(member_id)
         group.group_epoch += 1
         records = [*member_tombstones(group.group_id, member_id), group_metadata(group)]
@@ -190,14 +188,12 @@ class StreamsRebalance:
         group.set_timer(TimerKind.SESSION, member_id, self._runtime.await_heartbeat(timeout_ms, expire))
 
     def await_revocation(self, group: StreamsGroup, member: StreamsMember) -> None:
-        """Remove the member unless it gives up its tasks within its rebalance timeout."""
         expire = partial(self.remove, group, member.member_id)
         timer = self._runtime.await_rebalance(member.rebalance_timeout_ms, expire)
         group.set_timer(TimerKind.REVOKE, member.member_id, timer)
 
 
 def _affects_target(before: StreamsMember, after: StreamsMember) -> bool:
-    """Return whether a change of a static member affects the target."""
     relevant = ((one.topology_epoch, one.rack_id, one.client_tags, one.process_id) for one in (before, after))
     return next(relevant) != next(relevant)
 

@@ -69,8 +69,6 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 
 class TaskIdsWithEpochs(Message):
-    """Tasks of one subtopology, and the epochs of their assignment."""
-
     subtopology_id: string = ""
     partitions: list[int32] = []
     assignment_epochs: Annotated[list[int32] | None, V("0+", null="0+", tag=0)] = None

@@ -45,8 +45,6 @@ STREAMS_RECORD_TYPES = {
 
 
 class StreamsGroupBuilder:
-    """A builder of Streams groups from records in any order."""
-
     __slots__ = ("_current", "_groups", "_metadata")
 
     def __init__(self) -> None:
@@ -73,7 +71,6 @@ class StreamsGroupBuilder:
             self._current[key.group_id, key.member_id] = value
 
     def groups(self) -> dict[str, StreamsGroup]:
-        """Return the groups; members are ordered by id."""
         for where in sorted(self._metadata):
             group_id, member_id = where
             member = _member(member_id, self._metadata[where])

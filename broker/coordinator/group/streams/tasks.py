@@ -34,7 +34,6 @@ class AssignedTasks(NamedTuple):
 
 
 def by_subtopology(tasks: Collection[Task]) -> dict[str, list[int]]:
-    """Group by sub-topology, in order of ids and partitions."""
     grouped: dict[str, list[int]] = {}
     for subtopology_id, partition in sorted(tasks):
         grouped.setdefault(subtopology_id, []).append(partition)

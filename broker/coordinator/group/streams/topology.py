@@ -14,8 +14,6 @@ from . import record_values
 
 
 class Status(IntEnum):
-    """A status in a heartbeat response."""
-
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
     INCORRECTLY_PARTITIONED_TOPICS = 2
@@ -26,16 +24,12 @@ class Status(IntEnum):
 
 
 class InvalidTopologyError(Exception):
-    """A topology that no topics can satisfy."""
-
     def __init__(self, message: str, error: ErrorCode = ErrorCode.STREAMS_INVALID_TOPOLOGY) -> None:
         super().__init__(message)
         self.error = error
 
 
 class TopicInfo(NamedTuple):
-    """A repartition or changelog topic."""
-
     name: str
     partitions: int = 0  # 0: decided by the coordinator
     replication_factor: int = 0  # 0: the broker's default
