@@ -69,8 +69,8 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
     subject = case.subject
     if subject.role not in statement.roles:
         return case.not_observable(f"applies only to the role {' or '.join(statement.roles)}")
-    missing = [name for name in statement.settings if name not in subject.settings and not _follows(name, subject)]
-    if missing and subject.lacks.issuperset(missing):
+    missing = _missing(statement, subject)
+    if lacks_settings(statement, subject):
         return case.not_observable(f"the client has no {' and no '.join(missing)}")
     if missing:
         verdict = case.inconclusive(f"the client's value of {' and '.join(missing)} is not known", runs_needed=None)
@@ -80,6 +80,16 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
     if doubt and verdict.state is State.INCONCLUSIVE:
         return case.inconclusive(doubt, runs_needed=None)
     return verdict
+
+
+def lacks_settings(statement: Statement, subject: SubjectInfo) -> bool:
+    """Return whether a statement is about settings that the client does not have."""
+    missing = _missing(statement, subject)
+    return bool(missing) and subject.lacks.issuperset(missing)
+
+
+def _missing(statement: Statement, subject: SubjectInfo) -> list[str]:
+    return [name for name in statement.settings if name not in subject.settings and not _follows(name, subject)]
 
 
 def _follows(name: str, subject: SubjectInfo) -> bool:

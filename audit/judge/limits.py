@@ -9,7 +9,7 @@ from sluice.audit.judge.model.verdict import Verdict
 from .case import Case, VerdictDetails
 from .expected import JITTER, Backoff
 from .growth import share_is_off
-from .waits import Track, Wait, place_of
+from .waits import Track, Wait, gives_up_after, place_of
 
 _LEAST_AT_CAP = 3
 _LEAST_FIRST = 3
@@ -51,6 +51,10 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
             f"reached after {backoff.steps_to_cap + 1}; expected {low:.0f} to {high:.0f} ms",
             where=place_of(tracks, worst),
             **details,
+        )
+    if not waits and (attempts := gives_up_after(tracks)):
+        return case.not_observable(
+            f"it gives up after {attempts} attempts; the maximum is reached after {backoff.steps_to_cap + 1} failures"
         )
     if len(waits) < _LEAST_AT_CAP:
         needed = max(1, ceil((_LEAST_AT_CAP - len(waits)) * case.runs / max(1, len(waits))))

@@ -15,6 +15,8 @@ _MOST_SERIES = 12
 # REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED.
 _JOINING = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 _AGAIN_AT_ONCE = frozenset((22, 25, 27, 79))
+# The end of the observation may cut off one batch, but not several after the same number of attempts.
+_SURELY_GIVEN_UP = 4
 # Unbounded wait.
 NO_BOUND_MS = 1e12
 
@@ -127,6 +129,14 @@ def place_of(found: Iterable[Track], wanted: Wait) -> str:
             if wait is wanted:
                 return f"run {each.repetition + 1}, attempts {number} and {number + 1} of {each.sequence.key}"
     return ""
+
+
+def gives_up_after(found: Sequence[Track]) -> int:
+    """Return the attempts after which several batches were given up, if none had more; else 0."""
+    most = max((len(each.sequence.attempts) for each in found), default=0)
+    longest = [each.sequence.attempts[-1] for each in found if len(each.sequence.attempts) == most]
+    given_up = sum(attempt.outcome is Outcome.ERROR for attempt in longest)
+    return most if given_up == len(longest) >= _SURELY_GIVEN_UP else 0
 
 
 def longest_tracks(found: Sequence[Track]) -> list[Track]:

@@ -13,7 +13,7 @@ class Budget(NamedTuple):
     """
 
     seconds: float = 330.0
-    at_once: int = 6
+    at_once: int = 7
 
 
 DEFAULT_BUDGET = Budget()

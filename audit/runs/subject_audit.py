@@ -18,7 +18,9 @@ from typing import NamedTuple
 import msgspec
 
 from sluice.audit.judge.consistency import consistent
+from sluice.audit.judge.judging import lacks_settings
 from sluice.audit.judge.model.observation import Observation, Role
+from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBackoff, State, SubjectResult, Verdict
 from sluice.audit.probes import Probe
 from sluice.audit.subjects import Subject
@@ -72,7 +74,7 @@ class SubjectAudit:
     async def measure(self) -> SubjectResult:
         """Raise SubjectError if the subject cannot be started."""
         await self._judge.forget()
-        more = {name: probe.least for name, probe in self._probes.items()}
+        more = {name: least_runs(probe, self._subject) for name, probe in self._probes.items()}
         while more and await self._round(more):
             more = await self._judged()
             if not self._usable:
@@ -225,6 +227,14 @@ class SubjectAudit:
         self._on_progress(
             Progress(self._subject.name, phase, done, max(done, self._planned), tuple(self._running), seconds)
         )
+
+
+def least_runs(probe: Probe, subject: Subject) -> int:
+    """Return the runs before the first verdict: one, for findings, if the client lacks the judged settings."""
+    info = subject.info(probe.role, probe.settings)
+    statements = [STATEMENTS[each] for each in probe.statements]
+    is_judged = any(not lacks_settings(each, info) for each in statements)
+    return probe.least if is_judged or not statements else 1
 
 
 def _more_runs(verdict: Verdict, before: Verdict | None) -> int:

@@ -18,7 +18,7 @@ from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import produce_requests
 from sluice.audit.judge.spread import judge_jitter
-from sluice.audit.judge.waits import Track, partition_of, place_of
+from sluice.audit.judge.waits import Track, gives_up_after, partition_of, place_of
 
 from .heartbeats import without_regular
 
@@ -208,6 +208,8 @@ def _first_second(case: Case) -> Verdict:
                 where=f"run {most_sent.repetition + 1}, attempts 1 to {sends} of {most_sent.sequence.key}",
                 **details,
             )
+        if not for_long and (attempts := gives_up_after(tracks)):
+            return case.not_observable(f"it gives up after {attempts} attempts, in less than a second")
         if not for_long:
             return case.inconclusive("no batch failed for a second", runs_needed=1, **details)
         return case.passes(f"sends a batch at most {sends} times in its first second; {most} are allowed", **details)

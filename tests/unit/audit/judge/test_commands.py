@@ -13,7 +13,12 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import EQUAL_RECORDS, NO_HASHES
 from tests.support.audit_events import SETTINGS, Journal, observed
 
-PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
+PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = (
+    State.PASS,
+    State.DEVIATES,
+    State.INCONCLUSIVE,
+    State.NOT_OBSERVABLE,
+)
 KAFKAJS = {**SETTINGS, "retry.backoff.ms": 300, "retry.backoff.max.ms": 30_000}
 # How records of batches of equal size are identified.
 UNIQUE: Callable[[int], Sequence[str]] = lambda number: [f"{number:x}"]  # noqa: E731
@@ -83,6 +88,16 @@ def test_constant_waits_of_several_batches_are_fitted_as_such() -> None:
     assert verdict.where == "run 1, attempts 2 and 3 of t-0~4"
     assert verdict.fit is not None
     assert (verdict.fit.model, round(verdict.fit.base_ms), round(verdict.fit.residual)) == ("constant", 101, 0)
+
+
+@pytest.mark.parametrize(
+    ("statement", "batches", "state"),
+    [("KIP-580/2", 4, NOT_OBSERVABLE), ("KIP-580/17", 4, NOT_OBSERVABLE), ("KIP-580/2", 3, INCONCLUSIVE)],
+)
+def test_client_that_gives_up_early_never_reaches_the_maximum(statement: str, batches: int, state: State) -> None:
+    """As sarama, after three retries."""
+    verdict = judge(statement, command("produce-timed-out", failing([[100, 200, 300]] * batches, UNIQUE)))
+    assert (verdict.state, verdict.why.startswith("it gives up after 4 attempts")) == (state, state is NOT_OBSERVABLE)
 
 
 def calls(statement: str, probe: str, api: str, waits: Sequence[float]) -> Verdict:

@@ -4,7 +4,9 @@ import pytest
 
 from sluice.audit.judge.model.observation import Observation, Role, SubjectInfo
 from sluice.audit.judge.model.verdict import State, Verdict
-from sluice.audit.runs.subject_audit import _more_runs, recovered_after_ms
+from sluice.audit.probes import PROBES
+from sluice.audit.runs.subject_audit import _more_runs, least_runs, recovered_after_ms
+from sluice.audit.subjects import subject_of
 from sluice.journal_events import Request
 from tests.support import journal_lines
 
@@ -31,6 +33,20 @@ PASSES, DEVIATES = verdict(State.PASS), verdict(State.DEVIATES)
 )
 def test_verdict_that(found: Verdict, before: Verdict | None, more: int) -> None:
     assert _more_runs(found, before) == more
+
+
+@pytest.mark.parametrize(
+    ("subject", "probe", "runs"),
+    [
+        pytest.param("sluice", "delivery-mute", 2, id="judged"),
+        pytest.param("kafkajs", "delivery-mute", 1, id="without the judged settings, for findings"),
+        pytest.param("kafkajs", "delivery-config", 1, id="as often as needed anyway"),
+        pytest.param("kafkajs", "fetch-error", 2, id="for findings only"),
+        pytest.param("app {bootstrap}", "delivery-mute", 2, id="of a command, whose settings may become known"),
+    ],
+)
+def test_least_runs_of_a_probe(subject: str, probe: str, runs: int) -> None:
+    assert least_runs(PROBES[probe], subject_of(subject)) == runs
 
 
 def produced(seq: int, at_ms: int, *codes: int, api: str = "Produce") -> Request:
