@@ -14,7 +14,7 @@ _FILE = Path(__file__).with_name("citations.toml")
 class Citation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One cited place.
 
-    subject: client's name in reports, without -virtual
+    subject: client's name in reports, without -virtual or -idempotent
     statements: statements and kinds of findings that it confirms
     version: version of the source
     source: URL
@@ -40,4 +40,5 @@ def citations() -> dict[tuple[str, str], Citation]:
 
 
 def cited(subject: str, statement: str) -> Citation | None:
-    return citations().get((subject.removesuffix("-virtual"), statement))
+    """Return the citation for a client; variants of a client share its citations."""
+    return citations().get((subject.removesuffix("-virtual").removesuffix("-idempotent"), statement))

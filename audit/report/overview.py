@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sluice.audit.judge.model.verdict import MeasuredBackoff, State, SubjectResult, Verdict
 
+from .size import size_of
 from .words import DEVIATIONS, fit_words, in_order, style_of
 
 _MOST_SETTINGS = 6  # named in a line
@@ -17,7 +18,7 @@ class Overview(NamedTuple):
     """The parts of an overview.
 
     sentence: the result in one sentence
-    deviations: from the worst kind on
+    deviations: from the worst kind on, and within a kind from the largest
     undecided_line, unseen_line: the numbers of these verdicts with reasons; "" without any
     """
 
@@ -32,7 +33,9 @@ class Overview(NamedTuple):
 
 def overview(result: SubjectResult) -> Overview:
     by_state = {state: _ordered(each for each in result.verdicts if each.state is state) for state in State}
-    deviations = sorted(by_state[State.DEVIATES], key=lambda verdict: DEVIATIONS.index(style_of(verdict)))
+    deviations = sorted(
+        by_state[State.DEVIATES], key=lambda verdict: (DEVIATIONS.index(style_of(verdict)), -size_of(verdict))
+    )
     undecided, unseen = by_state[State.INCONCLUSIVE], by_state[State.NOT_OBSERVABLE]
     return Overview(
         _sentence(result, deviations, by_state[State.PASS]),

@@ -1,10 +1,21 @@
 """The overview of a client: one sentence, deviations first, and one line about each kind of undecided verdict."""
 
+import click
 import pytest
 
 from sluice.audit.judge.model.attempts import Kind
-from sluice.audit.judge.model.verdict import Finding, FindingKind, Fit, MeasuredBackoff, Sort, State, Verdict
+from sluice.audit.judge.model.verdict import (
+    AuditResult,
+    Finding,
+    FindingKind,
+    Fit,
+    MeasuredBackoff,
+    Sort,
+    State,
+    Verdict,
+)
 from sluice.audit.report.overview import backoff_words, overview
+from sluice.cli.audit.text import summary
 from tests.support.audit_results import subject, verdict
 
 DIFFERS = verdict("KIP-580/1", State.DEVIATES, sort=Sort.DIFFERS_FROM_KIP)
@@ -32,6 +43,32 @@ def test_sentence(verdicts: list[Verdict], findings: list[Finding], sentence: st
 
 def test_deviations_from_the_clients_documentation_come_first() -> None:
     assert overview(subject("app", "1", DIFFERS, PASSES, VIOLATES)).deviations == [VIOLATES, DIFFERS]
+
+
+def test_largest_deviations_of_a_kind_come_first_and_fit_the_first_screen() -> None:
+    """Reading the first lines is enough to name the three worst."""
+    sizes = {3: (100, "640 to 800 ms"), 4: (190, "80 to 120 ms"), 5: (0, "at least 50 ms"), 6: (5, "at most 4")}
+    sizes |= {7: (4000, "80 ms"), 8: (60, "below 50 ms"), 9: (1, "0"), 10: (110, "80 to 120 ms")}
+    found = [
+        verdict(
+            f"KIP-580/{number}",
+            State.DEVIATES,
+            sort=Sort.DIFFERS_FROM_KIP,
+            measured={"x": value, "word": "x"},
+            expected={"x": expected, "word": "y", "other": "1 ms"},
+        )
+        for number, (value, expected) in sizes.items()
+    ]
+    shown = [each.statement for each in overview(subject("app", "1", *found)).deviations]
+    assert shown == [f"KIP-580/{number}" for number in (5, 7, 3, 4, 6, 8, 9, 10)]
+    assert summary_lines(found)[2:5] == shown[:3]
+
+
+def summary_lines(verdicts: list[Verdict]) -> list[str]:
+    """Return the words in the lines of the summary that name statements."""
+    result = AuditResult(sluice="1", began="", machine="", subjects=[subject("app", "1", *verdicts)])
+    lines = [click.unstyle(line) for line in summary(result, [])]
+    return [next((word for word in line.split() if word.startswith("KIP-")), "") for line in lines]
 
 
 def test_undecided_verdicts_are_counted_in_one_line_each() -> None:
