@@ -102,7 +102,7 @@ scenarios: setup ## run all built-in scenarios with real clients
 test-clients: setup ## run the client matrix, including Java, Go and Node
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py tests/clients/test_kafka_streams.py
-	$(BIN)/pytest tests/clients/test_audit_commands.py
+	$(BIN)/pytest tests/clients/test_audit_commands.py tests/clients/test_findings.py
 
 # Needs the network: Maven Central, proxy.golang.org, npm, crates.io, NuGet. A language without its tools is skipped.
 test-quick-starts: setup ## run the quick starts of the documentation in Java, Go, Node.js, .NET and Rust
