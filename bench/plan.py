@@ -31,7 +31,7 @@ from sluice.pipeline.plan.analysis import Finding, Limits, Settings
 from sluice.pipeline.plan.tables import FINDING, NEEDS, finding_of, read_table
 from tests.support.journal_lines import journal
 
-ENGINES = ("here", "local[1]", "local[2]")
+ENGINES = ("local", "local[1]", "local[2]")
 CLIENTS, BROKERS = 200, 3
 RATE, HIGH_RATE = 20, 500  # requests/s of each client
 QUOTA, HIGH_QUOTA = 10_000.0, 10_000_000.0  # bytes/s on each broker
@@ -97,7 +97,7 @@ def run_plans(engine: str, file: str, small: str, quota: str) -> None:
 
     plan_settings = Settings((float(quota),), ("by-version",), ("closed",), "client-id", None)
     run = local_engine.run
-    if engine != "here":
+    if engine != "local":
         settings = spark_engine.SETTINGS | {"spark.driver.memory": "2g"}
         run = spark_engine.engine_on(open_session_without_kafka("bench", master=engine, settings=settings))  # type: ignore[assignment]  # returns a Mapping
     for number, path in enumerate(_requested(small, file)):
@@ -159,13 +159,13 @@ def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path)
         write(file, rows)
         best, worked, best_of_two = dict.fromkeys(ENGINES, 0.0), dict.fromkeys(ENGINES, 0.0), 0.0
         engines = {name: Engine(name, file, small) for name in ENGINES}
-        another = Engine("here", file, small)
+        another = Engine("local", file, small)
         for _ in range(repetitions):
             for name, engine in engines.items():
                 per_s, per_worked_s = engine.plan()
                 best[name], worked[name] = max(best[name], per_s), max(worked[name], per_worked_s)
             with ThreadPoolExecutor() as both:
-                two = sum(per_s for per_s, _ in both.map(Engine.plan, (engines["here"], another)))
+                two = sum(per_s for per_s, _ in both.map(Engine.plan, (engines["local"], another)))
             best_of_two = max(best_of_two, two)
         for engine in (*engines.values(), another):
             engine.close()
@@ -173,9 +173,9 @@ def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path)
         for unit, found in (("s", best), ("s of a processor", worked)):
             rates = ", ".join(f"{found[name]:,.0f}" for name in ENGINES)
             verdicts.add(f"{form}: rows/{unit}, {', '.join(ENGINES)}", rates, "", True)
-        over_one, over_here = best["local[2]"] / best["local[1]"], best["local[2]"] / best["here"]
+        over_one, over_local = best["local[2]"] / best["local[1]"], best["local[2]"] / best["local"]
         verdicts.add("  two Python processes / one", f"{best_of_two / best['here']:.2f}", "", True)
-        verdicts.add("  local[2] / one Python process", f"{over_here:.2f}", "1.6", over_here >= 1.6)
+        verdicts.add("  local[2] / one Python process", f"{over_local:.2f}", "1.6", over_local >= 1.6)
         verdicts.add("  local[2] / local[1]", f"{over_one:.2f}", "1.7", over_one >= 1.7)
 
 

@@ -109,7 +109,7 @@ PAGES = {
     ),
     "pipeline plan": Page(
         (
-            ("sluice pipeline plan events.ndjson --output plan --engine here", "Run without Spark."),
+            ("sluice pipeline plan events.ndjson --output plan", "Read an export of the journal."),
             ("sluice pipeline plan logs/ --output plan --quota 1M --quota 2M", "Read a folder and try two quotas."),
         ),
     ),

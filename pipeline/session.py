@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Set by spark-submit for the Python program that it starts.
-_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 _QUIET = {
     "spark.log.level": "ERROR",
@@ -51,7 +51,7 @@ def open_session(
         SluiceError: if PySpark, Java or a jar is missing
     """
     pyspark_version = installed_pyspark()
-    if _SUBMITTED in os.environ:
+    if SUBMITTED in os.environ:
         return open_session_without_kafka(name, settings=settings)
     java = find_java(pyspark_version)
     files = fetched_jars(pyspark_version, java) if jars is None else given_jars(jars, pyspark_version)
@@ -64,7 +64,7 @@ def open_session_without_kafka(
 ) -> "SparkSession":
     """Return a session like `open_session`, without the connector's jars, for a job that reads files."""
     pyspark_version = installed_pyspark()
-    if _SUBMITTED in os.environ:
+    if SUBMITTED in os.environ:
         from pyspark.sql import SparkSession
 
         return _builder(SparkSession, name, settings or {}).getOrCreate()

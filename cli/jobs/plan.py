@@ -1,12 +1,15 @@
 """`sluice pipeline plan`: run the job, and show its progress and recommendations."""
 
 import json
+import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import profiles
@@ -15,6 +18,7 @@ from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.cli.progress import progress
 from sluice.config.value_types import parse_rate
 from sluice.errors import ConfigError, SluiceError
+from sluice.pipeline.session import SUBMITTED
 from sluice.text.error_text import expected, one_of
 
 if TYPE_CHECKING:
@@ -22,9 +26,10 @@ if TYPE_CHECKING:
     from sluice.pipeline.plan.analysis import Settings
     from sluice.pipeline.plan.engine import Engine, OnProgress
     from sluice.pipeline.plan.job import Plan
-    from sluice.pipeline.plan.recommendation import Need
+    from sluice.pipeline.plan.recommendation import Need, Recommendation
 
-_NEEDED = ("matplotlib", "numpy", "pyarrow")
+_NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
+_REASONS_SHOWN, _BOUNDS_SHOWN = 3, 5
 _QUOTAS = ("100k", "200k", "500k", "1M", "2M", "5M", "10M", "20M", "50M")
 
 
@@ -67,11 +72,21 @@ class _Rate(click.ParamType[float, str]):
     "--max-throttled", type=click.FloatRange(0, 1), default=0.05, show_default=True, metavar="SHARE",
     help="Limit for recommended quotas: share of a client's responses with a throttle time.",
 )  # fmt: skip
-@click.option("--overrides", type=Integer(0), default=5, show_default=True, help="Maximum number of overrides.")
+@click.option(
+    "--headroom", type=click.FloatRange(0), default=0.25, show_default=True, metavar="SHARE",
+    help="Least share by which recommended quotas exceed what clients need.",
+)  # fmt: skip
+@click.option(
+    "--overrides", type=Integer(0), default=5, show_default=True, help="Maximum number of overrides beside a default."
+)
+@click.option(
+    "--default", "always_default", is_flag=True,
+    help="Recommend a default also from fewer than ten clients, or if clients were throttled.",
+)  # fmt: skip
 @click.option("--no-recommendation", is_flag=True, help="Only evaluate the quotas.")
 @click.option(
-    "--engine", type=click.Choice(["spark", "here"]), default="spark", show_default=True,
-    help="Engine: Spark, or this process without Java.",
+    "--engine", type=click.Choice(["local", "spark"]),
+    help="Engine: this process, or Spark.  [default: local; spark with --master, --conf or spark-submit]",
 )  # fmt: skip
 @format_option
 @MASTER
@@ -85,9 +100,11 @@ def plan(
     by: str,
     max_delay_p99: int,
     max_throttled: float,
+    headroom: float,
     overrides: int,
+    always_default: bool,
     no_recommendation: bool,
-    engine: str,
+    engine: str | None,
     output_format: str,
     master: str,
     conf: tuple[str, ...],
@@ -99,19 +116,31 @@ def plan(
     _check_profiles(profile)
     for module in _NEEDED:
         if find_spec(module) is None:
-            raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[spark]'")
+            raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[plan]'")
+    from sluice.pipeline.charges.charges import QUARANTINED
     from sluice.pipeline.plan.analysis import Limits, Settings
     from sluice.pipeline.plan.job import plan as run
+    from sluice.pipeline.plan.job import quarantine_reasons
+    from sluice.pipeline.plan.recommendation import Policy
 
     limits = None if no_recommendation else Limits(max_delay_p99, max_throttled)
     settings = Settings(tuple(sorted(set(quota))), profile, loop, by, limits)  # type: ignore[arg-type]  # click's choice
+    policy, out = Policy(overrides, headroom, always_default), Path(output)
     with progress() as on_progress:
-        found = run(inputs, Path(output), settings, overrides, _engine(engine, master, conf), on_progress)
+        found = run(inputs, out, settings, policy, _engine(engine, master, conf), on_progress)
     click.echo(_as_json(output, found) if output_format == "json" else _as_text(output, found))
+    if set(+Counter(found.counts)) == {QUARANTINED}:
+        for reason in quarantine_reasons(out, _REASONS_SHOWN):
+            click.echo(reason, err=True)
+        raise SluiceError("no input was understood; expected journal exports or Kafka's request logs")
 
 
-def _engine(engine: str, master: str, conf: tuple[str, ...]) -> "Engine":
-    if engine == "here":
+def _engine(engine: str | None, master: str, conf: tuple[str, ...]) -> "Engine":
+    if engine is None:
+        given = click.get_current_context().get_parameter_source("master")
+        chosen = given is not ParameterSource.DEFAULT or bool(conf) or SUBMITTED in os.environ
+        engine = "spark" if chosen else "local"
+    if engine == "local":
         from sluice.pipeline.plan.local_engine import run
 
         return run
@@ -139,14 +168,35 @@ def _check_profiles(names: tuple[str, ...]) -> None:
 
 
 def _as_text(output: str, found: "Plan") -> str:
-    lines = [f"{name}: {number:,}" for name, number in sorted(found.counts.items()) if number]
+    lines = list(found.warnings)
+    lines += [f"{name}: {number:,}" for name, number in sorted(found.counts.items()) if number]
     for each in found.recommendations:
-        total = len(each.others) + len(each.overrides)
-        lines.append(
-            f"{each.kind}: {each.default:,} bytes/s for all clients, sufficient for {len(each.others):,} of {total:,}"
-        )
-        lines += [f"  {_name(need)}: {need.quota:,}" for need in each.overrides]
-    return "\n".join([*lines, f"{Path(output) / 'report.md'}"])
+        lines += _recommended(each)
+    return "\n".join([*lines, f"{Path(output) / 'report.html'}"])
+
+
+def _recommended(found: "Recommendation") -> list[str]:
+    total = len(found.others) + len(found.overrides)
+    if found.default is None:
+        lines = [f"{found.kind}: no default: {found.why_no_default}"]
+    else:
+        lines = [
+            f"{found.kind}: {found.default:,} bytes/s for all clients, sufficient for {len(found.others):,} of "
+            f"{total:,} with {found.default_headroom:.0%} headroom; stands on {found.basis:,} clients"
+        ]
+    for need in found.overrides:
+        quota, uncertain = need.recommended(found.headroom), ""
+        if need.confidence == "uncertain":
+            uncertain = f"; demand uncertain by {need.uncertainty:.0%}"
+        lines.append(f"  {_name(need)}: {quota:,}, {quota / need.quota - 1:.0%} headroom{uncertain}")
+    bounds = [need for need in found.others if not need.is_known]
+    lines += [
+        f"  {_name(need)}: demand at least {need.offered_rate:,.0f} bytes/s ({need.confidence})"
+        for need in bounds[:_BOUNDS_SHOWN]
+    ]
+    if len(bounds) > _BOUNDS_SHOWN:
+        lines.append(f"  and {len(bounds) - _BOUNDS_SHOWN:,} more whose demand is a lower bound")
+    return lines
 
 
 def _as_json(output: str, found: "Plan") -> str:
@@ -154,15 +204,37 @@ def _as_json(output: str, found: "Plan") -> str:
         {
             "kind": each.kind,
             "default": each.default,
+            "default_stands_on": each.basis,
+            "why_no_default": each.why_no_default,
             "clients": len(each.others) + len(each.overrides),
-            "overrides": [
-                {"user": need.user, "client_id": need.client_id, "quota": need.quota} for need in each.overrides
-            ],
+            "overrides": [_need(need, each) for need in each.overrides],
+            "others": [_need(need, each) for need in each.others],
         }
         for each in found.recommendations
     ]
-    report = {"output": output, "read": dict(found.counts), "recommendations": recommendations}
+    report = {
+        "output": output,
+        "warnings": found.warnings,
+        "read": dict(found.counts),
+        "seconds": found.coverage.seconds,
+        "demand": dict(found.coverage.by_confidence),
+        "recommendations": recommendations,
+    }
     return json.dumps(report, indent=2)
+
+
+def _need(need: "Need", found: "Recommendation") -> dict[str, object]:
+    quota = need.recommended(found.headroom) if need in found.overrides else found.default
+    return {
+        "user": need.user,
+        "client_id": need.client_id,
+        "quota": quota,
+        "required": need.quota,
+        "headroom": None if quota is None else round(quota / need.quota - 1, 3),
+        "demand": round(need.offered_rate),
+        "confidence": need.confidence,
+        "uncertainty": round(need.uncertainty, 3),
+    }
 
 
 def _name(need: "Need") -> str:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from sluice.fleet.quota import Fairness
 from sluice.fleet.results import Figures, Result, figures_of, summary
 from sluice.fleet.sweep import Row
+from sluice.text.html_page import environment
 
 from .plots import attempts_plot, bytes_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
 
@@ -51,7 +50,7 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
     tables = [describe(figures_of(result), result.fairness) for result in results]
     labels = list(dict.fromkeys(label for table in tables for label, _ in table))
     page = (
-        _environment()
+        environment("sluice.fleet.report")
         .get_template("report.html")
         .render(
             title=" and ".join(names),
@@ -73,15 +72,12 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
 def write_sweep_report(file: Path, rows: Sequence[Row]) -> None:
     """Write the maps of a sweep, one for each fleet."""
     fleets = list(dict.fromkeys(row.fleet for row in rows))
-    page = _environment().get_template("sweep.html").render(maps=[recovery_map(rows, fleet) for fleet in fleets])
+    page = (
+        environment("sluice.fleet.report")
+        .get_template("sweep.html")
+        .render(maps=[recovery_map(rows, fleet) for fleet in fleets])
+    )
     file.write_text(page, encoding="utf-8")
-
-
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("sluice.fleet.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
 
 
 def _with_range(form: str, low: float, middle: float, high: float) -> str:

@@ -177,6 +177,20 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
     return Requests(at_ns.data, value.data, np.asarray(numbers, np.int64).data, versions)
 
 
+class Recorded(NamedTuple):
+    """When a client was seen in the log, and whether it was throttled."""
+
+    began_ns: int
+    ended_ns: int
+    throttled: int  # responses with a throttle time
+
+
+def recorded(parts: Sequence[bytes]) -> Recorded:
+    at_ns = _joined(parts, 0)
+    throttled = sum(int(np.count_nonzero(_throttle_ms(part))) for part in parts)
+    return Recorded(int(at_ns.min()), int(at_ns.max()), throttled)
+
+
 def _joined(parts: Sequence[bytes], column: int) -> Ints:
     arrays = []
     for part in parts:

@@ -5,6 +5,7 @@ charged again under each candidate quota (replay.py), on Spark or in this proces
 """
 
 from collections.abc import Mapping, Sequence
+from heapq import nsmallest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +13,27 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.pipeline.charges.sources import splits_of
 
 from .analysis import Settings
+from .coverage import Coverage, coverage_of, warnings_of
+from .demand import least_ms
 from .engine import Engine, OnProgress
 from .kafka_configs_script import SCRIPT, script
-from .recommendation import Recommendation, recommend
+from .recommendation import Policy, Recommendation, recommend
 from .report import Report, effects_of, write_report
-from .tables import FINDING, NEEDS, RECOMMENDATION, RECOMMENDED, REPLAYS, Writer, finding_of, read_table
+from .tables import (
+    DEMAND,
+    DEMANDED,
+    FINDING,
+    NEEDS,
+    QUARANTINE,
+    QUARANTINED,
+    RECOMMENDATION,
+    RECOMMENDED,
+    REPLAYS,
+    Writer,
+    demand_of,
+    finding_of,
+    read_table,
+)
 
 
 class Plan(NamedTuple):
@@ -24,12 +41,14 @@ class Plan(NamedTuple):
 
     counts: Mapping[str, int]  # of the input, by kind
     recommendations: list[Recommendation]
+    coverage: Coverage
+    warnings: list[str]
 
 
 def plan(
-    inputs: Sequence[str], out: Path, settings: Settings, most_overrides: int, engine: Engine, on_progress: OnProgress
+    inputs: Sequence[str], out: Path, settings: Settings, policy: Policy, engine: Engine, on_progress: OnProgress
 ) -> Plan:
-    """Analyse the input and write tables, report and script to the folder `out`.
+    """Analyse the input and write tables, reports and script to the folder `out`.
 
     Raises:
         ConfigError: if `out` is not a new or empty folder
@@ -38,22 +57,39 @@ def plan(
     _prepare(out)
     counts = engine(splits_of(inputs), settings, out, on_progress)
     on_progress("writing the report", 0, 1)
-    needs = map(finding_of, read_table(out, NEEDS, FINDING))
-    recommendations = recommend(needs, settings.by, most_overrides) if settings.limits else []
+    demands = {each.client: each for each in map(demand_of, read_table(out, DEMAND, DEMANDED))}
+    least = least_ms(settings.windows)
+    coverage = coverage_of(demands.values(), counts, least)
+    warnings = warnings_of(coverage)
+    recommendations = []
+    if settings.limits:
+        needs = map(finding_of, read_table(out, NEEDS, FINDING))
+        withheld = "" if coverage.allows_recommendations else "the log does not show the demand"
+        recommendations = recommend(needs, demands, settings.by, policy, least, withheld)
     effects = effects_of(map(finding_of, read_table(out, REPLAYS, FINDING)), settings.limits)
-    write_report(out, Report(inputs, settings, counts, effects, recommendations))
-    if recommendations:
-        _write_recommendation(out, recommendations)
-        (out / SCRIPT).write_text(script(recommendations, settings.by, SCRIPT), encoding="utf-8")
-    return Plan(counts, recommendations)
+    write_report(out, Report(inputs, settings, counts, effects, recommendations, coverage, warnings))
+    to_set = [each for each in recommendations if not each.is_empty]
+    if to_set:
+        _write_recommendation(out, to_set)
+        (out / SCRIPT).write_text(script(to_set, settings.by, SCRIPT), encoding="utf-8")
+    return Plan(counts, recommendations, coverage, warnings)
+
+
+def quarantine_reasons(out: Path, most: int) -> list[str]:
+    """Return the first quarantined input, with its place and the reason."""
+    rows = read_table(out, QUARANTINE, QUARANTINED)
+    first = nsmallest(most, ((str(source), int(str(position)), str(reason)) for source, position, reason, _ in rows))
+    return [f"{source}:{position}: {reason}" for source, position, reason in first]
 
 
 def _write_recommendation(out: Path, recommendations: Sequence[Recommendation]) -> None:
     table = Writer(out, RECOMMENDATION, RECOMMENDED)
     for found in recommendations:
-        table.add((found.kind, "default", "", "", found.default))
+        if found.default is not None:
+            table.add((found.kind, "default", "", "", found.default, found.default_headroom))
         for need in found.overrides:
-            table.add((found.kind, "override", need.user, need.client_id, need.quota))
+            quota = need.recommended(found.headroom)
+            table.add((found.kind, "override", need.user, need.client_id, quota, quota / need.quota - 1))
     table.close()
 
 

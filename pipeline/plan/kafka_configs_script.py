@@ -16,7 +16,7 @@ SCRIPT = "set-quotas.sh"
 
 _HEAD = """\
 #!/bin/sh
-# Set the recommended quotas, in bytes per second on each broker.
+# Set the recommended quotas, in bytes per second on each broker. Other quotas stay as they are.
 # Usage: {script} BOOTSTRAP-SERVER [OPTION of kafka-configs.sh]...
 set -eu
 : "${{1:?the bootstrap server, such as localhost:9092}}"
@@ -45,14 +45,17 @@ def script(recommendations: Iterable[Recommendation], by: By, name: str) -> str:
     parts = [_HEAD.format(script=name)]
     for found in recommendations:
         key = KEYS[found.kind]
-        parts.append(_EACH.format(comment=f"{found.kind}: default", key=key, quota=found.default, entity=_DEFAULTS[by]))
+        if found.default is not None:
+            comment = f"{found.kind}: default, {found.default_headroom:.0%} above the largest need of its clients"
+            parts.append(_EACH.format(comment=comment, key=key, quota=found.default, entity=_DEFAULTS[by]))
         for need in found.overrides:
             shown = ", ".join(json.dumps(each) for each in (need.user, need.client_id) if each)
             comment = f"{found.kind}: {shown}, {need.offered_rate:.0f} bytes/s on average"
+            quota = need.recommended(found.headroom)
             if "\0" in need.user + need.client_id:
                 parts.append(f"# {comment}\n# not set: an argument of a command cannot contain NUL\n")
             else:
-                parts.append(_EACH.format(comment=comment, key=key, quota=need.quota, entity=_entity(need)))
+                parts.append(_EACH.format(comment=comment, key=key, quota=quota, entity=_entity(need)))
     return "\n".join(parts)
 
 

@@ -8,8 +8,20 @@ from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
 from .analysis import Settings, find_need, try_candidates
+from .demand import measure_demand
 from .engine import OnProgress
-from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, Writer, row_of
+from .tables import (
+    DEMAND,
+    DEMANDED,
+    FINDING,
+    NEEDS,
+    QUARANTINE,
+    QUARANTINED,
+    REPLAYS,
+    Writer,
+    row_of,
+    row_of_demand,
+)
 
 
 def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnProgress) -> dict[str, int]:
@@ -25,7 +37,7 @@ def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnP
             for row in found.quarantined:
                 quarantine.add(row)
     quarantine.close()
-    replays, needs = Writer(out, REPLAYS, FINDING), Writer(out, NEEDS, FINDING)
+    replays, needs, demand = Writer(out, REPLAYS, FINDING), Writer(out, NEEDS, FINDING), Writer(out, DEMAND, DEMANDED)
     for number, client in enumerate(sorted(parts)):
         on_progress("replaying", number, len(parts))
         for finding in try_candidates(client, parts[client], settings):
@@ -33,6 +45,9 @@ def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnP
         need = find_need(client, parts[client], settings)
         if need is not None:
             needs.add(row_of(need))
-    replays.close()
-    needs.close()
+        demanded = measure_demand(client, parts[client], settings.loops[0])
+        if demanded is not None:
+            demand.add(row_of_demand(demanded))
+    for table in (replays, needs, demand):
+        table.close()
     return dict(counts)

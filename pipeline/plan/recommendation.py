@@ -1,17 +1,36 @@
-"""Recommended quotas: one default, and overrides for the few clients that need more.
+"""Recommended quotas: overrides for the clients that need most, and one default for all others.
 
 "Fixed quotas for everyone but the top k outliers which can justify custom quotas" (KIP-13). A quota applies on each
 broker, so the broker where a client needs most decides.
+
+A recommendation must not throttle a client that the log does not show:
+
+- A default stands on at least ten clients with a known demand. With fewer, each client has an override, and others,
+  such as those of next week, have no quota. If a default is requested nevertheless, it is at least the need of half of
+  the clients, so never that of the smallest.
+- Each quota has a headroom: what it is above the need. It is larger for clients whose demand varies.
+- The demand of a client that was throttled, seen briefly, or too irregular is a lower bound. It has no override. The
+  default is never below what such a client needed in the log; with a throttled client there is no default.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sluice.pipeline.charges.charges import By, Kind
+from sluice.pipeline.charges.charges import By, Client, Kind
 
-from .analysis import Finding
+from .analysis import Finding, readable
+from .demand import Confidence, Demand
 
 KEYS: dict[Kind, str] = {"Produce": "producer_byte_rate", "Fetch": "consumer_byte_rate"}
+LEAST_CLIENTS = 10  # that a default stands on
+
+
+class Policy(NamedTuple):
+    """What to recommend."""
+
+    most_overrides: int = 5
+    headroom: float = 0.25  # of a known demand
+    always_default: bool = False  # also from few clients, or beside throttled ones
 
 
 class Need(NamedTuple):
@@ -25,37 +44,110 @@ class Need(NamedTuple):
     offered_rate: float  # bytes/s on `broker`, on average
     delay_p99_ms: int
     throttled_share: float
+    confidence: Confidence = "known"
+    uncertainty: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the demand is more than a lower bound."""
+        return self.confidence in ("known", "uncertain")
+
+    def headroom(self, least: float) -> float:
+        """Return the part of the need that is added: at least the uncertainty of the demand."""
+        return max(least, self.uncertainty) if self.confidence == "uncertain" else least
+
+    def recommended(self, least_headroom: float) -> int:
+        """Return the quota to set."""
+        return readable(self.quota * (1 + self.headroom(least_headroom)))
 
 
 class Recommendation(NamedTuple):
     """The quotas of one kind: `overrides` for the largest needs, descending, and the default for `others`."""
 
     kind: Kind
-    default: int  # bytes/s
+    default: int | None  # bytes/s
     overrides: list[Need]
     others: list[Need]
+    headroom: float = 0.25  # of each quota, at least
+    why_no_default: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is no quota to set."""
+        return self.default is None and not self.overrides
+
+    @property
+    def basis(self) -> int:
+        """Return the number of clients that the default stands on."""
+        return sum(need.is_known for need in self.others)
+
+    @property
+    def default_headroom(self) -> float:
+        """Return the headroom of the default above the largest need that it is for."""
+        largest = max((need.quota for need in self.others), default=0)
+        return self.default / largest - 1 if self.default and largest else 0.0
 
 
-def recommend(needs: Iterable[Finding], by: By, most_overrides: int) -> list[Recommendation]:
-    """Return a recommendation for each kind; without overrides, the default is the largest need."""
+def recommend(
+    needs: Iterable[Finding],
+    demands: Mapping[Client, Demand],
+    by: By,
+    policy: Policy,
+    least_ms: float,
+    withheld: str = "",
+) -> list[Recommendation]:
+    """Return a recommendation for each kind.
+
+    Args:
+        needs: the smallest sufficient quota of each client and broker
+        demands: for the same clients and brokers
+        by: the level of the quotas
+        policy: what to recommend
+        least_ms: the duration below which a client was seen too briefly
+        withheld: why no quota is recommended
+    """
     by_kind: dict[Kind, dict[tuple[str, str], Need]] = {}
     for finding in needs:
-        client, found = finding.client, by_kind.setdefault(finding.client.kind, {})
-        before = found.get((client.user, client.client_id))
-        found[client.user, client.client_id] = _most(before, _need(finding))
-    return [_of_kind(kind, list(by_kind[kind].values()), by, most_overrides) for kind in KEYS if kind in by_kind]
+        client, of_kind = finding.client, by_kind.setdefault(finding.client.kind, {})
+        need = _need(finding, demands[client], least_ms)
+        before = of_kind.get((client.user, client.client_id))
+        of_kind[client.user, client.client_id] = need if before is None else _most(before, need)
+    found = {kind: list(by_kind[kind].values()) for kind in KEYS if kind in by_kind}
+    for all_needs in found.values():
+        all_needs.sort(key=lambda need: (-need.recommended(policy.headroom), need.user, need.client_id))
+    if withheld:
+        return [Recommendation(kind, None, [], each, policy.headroom, withheld) for kind, each in found.items()]
+    return [_of_kind(kind, each, by, policy) for kind, each in found.items()]
 
 
-def _of_kind(kind: Kind, needs: list[Need], by: By, most_overrides: int) -> Recommendation:
-    needs.sort(key=lambda need: (-need.quota, need.user, need.client_id))
-    overrides: list[Need] = []
-    for need in needs[:-1]:  # at least one need determines the default
-        if len(overrides) == most_overrides or not _has_name(need, by):
+def _of_kind(kind: Kind, needs: list[Need], by: By, policy: Policy) -> Recommendation:
+    why = _why_no_default(needs)
+    known = sum(need.is_known for need in needs)
+    if why and not policy.always_default:
+        may_have = [need for need in needs if need.is_known and _has_name(need, by)]
+        overrides = may_have if known < LEAST_CLIENTS else may_have[: policy.most_overrides]
+        chosen = set(overrides)
+        return Recommendation(
+            kind, None, overrides, [need for need in needs if need not in chosen], policy.headroom, why
+        )
+    most = min(policy.most_overrides, known - LEAST_CLIENTS if known >= LEAST_CLIENTS else (len(needs) - 1) // 2)
+    overrides = []
+    for need in needs:
+        if len(overrides) >= most or not (need.is_known and _has_name(need, by)):
             break
         overrides.append(need)
-    default = needs[len(overrides)].quota
-    overrides = [need for need in overrides if need.quota > default]
-    return Recommendation(kind, default, overrides, needs[len(overrides) :])
+    default = needs[len(overrides)].recommended(policy.headroom)
+    overrides = [need for need in overrides if need.recommended(policy.headroom) > default]
+    return Recommendation(kind, default, overrides, needs[len(overrides) :], policy.headroom)
+
+
+def _why_no_default(needs: list[Need]) -> str:
+    throttled, known = sum(need.confidence == "throttled" for need in needs), sum(need.is_known for need in needs)
+    if throttled:
+        return f"{throttled:,} of {len(needs):,} clients were throttled, so their demand is not known"
+    if known < LEAST_CLIENTS:
+        return f"it would stand on {known} clients with a known demand; at least {LEAST_CLIENTS} are required"
+    return ""
 
 
 def _has_name(need: Need, by: By) -> bool:
@@ -63,7 +155,7 @@ def _has_name(need: Need, by: By) -> bool:
     return bool(need.user or by == "client-id") and bool(need.client_id or by == "user")
 
 
-def _need(finding: Finding) -> Need:
+def _need(finding: Finding, demand: Demand, least_ms: float) -> Need:
     client, outcome = finding.client, finding.outcome
     return Need(
         client.user,
@@ -74,11 +166,14 @@ def _need(finding: Finding) -> Need:
         outcome.offered_rate,
         outcome.delay_p99_ms,
         outcome.throttled_share,
+        demand.confidence(least_ms),
+        demand.uncertainty,
     )
 
 
-def _most(one: Need | None, other: Need) -> Need:
-    if one is None:
-        return other
+def _most(one: Need, other: Need) -> Need:
+    """Return the larger need of a client, which was throttled if it was so on any broker."""
     larger = max(one, other, key=lambda need: (need.quota, need.broker))
-    return larger._replace(brokers=one.brokers + 1)
+    was_throttled = "throttled" in (one.confidence, other.confidence)
+    confidence = "throttled" if was_throttled else larger.confidence
+    return larger._replace(brokers=one.brokers + 1, confidence=confidence)

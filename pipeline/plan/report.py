@@ -1,4 +1,4 @@
-"""The report of a plan: a Markdown page with plots, from the tables in the folder."""
+"""The reports of a plan: the same sections as a Markdown file with plots beside it, and as one HTML file."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,12 +8,14 @@ from typing import NamedTuple
 from sluice.pipeline.charges.charges import Kind
 
 from .analysis import Effect, Finding, Limits, Settings
+from .coverage import Coverage
 from .kafka_configs_script import SCRIPT
 from .recommendation import KEYS, Need, Recommendation
 from .replay import Candidate
+from .sections import Plot, Section
 from .tables import QUARANTINE
 
-REPORT = "report.md"
+REPORT, PAGE = "report.md", "report.html"
 _MOST_SHOWN = 20  # clients per table
 
 
@@ -37,81 +39,155 @@ class Report(NamedTuple):
     counts: Mapping[str, int]
     effects: Effects
     recommendations: Sequence[Recommendation]
+    coverage: Coverage
+    warnings: Sequence[str]
 
 
 def write_report(out: Path, report: Report) -> None:
-    from .plots import plot_effects, plot_needs  # deferred: importing matplotlib takes a second
+    from .page import html  # deferred: importing matplotlib takes a second
 
-    lines = ["# Quota plan", "", *_input(report)]
+    sections = list(_sections(report))
+    for section in sections:
+        for plot in section.plots:
+            (out / plot.file).write_text(plot.svg, encoding="utf-8")
+    (out / REPORT).write_text(_markdown(report.warnings, sections), encoding="utf-8")
+    (out / PAGE).write_text(html(report.warnings, sections), encoding="utf-8")
+
+
+def _markdown(warnings: Sequence[str], sections: Sequence[Section]) -> str:
+    lines = ["# Quota plan", ""]
+    for warning in warnings:
+        name, _, text = warning.partition(":")
+        lines += [f"**{name}:**{text}", ""]
+    for section in sections:
+        lines += [f"## {section.title}", ""] if section.title else []
+        lines += [line for paragraph in section.paragraphs for line in (paragraph, "")]
+        lines += [*(f"- {point}" for point in section.points), ""] if section.points else []
+        if section.rows:
+            lines += [_row(section.header), "|" + "---|" * len(section.header)]
+            for number, (name, *values) in enumerate(section.rows):
+                lines.append(_row([f"**{name}**" if number < section.marked else name, *values]))
+            lines.append("")
+        lines += [line for plot in section.plots for line in (f"![{plot.caption}]({plot.file})", "")]
+    return "\n".join(lines)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _sections(report: Report) -> Iterable[Section]:
+    from .plots import effects_plot, needs_plot  # deferred as above
+
+    yield Section("", [_coverage(report)])
     for found in report.recommendations:
-        plot = f"needs-{found.kind.lower()}.svg"
-        plot_needs(out / plot, found)
-        lines += ["", *_recommended(found, report.settings), "", f"![Required quota of each client]({plot})"]
-    if report.recommendations:
-        lines += ["", f"Run `sh {SCRIPT} BOOTSTRAP-SERVER` to set these quotas."]
+        plot = Plot(
+            f"needs-{found.kind.lower()}.svg",
+            f"{found.kind}: demand, required and recommended quotas",
+            needs_plot(found),
+        )
+        yield _recommended(found, report.settings)._replace(plots=[plot])
+    if not all(found.is_empty for found in report.recommendations):
+        yield Section("", [f"Run `sh {SCRIPT} BOOTSTRAP-SERVER` to set these quotas."])
     for kind in KEYS:
         effects = {candidate: effect for (of, candidate), effect in report.effects.items() if of == kind}
         if effects:
-            plot = f"candidates-{kind.lower()}.svg"
-            plot_effects(out / plot, kind, effects)
-            lines += ["", f"## {kind}: effect of each quota", "", *_effects(effects, report.settings.limits)]
-            lines += ["", f"![Effect of each quota]({plot})"]
-    (out / REPORT).write_text("\n".join([*lines, ""]), encoding="utf-8")
+            quotas = [found for found in report.recommendations if found.kind == kind]
+            svg = effects_plot(kind, effects, quotas[0] if quotas else None, report.settings.limits)
+            plot = Plot(f"candidates-{kind.lower()}.svg", f"{kind}: throttled clients and throttle times by quota", svg)
+            yield _effects(effects, report.settings.limits)._replace(
+                title=f"{kind}: effect of each quota", plots=[plot]
+            )
+    yield _input(report)
 
 
-def _input(report: Report) -> list[str]:
-    lines = [f"Input: {', '.join(map(_code, report.inputs))}", "", "| input | count |", "|---|---|"]
-    lines += [f"| {name} | {number:,} |" for name, number in sorted(report.counts.items()) if number]
-    if report.counts.get("quarantined"):
-        lines += ["", f"Quarantined input is in `{QUARANTINE}`, with reasons."]
-    return lines
-
-
-def _recommended(found: Recommendation, settings: Settings) -> list[str]:
-    limits = settings.limits
-    assert limits is not None, "a recommendation requires limits"
-    return [
-        f"## {found.kind}: recommendation",
-        "",
-        f"With these quotas, at most {limits.throttled_share:.1%} of each client's responses have a throttle time, and "
-        f"its p99 throttle time is at most {limits.delay_p99_ms:,} ms. This assumes "
-        f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}.",
-        "",
-        f"- Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), sufficient for "
-        f"{len(found.others):,} of {len(found.others) + len(found.overrides):,} clients.",
-        f"- Overrides: {len(found.overrides)}, in bold." if found.overrides else "- Overrides: none.",
-        "",
-        "| client | required quota | of average rate | p99 throttle time | throttled responses | broker | brokers |",
-        "|---|---|---|---|---|---|---|",
-        *(_row(need, "**") for need in found.overrides[:_MOST_SHOWN]),
-        *(_row(need, "") for need in found.others[: _MOST_SHOWN - len(found.overrides)]),
-    ]
-
-
-def _row(need: Need, mark: str) -> str:
-    name = _code(" ".join(each for each in (need.user, need.client_id) if each) or "(no id)")
-    share = f"{need.quota / need.offered_rate:.2f}" if need.offered_rate else ""
+def _coverage(report: Report) -> str:
+    coverage, inputs = report.coverage, ", ".join(map(_code, report.inputs))
+    known, uncertain = coverage.by_confidence["known"], coverage.by_confidence["uncertain"]
     return (
-        f"| {mark}{name}{mark} | {rate(need.quota)} | × {share} | {need.delay_p99_ms:,} ms "
-        f"| {need.throttled_share:.1%} | {_code(need.broker)} | {need.brokers} |"
+        f"{coverage.seconds:,.0f} s of traffic of {coverage.clients:,} clients, from {inputs}. Demand: {known:,} known "
+        f"within 10 %, {uncertain:,} uncertain, {coverage.clients - known - uncertain:,} only as a lower bound."
     )
 
 
-def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> list[str]:
-    beyond = " beyond limits |" if limits is not None else ""
-    lines = [
-        f"| profile | loop | quota | clients | throttled |{beyond} throttled responses | worst p99 throttle time "
-        "| worst p99 added latency | lost throughput |",
-        "|---" * (10 if beyond else 9) + "|",
-    ]
-    for candidate, effect in effects.items():
-        spared = f" {len(effect.beyond_limits):,} |" if limits is not None else ""
-        lines.append(
-            f"| {candidate.profile} | {candidate.loop} | {rate(candidate.quota)} | {len(effect.clients):,} "
-            f"| {len(effect.throttled_clients):,} |{spared} {effect.throttled / max(1, effect.answers):.2%} "
-            f"| {effect.worst_delay_p99_ms:,} ms | {effect.worst_added_p99_ms:,} ms | {rate(effect.lost_rate)} |"
+def _input(report: Report) -> Section:
+    rows = [(name, f"{number:,}") for name, number in sorted(report.counts.items()) if number]
+    noted = [f"Quarantined input is in `{QUARANTINE}`, with reasons."] if report.counts.get("quarantined") else []
+    return Section("Input", noted, header=("input", "count"), rows=rows)
+
+
+def _recommended(found: Recommendation, settings: Settings) -> Section:
+    limits = settings.limits
+    assert limits is not None, "a recommendation requires limits"
+    promise = (
+        f"With the required quotas, at most {limits.throttled_share:.1%} of each client's responses have a throttle "
+        f"time, and its p99 throttle time is at most {limits.delay_p99_ms:,} ms. This assumes "
+        f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}. A recommended quota is at least "
+        f"{found.headroom:.0%} above the required one (its headroom), and for an uncertain demand by its uncertainty."
+    )
+    total = len(found.others) + len(found.overrides)
+    if found.default is not None:
+        default = (
+            f"Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), "
+            f"{found.default_headroom:.0%} above the largest need of {len(found.others):,} of {total:,} clients; it "
+            f"stands on {found.basis:,} clients with a known demand."
         )
-    return lines
+    else:
+        default = f"No default: {found.why_no_default}."
+    overrides = f"Overrides: {len(found.overrides)}, in the first rows." if found.overrides else "Overrides: none."
+    shown = [*found.overrides[:_MOST_SHOWN], *found.others[: max(0, _MOST_SHOWN - len(found.overrides))]]
+    return Section(
+        f"{found.kind}: recommendation",
+        [promise],
+        [default, overrides],
+        header=(
+            "client", "required quota", "recommended", "headroom", "demand", "p99 throttle time",
+            "throttled responses", "broker", "brokers",
+        ),
+        rows=[_cells(need, found, number < len(found.overrides)) for number, need in enumerate(shown)],
+        marked=len(found.overrides),
+    )  # fmt: skip
+
+
+def _cells(need: Need, found: Recommendation, is_override: bool) -> list[str]:
+    name = _code(" ".join(each for each in (need.user, need.client_id) if each) or "(no id)")
+    quota = need.recommended(found.headroom) if is_override else found.default
+    at_least = "" if need.is_known else "at least "
+    return [
+        name,
+        at_least + rate(need.quota),
+        rate(quota) + ("" if is_override else " (default)") if quota is not None else "none",
+        f"{quota / need.quota - 1:.0%}" if quota is not None else "",
+        demand_in_words(need),
+        f"{need.delay_p99_ms:,} ms",
+        f"{need.throttled_share:.1%}",
+        _code(need.broker),
+        str(need.brokers),
+    ]
+
+
+def demand_in_words(need: Need) -> str:
+    """Return the demand with its uncertainty, or as a lower bound with the reason."""
+    shown = rate(need.offered_rate)
+    return f"{shown} ± {need.uncertainty:.0%}" if need.is_known else f"at least {shown} ({need.confidence})"
+
+
+def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> Section:
+    beyond = ["beyond limits"] if limits is not None else []
+    rows = []
+    for candidate, effect in effects.items():
+        rows.append([
+            rate(candidate.quota), candidate.profile, candidate.loop,
+            f"{len(effect.clients):,}", f"{len(effect.throttled_clients):,}",
+            *([f"{len(effect.beyond_limits):,}"] if beyond else []),
+            f"{effect.throttled / max(1, effect.answers):.2%}", f"{effect.worst_delay_p99_ms:,} ms",
+            f"{effect.worst_added_p99_ms:,} ms", rate(effect.lost_rate),
+        ])  # fmt: skip
+    header = (
+        "quota", "profile", "loop", "clients", "throttled", *beyond, "throttled responses", "worst p99 throttle time",
+        "worst p99 added latency", "lost throughput",
+    )  # fmt: skip
+    return Section("", header=header, rows=rows)
 
 
 def rate(per_s: float) -> str:

@@ -1,15 +1,18 @@
 """The engine on Spark: splits are read in parallel, then each client's requests on each broker are replayed.
 
-Both steps are the functions of `local_engine`, in Spark's Python workers. A row between them has up to half a million
-packed requests, so that Spark shuffles few rows. Quarantined input and counts are rows of the same data set, so the
-input is read once.
+Both steps are the functions of `local_engine`, in Spark's Python workers. Between them Spark shuffles, once, rows of up
+to half a million packed requests; a task of the second step receives whole clients and replays them one after another.
+Spark does not group the rows itself: sorting them, and starting a group for each client, costs as much as the replay.
+Quarantined input and counts are rows of the same data set, so the input is read once.
 
 Executors need this package, and the input at the same paths.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -20,22 +23,41 @@ from sluice.pipeline.charges.charges import Client
 from sluice.pipeline.charges.sources import Split, read
 
 from .analysis import Settings, find_need, try_candidates
+from .demand import measure_demand
 from .engine import Engine, OnProgress
-from .tables import FINDING, NEEDS, QUARANTINE, QUARANTINED, REPLAYS, arrow_schema, row_of, sql_columns, table_of
+from .tables import (
+    DEMAND,
+    DEMANDED,
+    FINDING,
+    NEEDS,
+    QUARANTINE,
+    QUARANTINED,
+    REPLAYS,
+    row_of,
+    row_of_demand,
+    sql_columns,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # For a local session. The JVM has little work, less than optimizing compilation would cost.
-SETTINGS = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+}
 
-# The kinds of rows between the steps: packed requests, a count, a quarantined line.
-_CHARGES, _COUNT, _BAD = "charges", "count", "bad"
-_KEY = {"what": str, "kind": str, "broker": str, "user": str, "client_id": str, "place": int}
-_READ = {**_KEY, "part": int, "name": str, "number": int, **QUARANTINED}
-_FOUND = {"what": str, "name": str, "number": int, **QUARANTINED, **FINDING}
+_KEY = {"kind": str, "broker": str, "user": str, "client_id": str}
+_REST = {"name": str, "number": int, **QUARANTINED}  # a count, or a quarantined line
+_READ = {"what": str, **_KEY, "place": int, "part": int, **_REST}
+_DEMANDED = {name: type_ for name, type_ in DEMANDED.items() if name not in FINDING}
+_FOUND = {"what": str, **_REST, **FINDING, **_DEMANDED}
 _ROWS = "rows"
-_TASKS_PER_CORE = 4  # balances load: a task with large clients should not be the only one left
+_CHARGES, _COUNT = "charges", "count"
+_TASKS_PER_CORE = 8  # balances load: a task with large clients should not be the only one left
+_SPLITS_PER_TASK = 2  # at least; bounds the memory of a task
+_ROWS_AT_ONCE = 10_000
 _POLL_S = 0.5
 
 
@@ -49,22 +71,19 @@ def _run(
     from pyspark import StorageLevel
     from pyspark.sql import functions as f
 
-    # Spark reads the annotations to determine the arguments.
-    def of_group(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        return _of_group(key, group, settings)
-
     cores = session.sparkContext.defaultParallelism
     found = (
         session.range(0, len(splits), 1, len(splits))
         .mapInArrow(partial(_read_splits, splits=splits, settings=settings), f"{sql_columns(_READ)}, {_ROWS} binary")
-        .repartition(cores * _TASKS_PER_CORE, *_KEY)
-        .groupBy(*_KEY)
-        .applyInArrow(of_group, sql_columns(_FOUND))
+        .repartition(max(cores * _TASKS_PER_CORE, len(splits) // _SPLITS_PER_TASK), *_KEY, "place")
+        .mapInArrow(partial(_replay_clients, settings=settings), sql_columns(_FOUND))
         .persist(StorageLevel.DISK_ONLY)
     )
     with _Progress(session, on_progress):
-        needs = {NEEDS: FINDING} if settings.limits else {}
-        for table, columns in {REPLAYS: FINDING, QUARANTINE: QUARANTINED, **needs}.items():
+        tables = {REPLAYS: FINDING, QUARANTINE: QUARANTINED, DEMAND: DEMANDED}
+        if settings.limits:
+            tables[NEEDS] = FINDING
+        for table, columns in tables.items():
             found.where(f.col("what") == table).select(*columns).coalesce(cores).write.parquet(str(out / table))
         counts: Counter[str] = Counter()
         for name, number in found.where(f.col("what") == _COUNT).select("name", "number").collect():  # a few per split
@@ -75,48 +94,60 @@ def _run(
 
 # -- in Spark's workers ------------------------------------------------------------------------------------------------
 
+_NO_CLIENT = ("",) * len(_KEY)
+_NOT_BAD = ("", 0, "", "")
+_NO_REST = ("", 0, *_NOT_BAD)
+_NO_DEMAND = (None,) * len(_DEMANDED)
+_NO_FINDING = (None,) * (len(FINDING) + len(_DEMANDED))
+
 
 def _read_splits(
     batches: Iterator[pa.RecordBatch], splits: Sequence[Split], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
+    """Yield packed requests with place 0, so that `repartition` keeps a client together, and other rows."""
     for batch in batches:
         for place in batch.column(0).to_pylist():
-            for part, found in enumerate(read(splits[place], settings.by)):
-                rows: list[tuple[object, ...]] = []
-                for client, packed in found.charges.items():
-                    rows.append((_CHARGES, *client, 0, place << 32 | part, "", 0, *_NOT_BAD, packed))
-                rows += [(_BAD, *_NO_CLIENT, place << 32 | part, 0, "", 0, *bad, b"") for bad in found.quarantined]
-                rows += [(_COUNT, *_NO_CLIENT, place, 0, *count, *_NOT_BAD, b"") for count in found.counts.items()]
-                yield from _encoded(rows)
+            for number, found in enumerate(read(splits[place], settings.by)):
+                part = place << 32 | number
+                rows: list[tuple[object, ...]] = [
+                    (_CHARGES, *client, 0, part, *_NO_REST, packed) for client, packed in found.charges.items()
+                ]
+                rows += [(QUARANTINE, *_NO_CLIENT, part, part, "", 0, *bad, b"") for bad in found.quarantined]
+                rows += [(_COUNT, *_NO_CLIENT, part, part, *count, *_NOT_BAD, b"") for count in found.counts.items()]
+                table = table_of([row[:-1] for row in rows], _READ)
+                packed_rows = pa.array([row[-1] for row in rows], pa.binary())
+                yield from table.append_column(_ROWS, packed_rows).to_batches()
 
 
-_NO_CLIENT = ("", "", "", "")
-_NOT_BAD = ("", 0, "", "")
+def _replay_clients(batches: Iterator[pa.RecordBatch], settings: Settings) -> Iterator[pa.RecordBatch]:
+    """Yield the findings of the clients in a partition, and unchanged counts and quarantined lines."""
+    parts: defaultdict[Client, list[tuple[int, bytes]]] = defaultdict(list)
+    for batch in batches:
+        names = ("what", *_KEY, "part", _ROWS)
+        others = []
+        for row, (what, *client, part, packed) in enumerate(zip(*map(batch.column, names), strict=True)):
+            if what.as_py() == _CHARGES:
+                parts[Client(*(each.as_py() for each in client))].append((part.as_py(), packed.as_py()))
+            else:
+                others.append((what.as_py(), *(batch.column(name)[row].as_py() for name in _REST), *_NO_FINDING))
+        yield from table_of(others, _FOUND).to_batches()
+    rows = _rows_of(parts, settings)
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        yield from table_of(some, _FOUND).to_batches()
 
 
-def _encoded(rows: Sequence[tuple[object, ...]]) -> Iterator[pa.RecordBatch]:
-    table = table_of([row[:-1] for row in rows], _READ)
-    yield from table.append_column(_ROWS, pa.array([row[-1] for row in rows], pa.binary())).to_batches()
-
-
-def _of_group(key: tuple[pa.Scalar, ...], group: pa.Table, settings: Settings) -> pa.Table:
-    """Return a client's findings, or unchanged counts and quarantined lines."""
-    what, *client, _ = (part.as_py() for part in key)
-    if what == _CHARGES:
-        in_order = group.sort_by("part")
-        return _of_client(Client(*client), in_order.column(_ROWS).to_pylist(), settings)
-    passed_on = group.select(["name", "number", *QUARANTINED])
-    what_column = pa.array([QUARANTINE if what == _BAD else what] * len(group), pa.string())
-    nothing = [pa.nulls(len(group), type_) for type_ in arrow_schema(FINDING).types]
-    return pa.table([what_column, *passed_on.columns, *nothing], schema=arrow_schema(_FOUND))
-
-
-def _of_client(client: Client, parts: Sequence[bytes], settings: Settings) -> pa.Table:
-    rows = [(REPLAYS, *row_of(finding)) for finding in try_candidates(client, parts, settings)]
-    need = find_need(client, parts, settings)
-    if need is not None:
-        rows.append((NEEDS, *row_of(need)))
-    return table_of([(row[0], "", 0, *_NOT_BAD, *row[1:]) for row in rows], _FOUND)
+def _rows_of(parts: dict[Client, list[tuple[int, bytes]]], settings: Settings) -> Iterator[tuple[object, ...]]:
+    for client in sorted(parts):
+        packed = [rows for _, rows in sorted(parts.pop(client), key=itemgetter(0))]
+        for finding in try_candidates(client, packed, settings):
+            yield (REPLAYS, *_NO_REST, *row_of(finding), *_NO_DEMAND)
+        need = find_need(client, packed, settings)
+        if need is not None:
+            yield (NEEDS, *_NO_REST, *row_of(need), *_NO_DEMAND)
+        demand = measure_demand(client, packed, settings.loops[0])
+        if demand is not None:
+            values = dict(zip(DEMANDED, row_of_demand(demand), strict=True))
+            yield (DEMAND, *_NO_REST, *map(values.get, (*FINDING, *_DEMANDED)))
 
 
 # -- progress ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 - `replays`: a row for each client, broker and candidate
 - `needs`: a row for each client and broker, with the smallest sufficient quota
+- `demand`: a row for each client and broker, as recorded
 - `recommendation`: a row for each quota to set
 - `quarantine`: input that could not be read
 """
@@ -15,9 +16,11 @@ from pyarrow import dataset, parquet
 from sluice.pipeline.charges.charges import Client, Quarantined
 
 from .analysis import Finding
+from .demand import Demand
 from .replay import Candidate, Outcome
 
-REPLAYS, NEEDS, QUARANTINE, RECOMMENDATION = "replays", "needs", "quarantine", "recommendation"
+REPLAYS, NEEDS, DEMAND = "replays", "needs", "demand"
+QUARANTINE, RECOMMENDATION = "quarantine", "recommendation"
 
 Columns = dict[str, object]  # name -> str, int or float
 _ROWS_AT_ONCE = 50_000
@@ -30,9 +33,10 @@ def _columns(*rows: type) -> Columns:
 
 
 FINDING = {**_columns(Client, Candidate, Outcome), "throttled_share": float}
+DEMANDED = {**_columns(Client), **{name: type_ for name, type_ in _columns(Demand).items() if name != "client"}}
 QUARANTINED = _columns(Quarantined)
 # `quota_for` is "default" (user and client id are empty) or "override".
-RECOMMENDED: Columns = {"kind": str, "quota_for": str, "user": str, "client_id": str, "quota": int}
+RECOMMENDED: Columns = {"kind": str, "quota_for": str, "user": str, "client_id": str, "quota": int, "headroom": float}
 
 
 def arrow_schema(columns: Columns) -> pa.Schema:
@@ -51,6 +55,16 @@ def finding_of(row: Sequence[object]) -> Finding:
     clients, candidates = len(Client._fields), len(Client._fields) + len(Candidate._fields)
     outcome = Outcome._make(row[candidates : candidates + len(Outcome._fields)])
     return Finding(Client._make(row[:clients]), Candidate._make(row[clients:candidates]), outcome)
+
+
+def row_of_demand(found: Demand) -> tuple[object, ...]:
+    client, *numbers = found
+    return (*client, *numbers)
+
+
+def demand_of(row: Sequence[object]) -> Demand:
+    clients = len(Client._fields)
+    return Demand._make([Client._make(row[:clients]), *row[clients:]])
 
 
 def table_of(rows: Iterable[Sequence[object]], columns: Columns) -> pa.Table:

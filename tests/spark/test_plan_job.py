@@ -17,7 +17,7 @@ from sluice.pipeline.charges.sources import splits_of
 from sluice.pipeline.plan import local_engine, spark_engine
 from sluice.pipeline.plan.analysis import Limits, Settings
 from sluice.pipeline.plan.engine import Engine
-from sluice.pipeline.plan.tables import NEEDS, QUARANTINE, REPLAYS
+from sluice.pipeline.plan.tables import DEMAND, NEEDS, QUARANTINE, REPLAYS
 from tests.support.journal_lines import journal
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def found_by(run: Engine, inputs: list[str], out: Path) -> tuple[Mapping[str, in
     counts = run(splits_of(inputs), ASKED, out, lambda *progress: progress_calls.append(progress))
     tables = {
         name: sorted(map(repr, dataset.dataset(out / name, format="parquet").to_table().to_pylist()))
-        for name in (REPLAYS, NEEDS, QUARANTINE)
+        for name in (REPLAYS, NEEDS, DEMAND, QUARANTINE)
     }
     return counts, tables
 
@@ -54,7 +54,7 @@ def test_both_engines_find_the_same(
     spark: "SparkSession", inputs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "_SPLIT_BYTES", 300_000)  # several splits, made by the driver
-    counts, tables = found_by(local_engine.run, inputs, tmp_path / "here")
+    counts, tables = found_by(local_engine.run, inputs, tmp_path / "local")
     assert found_by(spark_engine.engine_on(spark), inputs, tmp_path / "spark") == (counts, tables)
     assert counts["quarantined"] == len(tables[QUARANTINE]) == 3
     assert len(tables[NEEDS]) == 3 * len(CLIENTS) + 4
@@ -82,5 +82,5 @@ def test_spark_submit_runs_it_unchanged(inputs: list[str], tmp_path: Path) -> No
         timeout=280,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert f"{out / 'report.md'}" in done.stdout
-    assert (out / "set-quotas.sh").exists()
+    assert f"{out / 'report.html'}" in done.stdout
+    assert "Seen briefly: " in done.stdout

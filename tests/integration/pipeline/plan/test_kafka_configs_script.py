@@ -54,7 +54,7 @@ def options(config: str, *entity: str) -> list[str]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_client_id_is_passed_unchanged(name: str, tmp_path: Path) -> None:
-    found = Recommendation("Produce", 1000, [need(name)], [])
+    found = Recommendation("Produce", 1000, [need(name)], [], 0.0)
     default, override = calls_of(script([found], "client-id", SCRIPT), tmp_path, "b:9092")
     assert default == options("producer_byte_rate=1000", "--entity-type", "clients", "--entity-default")
     assert override == options("producer_byte_rate=5000", "--entity-type", "clients", f"--entity-name={name}")
@@ -62,7 +62,7 @@ def test_client_id_is_passed_unchanged(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_comment_on_a_client_is_one_line_of_ascii(name: str) -> None:
-    text = script([Recommendation("Fetch", 1000, [need(name)], [])], "client-id", SCRIPT)
+    text = script([Recommendation("Fetch", 1000, [need(name)], [], 0.0)], "client-id", SCRIPT)
     (comment,) = (line for line in text.splitlines() if "400 bytes/s" in line)
     assert comment.isascii()
     assert comment.isprintable()
@@ -87,19 +87,25 @@ def test_comment_on_a_client_is_one_line_of_ascii(name: str) -> None:
     ],
 )
 def test_entities_of_each_level(by: By, default: list[str], override: list[str], tmp_path: Path) -> None:
-    found = Recommendation("Fetch", 1000, [need("shop" if "+" in by else "", "bob")], [])
+    found = Recommendation("Fetch", 1000, [need("shop" if "+" in by else "", "bob")], [], 0.0)
     calls = calls_of(script([found], by, SCRIPT), tmp_path, "b:9092")
     assert calls == [options("consumer_byte_rate=1000", *default), options("consumer_byte_rate=5000", *override)]
 
 
+def test_without_a_default_only_overrides_are_set_with_their_headroom(tmp_path: Path) -> None:
+    found = Recommendation("Produce", None, [need("shop", quota=5000)], [need("other")], 0.5)
+    (call,) = calls_of(script([found], "client-id", SCRIPT), tmp_path, "b:9092")
+    assert call == options("producer_byte_rate=7500", "--entity-type", "clients", "--entity-name=shop")
+
+
 def test_further_options_are_passed_to_kafka_configs(tmp_path: Path) -> None:
-    text = script([Recommendation("Produce", 1000, [], [])], "client-id", SCRIPT)
+    text = script([Recommendation("Produce", 1000, [], [], 0.0)], "client-id", SCRIPT)
     (call,) = calls_of(text, tmp_path, "b:9092", "--command-config", "my admin.properties")
     assert call[2:4] == ["--command-config", "my admin.properties"]
 
 
 def test_name_with_a_nul_is_only_a_comment(tmp_path: Path) -> None:
-    found = Recommendation("Produce", 1000, [need("a\0b"), need("c")], [])
+    found = Recommendation("Produce", 1000, [need("a\0b"), need("c")], [], 0.0)
     text = script([found], "client-id", SCRIPT)
     assert "cannot contain NUL" in text
     assert "\0" not in text
@@ -107,7 +113,7 @@ def test_name_with_a_nul_is_only_a_comment(tmp_path: Path) -> None:
 
 
 def test_without_a_bootstrap_server_the_error_shows_an_example(tmp_path: Path) -> None:
-    (tmp_path / SCRIPT).write_text(script([Recommendation("Produce", 1000, [], [])], "client-id", SCRIPT))
+    (tmp_path / SCRIPT).write_text(script([Recommendation("Produce", 1000, [], [], 0.0)], "client-id", SCRIPT))
     done = subprocess.run(["sh", SCRIPT], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "the bootstrap server, such as localhost:9092" in done.stderr

@@ -13,7 +13,8 @@ from sluice.pipeline.plan import local_engine
 from sluice.pipeline.plan.analysis import Limits, Settings
 from sluice.pipeline.plan.job import plan
 from sluice.pipeline.plan.kafka_configs_script import SCRIPT
-from sluice.pipeline.plan.report import REPORT, rate
+from sluice.pipeline.plan.recommendation import Policy
+from sluice.pipeline.plan.report import PAGE, REPORT, rate
 from sluice.pipeline.plan.tables import FINDING, NEEDS, QUARANTINE, RECOMMENDATION, REPLAYS, finding_of, read_table
 from tests.support.journal_lines import journal
 
@@ -25,7 +26,7 @@ SETTINGS = Settings((20_000.0, 200_000.0, 2e6), ("by-version",), ("closed",), "c
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("log") / "journal.ndjson"
-    file.write_bytes(journal(CLIENTS, seconds=30) + b"what is this\n")
+    file.write_bytes(journal(CLIENTS, seconds=120) + b"what is this\n")
     return file
 
 
@@ -37,9 +38,12 @@ def out(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(log: Path, out: Path, settings: Settings = SETTINGS, overrides: int = 1) -> list[tuple[str, int, int]]:
+def run(
+    log: Path, out: Path, settings: Settings = SETTINGS, overrides: int = 1, always_default: bool = True
+) -> list[tuple[str, int, int]]:
     steps: list[tuple[str, int, int]] = []
-    plan([str(log)], out, settings, overrides, local_engine.run, lambda *done: steps.append(done))
+    policy = Policy(overrides, always_default=always_default)
+    plan([str(log)], out, settings, policy, local_engine.run, lambda *done: steps.append(done))
     return steps
 
 
@@ -62,14 +66,14 @@ def test_columns_are_named(out: Path) -> None:
 
 def test_the_report_has_the_input_counts_and_the_recommendation(out: Path) -> None:
     page = (out / REPORT).read_text()
-    assert "| charges of clients | 660 |" in page
+    assert "| charges of clients | 2,640 |" in page
     assert "| quarantined | 1 |" in page
     assert "## Produce: recommendation" in page
     assert "| **`bursty`** |" in page
     assert f"sh {SCRIPT} BOOTSTRAP-SERVER" in page
     for line in page.splitlines():
         if line.startswith("!["):
-            assert (out / line.partition("(")[2].rstrip(")")).read_text().startswith("<?xml")
+            assert (out / line.partition("(")[2].rstrip(")")).read_text().startswith("<svg")
 
 
 def test_the_recommendation_is_also_a_table(out: Path) -> None:
@@ -83,12 +87,12 @@ def test_a_hostile_client_id_stays_within_its_cell(out: Path) -> None:
     page = (out / REPORT).read_text()
     (row,) = (line for line in page.splitlines() if "\\x0a" in line)
     assert row.startswith("| `` a\\|`b`\\x0a# c <b> `` | ")
-    assert row.count("|") - row.count("\\|") == 8
+    assert row.count("|") - row.count("\\|") == 10
 
 
 def test_the_same_input_gives_the_same_files(log: Path, out: Path, tmp_path: Path) -> None:
     run(log, tmp_path / "again")
-    for file in (REPORT, SCRIPT):
+    for file in (REPORT, PAGE, SCRIPT, "needs-produce.svg"):
         assert (tmp_path / "again" / file).read_text() == (out / file).read_text()
 
 
@@ -122,29 +126,97 @@ def test_rates_have_a_unit(per_s: float, shown: str) -> None:
     assert rate(per_s) == shown
 
 
+@pytest.mark.parametrize("tag", ["<script", "<link", "<img", "src=", "url(http"])
+def test_the_page_is_self_contained(out: Path, tag: str) -> None:
+    page = (out / PAGE).read_text()
+    assert tag not in page
+    assert page.count("<svg") == 2
+    assert "<code>a|`b`\\x0a# c &lt;b&gt;</code>" in page
+
+
+@pytest.mark.parametrize(
+    ("lines", "warning"),
+    [
+        pytest.param(b"", "Short log: 9 s of traffic; 10 quota windows (110 s) are required.", id="a short log"),
+        pytest.param(b'{"kind":"gap","lost":7}\n', "Incomplete log: the journal lost 7 events.", id="lost events"),
+        pytest.param(b"no\n" * 9, "Incomplete log: 9 lines or rows were not understood, 9 were.", id="invalid lines"),
+        pytest.param(b'{"kind":"gap","lost":0}\n', "No traffic: ", id="no traffic"),
+    ],
+)
+def test_reasons_for_no_recommendation_come_first(lines: bytes, warning: str, tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    seconds = 10 if not lines else 1200
+    traffic = b"" if warning.startswith("No traffic") else journal({"a": (seconds * 1000 // 10, 500)}, seconds)
+    file.write_bytes(b"".join(traffic.splitlines(keepends=True)[: 10 - bool(lines)]) + lines)
+    run(file, tmp_path / "out")
+    assert (tmp_path / "out" / REPORT).read_text().splitlines()[2].replace("**", "").startswith(warning)
+    assert f'<p class="warning"><strong>{warning.partition(":")[0]}.' in (tmp_path / "out" / PAGE).read_text()
+    assert not (tmp_path / "out" / SCRIPT).exists()
+    code, output = command(str(file), "--output", str(tmp_path / "again"), "--default")
+    assert (code, output.startswith(warning)) == (0, True), output
+
+
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
 def command(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(cli, ["pipeline", "plan", "--engine", "here", *arguments])
+    result = CliRunner().invoke(cli, ["pipeline", "plan", *arguments])
     return result.exit_code, result.output
 
 
 def test_the_command_prints_the_recommendation(log: Path, tmp_path: Path) -> None:
-    code, output = command(str(log), "--output", str(tmp_path / "out"), "--overrides", "1")
+    code, output = command(str(log), "--output", str(tmp_path / "out"))
     assert code == 0
-    assert "charges of clients: 660" in output
-    assert 'for all clients, sufficient for 2 of 3\n  "bursty": ' in output
-    assert output.rstrip().endswith(str(tmp_path / "out" / REPORT))
+    assert "charges of clients: 2,640" in output
+    assert "Produce: no default: it would stand on 3 clients with a known demand; at least 10" in output
+    assert '\n  "bursty": ' in output
+    assert " headroom" in output
+    assert output.rstrip().endswith(str(tmp_path / "out" / PAGE))
+
+
+def test_the_command_recommends_a_default_on_request(log: Path, tmp_path: Path) -> None:
+    code, output = command(str(log), "--output", str(tmp_path / "out"), "--default", "--headroom", "0.5")
+    assert code == 0
+    assert "for all clients, sufficient for 2 of 3 with 5" in output
+    assert '% headroom; stands on 2 clients\n  "bursty": ' in output
 
 
 def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--format", "json", "--quota", "1M")
     assert code == 0
     printed = msgspec.json.decode(output[output.index("{") :])
-    assert printed["read"] == {"charges of clients": 660, "quarantined": 1}
+    assert printed["read"] == {"charges of clients": 2640, "quarantined": 1}
+    assert (printed["warnings"], printed["demand"]["known"]) == ([], 3)
     (produce,) = printed["recommendations"]
-    assert (produce["kind"], produce["clients"]) == ("Produce", 3)
+    assert (produce["kind"], produce["clients"], produce["default"]) == ("Produce", 3, None)
+    assert {each["confidence"] for each in produce["overrides"]} == {"known"}
+    assert all(each["quota"] >= 1.25 * each["required"] for each in produce["overrides"])
+
+
+def test_many_lower_bounds_are_counted(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(journal({f"client-{number}": (500, 100) for number in range(8)}, seconds=5))
+    _, output = command(str(file), "--output", str(tmp_path / "out"))
+    assert output.count("demand at least ") == 5
+    assert "  and 3 more whose demand is a lower bound" in output
+
+
+def test_input_that_is_all_quarantined_is_an_error_with_the_first_reasons(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("one\n{\nthree\nfour\n")
+    code, output = command(str(file), "--output", str(tmp_path / "out"))
+    assert code == 1
+    neither = "neither a journal event nor a completed request of Kafka's request log"
+    *_, first, second, third, error = output.splitlines()
+    assert (first, third) == (f"{file}:0: {neither}", f"{file}:6: {neither}")
+    assert second.startswith(f"{file}:4: not JSON: ")
+    assert error == "Error: no input was understood; expected journal exports or Kafka's request logs"
+
+
+def test_a_missing_package_is_named_with_its_extra(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.cli.jobs.plan.find_spec", lambda module: None if module == "numpy" else module)
+    code, output = command(str(log), "--output", str(tmp_path / "out"))
+    assert (code, "numpy is not installed; run pip install 'kafka-sluice[plan]'" in output) == (1, True)
 
 
 WRONG_USAGE = {

@@ -1,51 +1,116 @@
-"""One default for all and overrides for the few that need more."""
+"""Overrides for the few that need more and one default for all, as far as the log shows what they need."""
+
+from collections.abc import Iterable
 
 import pytest
 
 from sluice.pipeline.charges.charges import By, Client, Kind
 from sluice.pipeline.plan.analysis import Finding
-from sluice.pipeline.plan.recommendation import recommend
+from sluice.pipeline.plan.demand import Demand
+from sluice.pipeline.plan.recommendation import Policy, Recommendation, recommend
 from sluice.pipeline.plan.replay import Candidate, Outcome
 
 OUTCOME = Outcome._make([0] * len(Outcome._fields))
+HOUR_MS = 3_600_000
 
 
 def need(client_id: str, quota: float, *, kind: Kind = "Produce", broker: str = "1", user: str = "") -> Finding:
     return Finding(Client(kind, broker, user, client_id), Candidate(quota, "kip-13", "closed"), OUTCOME)
 
 
-NEEDS = [need("small", 10), need("huge", 9000), need("tiny", 5), need("large", 800)]
+def quotas_for(
+    needs: Iterable[Finding], by: By = "client-id", withheld: str = "", least_ms: float = 1, **policy: object
+) -> list[Recommendation]:
+    """Recommend without headroom; clients whose names begin with a kind of demand have that kind."""
+    found = list(needs)
+    demands = {each.client: Demand(each.client, 1, 1, 0, HOUR_MS, 0, 1.0, 0.0) for each in found}
+    for client, demand in demands.items():
+        demands[client] = demand._replace(
+            throttled=client.client_id.startswith("throttled"),
+            ended_ms=0 if client.client_id.startswith("brief") else HOUR_MS,
+            uncertainty={"irregular": 2.0, "uncertain": 0.5}.get(client.client_id.partition("-")[0], 0.0),
+        )
+    return recommend(found, demands, by, Policy(**{"headroom": 0.0, **policy}), least_ms, withheld)  # type: ignore[arg-type]  # by name
+
+
+def clients(count: int) -> list[Finding]:
+    return [need(f"web-{number}", 10 * (number + 1)) for number in range(count)]
 
 
 @pytest.mark.parametrize(
-    ("overrides", "default", "overridden"),
+    ("count", "most", "always_default", "default", "overridden", "basis"),
     [
-        pytest.param(0, 9000, [], id="without overrides the default is the largest need"),
-        pytest.param(1, 800, ["huge"], id="one override lowers the default to the next need"),
-        pytest.param(2, 10, ["huge", "large"], id="the largest needs get overrides first"),
-        pytest.param(9, 5, ["huge", "large", "small"], id="one need is left for the default"),
+        pytest.param(9, 5, False, None, 9, 0, id="below ten clients each has an override, and others no quota"),
+        pytest.param(10, 5, False, 100, 0, 10, id="a default stands on ten clients"),
+        pytest.param(12, 5, False, 100, 2, 10, id="overrides leave ten clients for the default"),
+        pytest.param(20, 5, False, 150, 5, 15, id="overrides are limited"),
+        pytest.param(20, 0, False, 200, 0, 20, id="without overrides the default is the largest need"),
+        pytest.param(9, 9, True, 50, 4, 5, id="a requested default is the need of the middle client at least"),
+        pytest.param(2, 9, True, 20, 0, 2, id="of two clients, that of the larger"),
+        pytest.param(1, 9, True, 10, 0, 1, id="of one client, its own"),
     ],
 )
-def test_overrides_are_limited(overrides: int, default: int, overridden: list[str]) -> None:
-    (found,) = recommend(NEEDS, "client-id", overrides)
-    assert found.default == default
-    assert [each.client_id for each in found.overrides] == overridden
-    assert {each.client_id for each in found.overrides + found.others} == {"small", "huge", "tiny", "large"}
+def test_the_default_stands_on_enough_clients(
+    count: int, most: int, always_default: bool, default: int | None, overridden: int, basis: int
+) -> None:
+    (found,) = quotas_for(clients(count), most_overrides=most, always_default=always_default)
+    assert (found.default, len(found.overrides), len(found.others)) == (default, overridden, count - overridden)
+    assert found.basis == basis
+    assert [each.quota for each in found.overrides] == [10 * (count - number) for number in range(overridden)]
+    assert bool(found.why_no_default) is (default is None)
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "overridden"),
+    [
+        ("throttled", None, ["web-11", "web-10", "web-9", "web-8", "web-7"]),
+        ("brief", 500, []),
+        ("irregular", 500, []),
+        ("uncertain", 750, []),
+        ("web-12", 120, ["web-12"]),
+    ],
+)
+def test_a_client_whose_demand_is_a_lower_bound_has_no_override(
+    name: str, default: int | None, overridden: list[str]
+) -> None:
+    (found,) = quotas_for([*clients(12), need(name, 500)], most_overrides=5 if default is None else 1)
+    if name == "uncertain":  # its headroom is its uncertainty
+        assert (found.default, found.overrides[0].recommended(0.0)) == (120, default)
+    else:
+        assert (found.default, [each.client_id for each in found.overrides]) == (default, overridden)
+
+
+def test_a_default_beside_a_throttled_client_must_be_requested() -> None:
+    (found,) = quotas_for([*clients(12), need("throttled", 5)], always_default=True)
+    assert (found.default, len(found.overrides), found.basis) == (100, 2, 10)
+
+
+def test_each_quota_has_a_headroom() -> None:
+    (found,) = quotas_for([*clients(11), need("uncertain", 500)], headroom=0.25)
+    assert found.default == 125
+    assert found.default_headroom == 0.25
+    assert [each.recommended(0.25) for each in found.overrides] == [750, 138]
+    assert quotas_for(clients(11)[:1], headroom=0.25)[0].default_headroom == 0
+
+
+def test_nothing_is_recommended_from_a_log_that_does_not_show_the_demand() -> None:
+    (found,) = quotas_for(clients(12), withheld="the log is short", always_default=True)
+    assert (found.is_empty, len(found.others), found.why_no_default) == (True, 12, "the log is short")
 
 
 def test_a_need_equal_to_the_default_has_no_override() -> None:
-    (found,) = recommend([need("a", 10), need("b", 10), need("c", 10)], "client-id", 2)
-    assert (found.default, found.overrides, len(found.others)) == (10, [], 3)
+    (found,) = quotas_for([need(f"web-{number}", 10) for number in range(12)])
+    assert (found.default, found.overrides, len(found.others)) == (10, [], 12)
 
 
 def test_the_broker_with_the_largest_need_decides() -> None:
-    (found,) = recommend([need("a", 10, broker="1"), need("a", 70, broker="2"), need("a", 30, broker="3")], "user", 5)
-    (only,) = found.others
+    needs = [need("a", 10, broker="1"), need("a", 70, broker="2"), need("a", 30, broker="3")]
+    (only,) = quotas_for(needs, "user", always_default=True)[0].others
     assert (only.quota, only.broker, only.brokers) == (70, "2", 3)
 
 
 def test_kinds_are_recommended_separately() -> None:
-    found = recommend([need("a", 10, kind="Fetch"), need("a", 70)], "client-id", 5)
+    found = quotas_for([need("a", 10, kind="Fetch"), need("a", 70)], always_default=True)
     assert [(each.kind, each.default) for each in found] == [("Produce", 70), ("Fetch", 10)]
 
 
@@ -58,9 +123,12 @@ def test_kinds_are_recommended_separately() -> None:
     ],
 )
 def test_a_client_without_a_name_has_no_override_and_sets_the_default(by: By, user: str, client_id: str) -> None:
-    (found,) = recommend([need(client_id, 500, user=user), need("x", 5, user="y")], by, 5)
+    needs = [need(client_id, 500, user=user), need("x", 5, user="y"), need("z", 5, user="z")]
+    (found,) = quotas_for(needs, by, always_default=True)
     assert (found.default, found.overrides) == (500, [])
+    (found,) = quotas_for(needs, by)
+    assert [each.client_id for each in found.overrides] == ["x", "z"]
 
 
 def test_without_needs_there_is_no_recommendation() -> None:
-    assert recommend([], "client-id", 5) == []
+    assert quotas_for([]) == []
