@@ -28,7 +28,7 @@ Sent = Iterator[tuple[float, int, int]]  # seconds, bytes, throttle time in ms
 Sends = Callable[[Random], Sent]
 
 
-def steady(rate: float, seconds: float = 240, begin: float = 0, per_s: float = 10, throttle_ms: int = 0) -> Sends:
+def steady(rate: float, seconds: float = 180, begin: float = 0, per_s: float = 5, throttle_ms: int = 0) -> Sends:
     """Send requests of different sizes at random times; `rate` is in bytes/s."""
 
     def send(random: Random) -> Sent:
@@ -39,7 +39,7 @@ def steady(rate: float, seconds: float = 240, begin: float = 0, per_s: float = 1
     return send
 
 
-def bursts(rate: float, every_s: float, seconds: float = 240, *, regular: bool) -> Sends:
+def bursts(rate: float, every_s: float, seconds: float = 180, *, regular: bool) -> Sends:
     """Send bursts of twenty requests."""
 
     def send(random: Random) -> Sent:
@@ -51,7 +51,7 @@ def bursts(rate: float, every_s: float, seconds: float = 240, *, regular: bool) 
     return send
 
 
-def ramp(rate: float, seconds: float = 240) -> Sends:
+def ramp(rate: float, seconds: float = 180) -> Sends:
     """Send at a rate that grows from zero to twice `rate`."""
 
     def send(random: Random) -> Sent:
@@ -78,25 +78,25 @@ LOGS = {
     "three clients": Log({"a": steady(9_000), "b": steady(90_000), "c": steady(900_000)}, {"b": 90_000, "c": 900_000}),
     "nine clients have no default": Log(flood(9), {"web-0": 50_000}),
     "ten clients have one": Log(flood(10), {"web-0": 50_000}, default=True),
-    "thirty clients, and a large one": Log(
-        {**flood(30), "etl": steady(5e6)}, {"web-15": 75_000, "etl": 5e6}, default=True
+    "fifteen clients, and a large one": Log(
+        {**flood(15), "etl": steady(5e6)}, {"web-0": 50_000, "etl": 5e6}, default=True
     ),
     "regular bursts": Log({"batch": bursts(40_000, 4, regular=True)}, {"batch": 40_000}),
     "random bursts": Log({"jobs": bursts(40_000, 3, regular=False)}, {}),
     "rare bursts": Log(
-        {"nightly": bursts(1000, 110, regular=True), "a": steady(9_000)}, {"a": 9_000}, {"nightly": "irregular"}
+        {"nightly": bursts(1000, 80, regular=True), "a": steady(9_000)}, {"a": 9_000}, {"nightly": "irregular"}
     ),
     "a growing rate": Log({"new": ramp(50_000)}, {}),
     "thirty seconds": Log(
-        {f"web-{number}": steady(50_000, seconds=30) for number in range(20)}, {}, warning="Short log: 30 s"
+        {f"web-{number}": steady(50_000, seconds=30) for number in range(12)}, {}, warning="Short log: 30 s"
     ),
-    "a throttled client among twenty": Log(
-        {**flood(19), "slow": steady(20_000, throttle_ms=300)}, {"web-0": 50_000}, {"slow": "throttled"},
-        warning="Written under a quota: the log has throttle times of 1 of 20 clients.",
+    "a throttled client among twelve": Log(
+        {**flood(11), "slow": steady(20_000, throttle_ms=300)}, {"web-0": 50_000}, {"slow": "throttled"},
+        warning="Written under a quota: the log has throttle times of 1 of 12 clients.",
     ),
     "a client that comes late": Log(
-        {**flood(12), "late": steady(400_000, begin=200)}, {"web-6": 75_000}, {"late": "brief"}, default=True,
-        warning="Seen briefly: 1 of 13 clients",
+        {**flood(10), "late": steady(400_000, begin=140)}, {"web-5": 75_000}, {"late": "brief"}, default=True,
+        warning="Seen briefly: 1 of 11 clients",
     ),
 }  # fmt: skip
 
