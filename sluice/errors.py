@@ -14,4 +14,4 @@ class RemoteProtocolError(SluiceError):
 
 
 class NotDurableError(Exception):
-    """A change that could not be stored durably and was not made; its text describes the change."""
+    """A change that could not be made, mostly because it could not be stored; its text describes the change."""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition
+from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 
 from .coordinator_log import CoordinatorLog
@@ -64,7 +65,10 @@ class CoordinatorShards:
         self._shards: dict[int, Shard] = {}
 
     def error(self, key: str) -> ErrorCode:
-        partition = self._log.partition_of(key)
+        try:
+            partition = self._log.partition_of(key)
+        except NotDurableError:  # the topic cannot be created
+            return ErrorCode.NOT_COORDINATOR
         shard = self._shards.get(partition.index)
         if shard is None and self._host.replicas.leads(partition):  # the topic was created by `partition_of`
             self.load(partition)

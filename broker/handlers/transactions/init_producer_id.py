@@ -33,7 +33,7 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "Transac
         if request.transactional_id is None:
             return InitProducerIdResponse(producer_id=broker.new_producer_id())
         return _initialize(ctx, broker, request, request.transactional_id)
-    except NotDurableError:  # from a new block of ids, or from the internal topic
+    except NotDurableError:  # from a new block of ids
         return _error_response(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
 
 

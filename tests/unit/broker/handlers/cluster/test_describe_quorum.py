@@ -10,8 +10,13 @@ from sluice.protocol.apis.describe_quorum import (
     PartitionData,
     TopicData,
 )
+from sluice.protocol.apis.end_txn import EndTxnRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 from tests.unit.broker.controller.test_controller import start, stop
 
@@ -96,3 +101,21 @@ def test_unregistered_broker_is_gone_until_it_starts(cluster: VirtualBroker, is_
 
 def test_unknown_broker_cannot_be_unregistered(cluster: VirtualBroker) -> None:
     assert unregister(cluster, 99) == (ErrorCode.BROKER_ID_NOT_REGISTERED, "Broker ID 99 is not currently registered")
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "code"),
+    [
+        (HeartbeatRequest(group_id="g", member_id="m"), 0, ErrorCode.NOT_COORDINATOR),
+        (EndTxnRequest(transactional_id="x", producer_id=0), 0, ErrorCode.NOT_COORDINATOR),
+        (FindCoordinatorRequest(key="g"), 0, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 0, ErrorCode.NOT_COORDINATOR),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Message) else "",
+)
+def test_unregistered_only_broker_coordinates_nothing(request_: Message, version: int, code: ErrorCode) -> None:
+    """The topic of the coordinator cannot be created."""
+    broker = VirtualBroker()
+    assert unregister(broker, 1) == (0, None)
+    response = broker.client().call(request_, version)
+    assert response.error_code == code  # type: ignore[attr-defined]  # one field of all of these
