@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, Topic
+from sluice.errors import NotDurableError
 from sluice.protocol.codec.compile import encoder
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -107,7 +108,10 @@ def batch_of(
 
 def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "CoordinatorHost | None":
     """Return the live broker that coordinates a key, as far as this broker has learned, or None."""
-    return host.leader_of(CoordinatorLog(host, topic).partition_of(key))
+    try:
+        return host.leader_of(CoordinatorLog(host, topic).partition_of(key))
+    except NotDurableError:  # the topic cannot be created
+        return None
 
 
 def encode_record(number: int, message: Message, version: int) -> bytes:

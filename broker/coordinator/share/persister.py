@@ -12,7 +12,6 @@ from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from sluice.broker.replica.inter_broker import send_request
 from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
-from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 
 from .state import ShareState
@@ -137,10 +136,7 @@ class SharePersister:
             else:
                 done(code)
 
-        try:
-            coordinator = coordinator_of(self._host, SHARE_GROUP_STATE_TOPIC, key.coordinator_key)
-        except NotDurableError:  # the topic cannot be created
-            coordinator = None
+        coordinator = coordinator_of(self._host, SHARE_GROUP_STATE_TOPIC, key.coordinator_key)
         if coordinator is None:
             responded(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         else:

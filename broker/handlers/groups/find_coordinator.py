@@ -11,7 +11,6 @@ from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.errors import NotDurableError
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
 
@@ -50,10 +49,7 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
     denied_code = _denied(ctx, broker, key_type, key)
     if denied_code:
         return _error_result(ctx, key, denied_code)
-    try:
-        coordinator = coordinator_of(broker, _TOPICS[key_type], key)
-    except NotDurableError:  # the topic cannot be created
-        coordinator = None
+    coordinator = coordinator_of(broker, _TOPICS[key_type], key)
     if coordinator is None:
         return _error_result(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     at = ctx.session.endpoint_of(coordinator)

@@ -12,6 +12,7 @@ from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.errors import NotDurableError
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -29,7 +30,11 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "Transa
     if denied_code:
         ctx.error_code = denied_code
         return AddOffsetsToTxnResponse(error_code=denied_code)
-    partition = CoordinatorLog(broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
+    try:
+        partition = CoordinatorLog(broker, GROUP_METADATA_TOPIC).partition_of(request.group_id)
+    except NotDurableError:  # the topic cannot be created
+        ctx.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return AddOffsetsToTxnResponse(error_code=ctx.error_code)
     name = TopicPartition(partition.topic.name, partition.index)
 
     def respond(code: ErrorCode) -> Message:

@@ -3,6 +3,7 @@
 import pytest
 
 from sluice.broker.metadata.new_topic import NewTopic
+from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_quorum import (
     DescribeQuorumRequest,
@@ -108,6 +109,7 @@ def test_unknown_broker_cannot_be_unregistered(cluster: VirtualBroker) -> None:
     [
         (HeartbeatRequest(group_id="g", member_id="m"), 0, ErrorCode.NOT_COORDINATOR),
         (EndTxnRequest(transactional_id="x", producer_id=0), 0, ErrorCode.NOT_COORDINATOR),
+        (AddOffsetsToTxnRequest(transactional_id="x", group_id="g"), 0, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (FindCoordinatorRequest(key="g"), 0, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1), 0, ErrorCode.NOT_COORDINATOR),
     ],
