@@ -36,6 +36,8 @@ log = logging.getLogger("sluice.broker")
 
 # Pieces written at once to a client that reads as fast: 4 MiB take about 1 ms, half a turn.
 PIECES_AT_ONCE = 32
+# Bytes read behind a request that gets no response, to notice the end of the client.
+_MOST_UNANSWERED_BYTES = 1 << 20
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
 
@@ -158,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.waiting or self._output_full:
             self.read_ms = self._dispatcher.clock.monotonic_ms()
             keeps = self._reader.keep_rest()
-            if not (keeps and self._is_unanswered and self._reader.rest_bytes < JOIN_BYTES):
+            if not (keeps and self._is_unanswered and self._reader.rest_bytes < _MOST_UNANSWERED_BYTES):
                 self._pause_reading()
         elif complete:
             self.read_ms = self.last_active_ms = self._dispatcher.begin_read(self.ctx)
@@ -212,6 +214,12 @@ class Connection(asyncio.BufferedProtocol):
         self._is_unanswered = True
         if self._eof and self._transport is not None:
             self._transport.close()
+        self._await_eof()
+
+    def _await_eof(self) -> None:
+        """Resume reading, which an earlier request may have paused."""
+        if self._is_unanswered and not self._holds_frame and self._transport is not None:
+            self._transport.resume_reading()
 
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
         return self.waiting and self._cancel_wait == cancel
@@ -346,6 +354,7 @@ class Connection(asyncio.BufferedProtocol):
     def _continue(self) -> None:
         self._deferred = False
         if self._is_held():
+            self._await_eof()
             return
         if self._reader.has_rest:
             self.last_active_ms = self._dispatcher.begin_read(self.ctx)

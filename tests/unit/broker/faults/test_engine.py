@@ -292,14 +292,20 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order(broker: Virtu
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_black_holed_connection_is_closed_when_its_client_ends_it(when: str) -> None:
+@pytest.mark.parametrize("delayed", [False, True], ids=["first request", "read during another"])
+def test_black_holed_connection_is_closed_when_its_client_ends_it(when: str, delayed: bool) -> None:
     broker = VirtualBroker()
     broker.topic()
-    broker.cluster_server.faults.add({"action": {"kind": "black-hole", "when": when}, "api": "Produce"})
+    faults = broker.cluster_server.faults
+    if delayed:
+        faults.add(Rule(Delay("20ms"), api="Produce", times=1))
+    faults.add({"action": {"kind": "black-hole", "when": when}, "api": "Produce", "on": [1 + delayed]})
     client = broker.client()
-    client.send(produce(9), 9)
-    for _ in range(3):
+    for _ in range(4):
         client.send(produce(9), 9)
+    broker.advance(20)
+    if delayed:
+        assert client.response().api == "Produce"
     client.end()
     assert not broker.server.connections
     waits = broker.broker.fault_waits
