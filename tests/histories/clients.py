@@ -26,12 +26,12 @@ SESSION_TIMEOUT_MS = 6000  # the minimum of the broker's default
 _CLOSE_S = 5.0
 # No request of a group member times out within a run: the copy of a commit on an earlier connection may be handled
 # after a later commit, in Kafka as well, and the committed offset goes back.
-_GROUP_REQUEST_TIMEOUT_MS = 120_000
-_API_TIMEOUT_MS = 5000
+GROUP_REQUEST_TIMEOUT_MS = 120_000
+API_TIMEOUT_MS = 5000
 _POLL_MS = 300
 # The clients' default ids contain the number of clients of this process, and member ids begin with them: assignments
 # would depend on earlier runs.
-_CLIENT_ID = "app"
+CLIENT_ID = "app"
 
 Records = dict[int, list[tuple[int, int]]]  # offsets and values by partition
 
@@ -92,7 +92,7 @@ class SluiceProducer:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
-                "client.id": _CLIENT_ID,
+                "client.id": CLIENT_ID,
                 "request.timeout.ms": REQUEST_TIMEOUT_MS,
                 "delivery.timeout.ms": DELIVERY_TIMEOUT_MS,
                 "max.block.ms": DELIVERY_TIMEOUT_MS,
@@ -123,7 +123,7 @@ class SluiceProducer:
 class AiokafkaProducer:
     def __init__(self, bootstrap: str, random: Random, **config: Any) -> None:
         self._producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, client_id=_CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS, **config
+            bootstrap_servers=bootstrap, client_id=CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS, **config
         )
 
     async def start(self) -> None:
@@ -175,17 +175,17 @@ class SluiceConsumer:
     ) -> None:
         given: dict[str, str | int] = {
             "bootstrap.servers": bootstrap,
-            "client.id": _CLIENT_ID,
+            "client.id": CLIENT_ID,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if committed_only else "read_uncommitted",
-            "default.api.timeout.ms": _API_TIMEOUT_MS,
+            "default.api.timeout.ms": API_TIMEOUT_MS,
             "request.timeout.ms": REQUEST_TIMEOUT_MS,
         }
         if group is not None:
             given |= {
                 "group.id": group,
                 "enable.auto.commit": "false",
-                "request.timeout.ms": _GROUP_REQUEST_TIMEOUT_MS,
+                "request.timeout.ms": GROUP_REQUEST_TIMEOUT_MS,
                 "session.timeout.ms": SESSION_TIMEOUT_MS,
                 "heartbeat.interval.ms": 1000,
             }
@@ -206,6 +206,13 @@ class SluiceConsumer:
         for record in await self._consumer.poll(_POLL_MS):
             found.setdefault(record.partition, []).append((record.offset, int(record.value or b"")))
         return found
+
+    def assign(self, partitions: Iterable[int]) -> None:
+        self._consumer.assign([TopicPartition(TOPIC, index) for index in partitions])
+
+    def seek(self, offsets: Mapping[int, int]) -> None:
+        for index, offset in offsets.items():
+            self._consumer.seek(TopicPartition(TOPIC, index), offset)
 
     async def position(self, partition: int) -> int:
         return await self._consumer.position(TopicPartition(TOPIC, partition))
@@ -256,12 +263,12 @@ class AiokafkaConsumer:
     ) -> None:
         self._consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
-            client_id=_CLIENT_ID,
+            client_id=CLIENT_ID,
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level="read_committed" if committed_only else "read_uncommitted",
-            request_timeout_ms=REQUEST_TIMEOUT_MS if group is None else _GROUP_REQUEST_TIMEOUT_MS,
+            request_timeout_ms=REQUEST_TIMEOUT_MS if group is None else GROUP_REQUEST_TIMEOUT_MS,
             session_timeout_ms=SESSION_TIMEOUT_MS,
             heartbeat_interval_ms=1000,
         )
@@ -282,17 +289,17 @@ class AiokafkaConsumer:
 
     async def end_offset(self, partition: int) -> int:
         name = aiokafka.TopicPartition(TOPIC, partition)
-        async with asyncio.timeout(_API_TIMEOUT_MS / 1e3):
+        async with asyncio.timeout(API_TIMEOUT_MS / 1e3):
             return int((await self._consumer.end_offsets([name]))[name])
 
     async def commit(self, offsets: Mapping[int, int]) -> None:
-        async with asyncio.timeout(_API_TIMEOUT_MS / 1e3):
+        async with asyncio.timeout(API_TIMEOUT_MS / 1e3):
             await self._consumer.commit(
                 {aiokafka.TopicPartition(TOPIC, index): offset for index, offset in offsets.items()}
             )
 
     async def committed(self, partition: int) -> int | None:
-        async with asyncio.timeout(_API_TIMEOUT_MS / 1e3):
+        async with asyncio.timeout(API_TIMEOUT_MS / 1e3):
             found = await self._consumer.committed(aiokafka.TopicPartition(TOPIC, partition))
         return None if found is None else int(found)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from sluice import Broker, testing
 
+from . import consumer_group
 from .clients import ERRORS, TOPIC, SluiceConsumer
 from .copying import COPIES, copy, read_copies
 from .failures import Failures, create_topics
@@ -48,6 +49,7 @@ def config_of(random: Random, directory: Path | None) -> dict[str, str | float]:
         "sluice.election.delay.ms": random.choice((0, 300, 1500)),
         "sluice.replication.delay.ms": random.choice((0, 0, 50)),
         "sluice.kafka.release": random.choice(_RELEASES),
+        **consumer_group.BROKER_CONFIG,
     }
     if directory is not None:
         config |= {"log.dirs": str(directory), "log.segment.bytes": 20_000}
@@ -62,6 +64,7 @@ class Cluster:
         self._folder = folder
         self._number = 0
         self._config = config_of(random, None if folder is None else folder / "0")
+        self.release = str(self._config["sluice.kafka.release"])
         self.broker = self._new_broker()
 
     def _new_broker(self) -> Broker:
@@ -119,7 +122,7 @@ async def _play(seed: int, folder: Path | None, duration_s: float) -> History:
     until_s = began_s + duration_s
     for host in _HOSTS:
         testing.network().link(host, latency_s=_LATENCY_S)
-    tasks = _start(Workload(cluster.broker.bootstrap, history, random, until_s))
+    tasks = _start(Workload(cluster.broker.bootstrap, history, random, until_s, cluster.release))
     kills = 0 if folder is None else random.choice((1, 2))
     for part in range(kills + 1):
         failures = Failures(cluster.broker, history, random, _HOSTS, _LATENCY_S)

@@ -22,6 +22,7 @@ from .clients import (
     SluiceConsumer,
     SluiceProducer,
 )
+from .consumer_group import RELEASES, Kip848Consumer
 from .history import (
     AnyOperation,
     Commit,
@@ -57,6 +58,7 @@ class Workload:
     history: History
     random: Random
     until_s: float
+    release: str
 
     def __post_init__(self) -> None:
         self.values = count()
@@ -290,7 +292,7 @@ async def poll(
 
 
 def processes(workload: Workload) -> list[Callable[[], Awaitable[None]]]:
-    """Return the processes of a run: five producers and six or seven consumers of both clients."""
+    """Return the processes of a run: producers and consumers of both clients, and members of a KIP-848 group."""
     random, bootstrap = workload.random, workload.bootstrap
     common: dict[str, str | int] = {
         "linger.ms": random.choice((0, 5, 100)),
@@ -336,11 +338,16 @@ def processes(workload: Workload) -> list[Callable[[], Awaitable[None]]]:
         consumer = random.choice((SluiceConsumer, AiokafkaConsumer))
         create = partial(consumer, bootstrap, seeded(), range(PARTITIONS), committed_only=committed_only)
         chosen.append((f"reader-{number}", partial(read, workload, _listening(create), committed_only)))
-    members: list[tuple[str, Any]] = [("group", SluiceConsumer), ("aiokafka-group", AiokafkaConsumer)]
+    members: list[tuple[str, Any]] = [
+        ("group", partial(SluiceConsumer, partitions=())),
+        ("aiokafka-group", partial(AiokafkaConsumer, partitions=())),
+    ]
+    if workload.release in RELEASES:
+        members.append(("kip-848-group", Kip848Consumer))
     for group, consumer in members:
         committed_only = random.random() < 0.5
         for number in range(2):
-            create = partial(consumer, bootstrap, seeded(), (), committed_only=committed_only, group=group)
+            create = partial(consumer, bootstrap, seeded(), committed_only=committed_only, group=group)
             run = partial(consume, workload, _listening(create), committed_only, group)
             chosen.append((f"{group}-member-{number}", run))
     return [partial(instances, workload, name, run) for name, run in chosen]
