@@ -49,7 +49,7 @@ RULES: Mapping[str, tuple[tuple[tuple[str, ...] | None, Mapping[str, object]], .
     "empty-metadata": ((("Metadata",), {}),),
     "refuse-connections": ((None, {"how": "closed-port"}), (None, {"how": "rst"})),
     "silent-connections": ((None, {}),),
-    "bandwidth": ((None, {"bytes_per_s": 5000}),),
+    "bandwidth": ((None, {"in_bytes_per_s": 5000, "out_bytes_per_s": 5000}),),
     "drop-idle": ((None, {"after": 500}),),
     "controller-lost": ((None, {}),),
     "slow-election": ((None, {"takes": 2000}),),
