@@ -14,6 +14,7 @@ from sluice.broker.metadata.topic import Partition, Topic, TopicPartition
 from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.replica.services import Peer
 from sluice.broker.requests.action_queue import ActionQueue
+from sluice.broker.requests.context import Sliced
 from sluice.broker.security.acl.auth_helper import AuthHelper
 from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.clock import Clock
@@ -60,15 +61,24 @@ class ShareStatePersister(Protocol):
         start_offsets: Mapping[bytes, Mapping[int, int]],
         state_epoch: int,
         callback: Callable[[ShareErrors], None],
+        sliced: Sliced = ...,
     ) -> None:
         """Set start offsets; -1: to be determined by the partition's leader."""
 
     def delete_state(
-        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareErrors], None]
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Sequence[int]],
+        callback: Callable[[ShareErrors], None],
+        sliced: Sliced = ...,
     ) -> None: ...
 
     def read_summary(
-        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareSummaries], None]
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Sequence[int]],
+        callback: Callable[[ShareSummaries], None],
+        sliced: Sliced = ...,
     ) -> None: ...
 
 

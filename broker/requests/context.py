@@ -113,6 +113,16 @@ class FetchInProgress(Protocol):
         """Return an empty response; the client is above its quota."""
 
 
+class Sliced(Protocol):
+    """`RequestContext.sliced`, for functions without the context."""
+
+    def __call__(self, elements: Iterable[T]) -> Iterable[T]: ...
+
+
+def at_once(elements: Iterable[T]) -> Iterable[T]:
+    return elements
+
+
 class Slicing(Protocol):
     """A long request, which is suspended when its slice is over (`long_request`)."""
 

@@ -6,6 +6,7 @@ from typing import Any
 from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.coordinator.services import ShareErrors, ShareSummaries
 from sluice.broker.coordinator.share.summary import PartitionSummary
+from sluice.broker.requests.context import Sliced, at_once
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import Client, VirtualBroker
@@ -37,6 +38,7 @@ class MemoryPersister:
         start_offsets: Mapping[bytes, Mapping[int, int]],
         state_epoch: int,
         callback: Callable[[ShareErrors], None],
+        sliced: Sliced = at_once,
     ) -> None:
         self.requests.append(("initialize", group_id, state_epoch, [dict(one) for one in start_offsets.values()]))
         for topic_id, offsets in start_offsets.items():
@@ -47,7 +49,11 @@ class MemoryPersister:
         self._respond(lambda: callback(self._errors({one: [*those] for one, those in start_offsets.items()})))
 
     def delete_state(
-        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareErrors], None]
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Sequence[int]],
+        callback: Callable[[ShareErrors], None],
+        sliced: Sliced = at_once,
     ) -> None:
         self.requests.append(("delete", group_id, [list(one) for one in partitions.values()]))
         for topic_id, indexes in partitions.items():
@@ -57,7 +63,11 @@ class MemoryPersister:
         self._respond(lambda: callback(self._errors(partitions)))
 
     def read_summary(
-        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: Callable[[ShareSummaries], None]
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Sequence[int]],
+        callback: Callable[[ShareSummaries], None],
+        sliced: Sliced = at_once,
     ) -> None:
         found = {
             topic_id: {

@@ -22,7 +22,7 @@ from .record_messages import SharePartitionKey, ShareSnapshotValue, ShareUpdateV
 from .record_messages import StateBatch as StateBatchRecord
 from .replay import SNAPSHOT, UPDATE, replay
 from .state import UNKNOWN, ShareState, combine, state_of
-from .summary import PartitionSummary
+from .summary import PartitionSummary, failed_summary
 
 if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost
@@ -108,7 +108,7 @@ class ShareCoordinator:
         error = self.shards.error(key.coordinator_key) or self._topic_error(key)
         state = self._states.get(key)
         if error or state is None:
-            return PartitionSummary(error)
+            return failed_summary(error)
         return PartitionSummary(
             ErrorCode.NONE, state.start_offset, state.state_epoch, state.leader_epoch, state.delivery_complete_count
         )

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from sluice.broker.replica.inter_broker import send_request
+from sluice.broker.requests.context import Sliced, at_once
 from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.protocol.errors import ErrorCode
 
 from .state import ShareState
-from .summary import PartitionSummary
+from .summary import PartitionSummary, failed_summary
 
 if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost, ShareErrors, ShareStates, ShareSummaries
@@ -33,6 +34,10 @@ _RETRIABLE = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
+
+
+def _code(_: SharePartitionId, code: ErrorCode) -> ErrorCode:
+    return code
 
 
 class SharePersister:
@@ -66,22 +71,31 @@ class SharePersister:
         start_offsets: Mapping[bytes, Mapping[int, int]],
         state_epoch: int,
         callback: "Callable[[ShareErrors], None]",
+        sliced: Sliced = at_once,
     ) -> None:
         def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
             coordinator.initialize(key, state_epoch, start_offsets[key.topic_id][key.partition], done)
 
-        self._send_all(group_id, start_offsets, request, callback)
+        self._send_all(group_id, start_offsets, request, callback, _code, sliced)
 
     def delete_state(
-        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: "Callable[[ShareErrors], None]"
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Sequence[int]],
+        callback: "Callable[[ShareErrors], None]",
+        sliced: Sliced = at_once,
     ) -> None:
         def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
             coordinator.delete(key, done)
 
-        self._send_all(group_id, partitions, request, callback)
+        self._send_all(group_id, partitions, request, callback, _code, sliced)
 
     def read_summary(
-        self, group_id: str, partitions: Mapping[bytes, Sequence[int]], callback: "Callable[[ShareSummaries], None]"
+        self,
+        group_id: str,
+        partitions: Mapping[bytes, Sequence[int]],
+        callback: "Callable[[ShareSummaries], None]",
+        sliced: Sliced = at_once,
     ) -> None:
         found: dict[SharePartitionId, PartitionSummary] = {}
 
@@ -89,40 +103,38 @@ class SharePersister:
             found[key] = coordinator.read_summary(key)
             done(found[key].error)
 
-        def respond(errors: "ShareErrors") -> None:
-            callback(
-                {
-                    topic_id: {
-                        index: PartitionSummary(code) if code else found[SharePartitionId(group_id, topic_id, index)]
-                        for index, code in codes.items()
-                    }
-                    for topic_id, codes in errors.items()
-                }
-            )
+        def summary(key: SharePartitionId, code: ErrorCode) -> PartitionSummary:
+            read = found.pop(key, None)
+            return failed_summary(code) if code or read is None else read
 
-        self._send_all(group_id, partitions, request, respond)
+        self._send_all(group_id, partitions, request, callback, summary, sliced)
 
     def _send_all(
         self,
         group_id: str,
         partitions: Mapping[bytes, Mapping[int, int] | Sequence[int]],
         request: Callable[[SharePartitionId, "ShareStates", Done], None],
-        callback: "Callable[[ShareErrors], None]",
+        callback: Callable[[Mapping[bytes, Mapping[int, T]]], None],
+        result: Callable[[SharePartitionId, ErrorCode], T],
+        sliced: Sliced,
     ) -> None:
         """Send a request for each partition, and call back with all results."""
-        keys = [SharePartitionId(group_id, topic_id, index) for topic_id, some in partitions.items() for index in some]
-        results: dict[bytes, dict[int, ErrorCode]] = {topic_id: {} for topic_id in partitions}
-        missing = set(keys)
-        if not keys:
+        results: dict[bytes, dict[int, T]] = {topic_id: {} for topic_id in partitions}
+        missing = {
+            SharePartitionId(group_id, topic_id, index): None
+            for topic_id, some in partitions.items()
+            for index in sliced(some)
+        }
+        if not missing:
             callback(results)
 
         def done(key: SharePartitionId, code: ErrorCode) -> None:
-            results[key.topic_id][key.partition] = code
-            missing.discard(key)
+            results[key.topic_id][key.partition] = result(key, code)
+            missing.pop(key, None)
             if not missing:
                 callback(results)
 
-        for key in keys:
+        for key in sliced(list(missing)):
             self._send(key, partial(request, key), partial(done, key))
 
     # -- sending -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What the group coordinator reads of a share partition."""
 
+from functools import cache
 from typing import NamedTuple
 
 from sluice.protocol.errors import ErrorCode
@@ -13,3 +14,8 @@ class PartitionSummary(NamedTuple):
     state_epoch: int = 0
     leader_epoch: int = 0
     delivery_complete_count: int = -1  # -1: unknown
+
+
+@cache
+def failed_summary(error: ErrorCode) -> PartitionSummary:
+    return PartitionSummary(error)

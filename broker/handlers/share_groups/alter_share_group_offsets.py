@@ -3,9 +3,11 @@
 Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.coordinator.group.share.offsets import AlterDone
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
@@ -31,20 +33,24 @@ API = served("AlterShareGroupOffsets", "0")
 def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: "GroupServices") -> Message | Outcome:
     error = _error(ctx, request, broker)
     if error:
-        return _respond(ctx, [], AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message))
+        ctx.error_code = error
+        return AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message)
     denied = broker.auth.filter_denied(
-        ctx, AclOperation.READ, ResourceType.TOPIC, [topic.topic_name for topic in request.topics]
+        ctx, AclOperation.READ, ResourceType.TOPIC, (topic.topic_name for topic in request.topics)
     )
     failed: list[AlterShareGroupOffsetsResponseTopic] = []
     accepted: list[AlterShareGroupOffsetsRequestTopic] = []
     for topic in ctx.sliced(request.topics):
         if topic.topic_name in denied:
-            failed.append(_failed(broker, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            failed.append(_failed(ctx, broker, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic.topic_name not in broker.metadata.topics:
-            failed.append(_failed(broker, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            failed.append(_failed(ctx, broker, topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         else:
             accepted.append(topic)
-    start = partial(broker.groups.share_offsets.alter, request.group_id, accepted)
+
+    def start(done: AlterDone) -> None:
+        broker.groups.share_offsets.alter(request.group_id, accepted, done, ctx.sliced)
+
     return respond_when_done(ctx, start, partial(_respond, ctx, failed))
 
 
@@ -57,17 +63,20 @@ def _error(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: 
 
 
 def _respond(
-    ctx: RequestContext, failed: list[AlterShareGroupOffsetsResponseTopic], response: AlterShareGroupOffsetsResponse
+    ctx: RequestContext,
+    failed: list[AlterShareGroupOffsetsResponseTopic],
+    build: Callable[[], AlterShareGroupOffsetsResponse],
 ) -> AlterShareGroupOffsetsResponse:
+    response = build()
     if not response.error_code:
         response.responses[:0] = failed
-    partitions = (one for topic in response.responses for one in topic.partitions)
+    partitions = (one for topic in ctx.sliced(response.responses) for one in ctx.sliced(topic.partitions))
     ctx.error_code = response.error_code or next((one.error_code for one in partitions if one.error_code), 0)
     return response
 
 
 def _failed(
-    broker: "GroupServices", requested: AlterShareGroupOffsetsRequestTopic, error: ErrorCode
+    ctx: RequestContext, broker: "GroupServices", requested: AlterShareGroupOffsetsRequestTopic, error: ErrorCode
 ) -> AlterShareGroupOffsetsResponseTopic:
     topic = broker.metadata.topics.get(requested.topic_name)
     return AlterShareGroupOffsetsResponseTopic(
@@ -77,6 +86,6 @@ def _failed(
             AlterShareGroupOffsetsResponsePartition(
                 partition_index=one.partition_index, error_code=error, error_message=error.message
             )
-            for one in requested.partitions
+            for one in ctx.sliced(requested.partitions)
         ],
     )

@@ -3,10 +3,11 @@
 v1 adds the lag (KIP-1226). Follows KafkaApis.handleDescribeShareGroupOffsetsRequest.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.broker.coordinator.group.share.offsets import DescribedTopics
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
@@ -38,6 +39,9 @@ class _Wait(NamedTuple):
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None
 
 
+_Described = tuple[_Wait, Callable[[], DescribedTopics]]
+
+
 def handle(
     ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broker: "GroupServices"
 ) -> Message | Outcome:
@@ -53,23 +57,27 @@ def handle(
         elif requested.topics is None or requested.topics:
             waits.append(_Wait(group, requested.topics))
 
-    def start(done: Callable[[None], None]) -> None:
-        left = len(waits)
+    def start(done: Callable[[list[_Described]], None]) -> None:
+        results: list[_Described] = []
 
-        def described(wait: _Wait, topics: list[DescribeShareGroupOffsetsResponseTopic]) -> None:
-            nonlocal left
-            wait.group.topics = _authorized(ctx, broker, wait, topics)
-            left -= 1
-            if not left:
-                done(None)
+        def described(wait: _Wait, build: Callable[[], DescribedTopics]) -> None:
+            results.append((wait, build))
+            if len(results) == len(waits):
+                done(results)
 
         for wait in ctx.sliced(waits):
             names = None if wait.topics is None else _visible(ctx, broker, wait.topics)
-            broker.groups.share_offsets.describe(wait.group.group_id, names, partial(described, wait))
+            broker.groups.share_offsets.describe(wait.group.group_id, names, partial(described, wait), ctx.sliced)
         if not waits:
-            done(None)
+            done(results)
 
-    return respond_when_done(ctx, start, lambda _: DescribeShareGroupOffsetsResponse(groups=groups))
+    def respond(results: list[_Described]) -> Message:
+        for wait, build in ctx.sliced(results):
+            wait.group.topics = _authorized(ctx, broker, wait, build())
+        ctx.free(results)
+        return DescribeShareGroupOffsetsResponse(groups=groups)
+
+    return respond_when_done(ctx, start, respond)
 
 
 def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
@@ -83,17 +91,17 @@ def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShar
 def _visible(
     ctx: RequestContext, broker: "GroupServices", topics: list[DescribeShareGroupOffsetsRequestTopic]
 ) -> dict[str, list[int]]:
-    hidden = _hidden(ctx, broker, [topic.topic_name for topic in ctx.sliced(topics)])
+    hidden = _hidden(ctx, broker, (topic.topic_name for topic in topics))
     return {topic.topic_name: topic.partitions for topic in ctx.sliced(topics) if topic.topic_name not in hidden}
 
 
-def _authorized(
-    ctx: RequestContext, broker: "GroupServices", wait: _Wait, found: list[DescribeShareGroupOffsetsResponseTopic]
-) -> list[DescribeShareGroupOffsetsResponseTopic]:
+def _authorized(ctx: RequestContext, broker: "GroupServices", wait: _Wait, found: DescribedTopics) -> DescribedTopics:
     """Leave out topics that the client must not see; if it requested them, return an error."""
-    hidden = _hidden(ctx, broker, [topic.topic_name for topic in wait.topics or found])
+    hidden = _hidden(ctx, broker, (topic.topic_name for topic in wait.topics or found))
+    if not hidden:
+        return found
     if wait.topics is None:
-        return [topic for topic in found if topic.topic_name not in hidden]
+        return [topic for topic in ctx.sliced(found) if topic.topic_name not in hidden]
     denied = [
         DescribeShareGroupOffsetsResponseTopic(
             topic_name=topic.topic_name,
@@ -104,14 +112,14 @@ def _authorized(
                     error_code=_DENIED,
                     error_message=_DENIED.message,
                 )
-                for index in topic.partitions
+                for index in ctx.sliced(topic.partitions)
             ],
         )
-        for topic in wait.topics
+        for topic in ctx.sliced(wait.topics)
         if topic.topic_name in hidden
     ]
     return found + denied
 
 
-def _hidden(ctx: RequestContext, broker: "GroupServices", names: list[str]) -> Collection[str]:
+def _hidden(ctx: RequestContext, broker: "GroupServices", names: Iterable[str]) -> Collection[str]:
     return broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

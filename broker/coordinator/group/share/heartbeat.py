@@ -81,7 +81,14 @@ class ShareProtocol:
         epoch_error = _epoch_error(member, request.member_epoch)
         if epoch_error is not None:
             return epoch_error
-        return self._advance(group, member, _updated(ctx, request, member), request)
+        if self._is_too_large(request):
+            return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        return self._advance(group, member, _updated(ctx, request, group, member), request)
+
+    def _is_too_large(self, request: api.ShareGroupHeartbeatRequest) -> bool:
+        """Return whether the member's record would exceed `max.message.bytes`, without building it."""
+        log = self._runtime.log.partition_of(request.group_id).log
+        return sum(map(len, request.subscribed_topic_names or ())) > log.config.append.max_message_bytes
 
     def _advance(
         self, group: ShareGroup, member: ShareMember, updated: ShareMember, request: api.ShareGroupHeartbeatRequest
@@ -181,8 +188,8 @@ class ShareProtocol:
         return reconciled
 
     def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
-        known = (self._cluster.topics.get(name) for name in member.subscribed_topic_names)
-        return frozenset(topic.topic_id for topic in known if topic is not None)
+        topics = self._cluster.topics
+        return frozenset(topics[name].topic_id for name in topics.keys() & member.subscribed_topic_names)
 
     # -- removal -------------------------------------------------------------------------------------------------------
 
@@ -238,11 +245,17 @@ def _epoch_error(member: ShareMember, epoch: int) -> HeartbeatError | None:
     return fenced_epoch("share", member, epoch, unknown)
 
 
-def _updated(ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, member: ShareMember) -> ShareMember:
-    names = request.subscribed_topic_names
+def _updated(
+    ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, group: ShareGroup, member: ShareMember
+) -> ShareMember:
+    names = member.subscribed_topic_names
+    if request.subscribed_topic_names is not None:
+        # Equal sets of all members are one object, which is compared at once.
+        given = frozenset(request.subscribed_topic_names)
+        names = next((one for one in group.subscriptions() if one == given), given)
     return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        subscribed_topic_names=member.subscribed_topic_names if names is None else frozenset(names),
+        subscribed_topic_names=names,
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,
     )

@@ -12,6 +12,7 @@ from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.coordinator.share.summary import NO_OFFSET, PartitionSummary
 from sluice.broker.metadata.topic import Topic
+from sluice.broker.requests.context import Sliced
 from sluice.protocol.apis import alter_share_group_offsets as alter_api
 from sluice.protocol.apis import delete_share_group_offsets as delete_api
 from sluice.protocol.apis import describe_share_group_offsets as describe_api
@@ -41,22 +42,30 @@ class ShareOffsets:
     # -- describing ----------------------------------------------------------------------------------------------------
 
     def describe(
-        self, group_id: str, requested: Mapping[str, Sequence[int]] | None, done: Callable[[DescribedTopics], None]
+        self,
+        group_id: str,
+        requested: Mapping[str, Sequence[int]] | None,
+        done: Callable[[Callable[[], DescribedTopics]], None],
+        sliced: Sliced,
     ) -> None:
+        """Describe requested partitions; None: all initialized ones. `done` gets a function that builds the result."""
+        topics = self._cluster.topics
         if requested is None:
-            partitions, unknown = self._initialized(group_id), DescribedTopics()
+            partitions, names = self._initialized(group_id), list[str]()
         else:
-            known = {name: self._cluster.topics.get(name) for name in requested}
-            partitions = {topic.topic_id: requested[name] for name, topic in known.items() if topic is not None}
-            unknown = [_unknown_topic(name, requested[name]) for name, topic in known.items() if topic is None]
-        if not partitions:
-            done(unknown)
-            return
+            partitions = {topics[name].topic_id: requested[name] for name in sliced(requested) if name in topics}
+            names = [name for name in sliced(requested) if name not in topics]
 
-        def described(summaries: "ShareSummaries") -> None:
-            done([*(self._described_topic(*one) for one in summaries.items()), *unknown])
+        def build(summaries: "ShareSummaries") -> DescribedTopics:
+            found = [self._described_topic(*one, sliced) for one in sliced(summaries.items())]
+            unknown = (_unknown_topic(name, (requested or {})[name], sliced) for name in sliced(names))
+            return [*found, *unknown]
 
-        self._runtime.host.share_persister.read_summary(group_id, partitions, described)
+        if partitions:
+            read_summary = self._runtime.host.share_persister.read_summary
+            read_summary(group_id, partitions, lambda summaries: done(partial(build, summaries)), sliced)
+        else:
+            done(partial(build, {}))
 
     def _initialized(self, group_id: str) -> dict[bytes, Sequence[int]]:
         group = self._runtime.groups.get(group_id)
@@ -67,12 +76,12 @@ class ShareOffsets:
         return {topic_id: sorted(state.partitions) for topic_id, state in states if topic_id in existing}
 
     def _described_topic(
-        self, topic_id: bytes, summaries: Mapping[int, PartitionSummary]
+        self, topic_id: bytes, summaries: Mapping[int, PartitionSummary], sliced: Sliced
     ) -> describe_api.DescribeShareGroupOffsetsResponseTopic:
         return describe_api.DescribeShareGroupOffsetsResponseTopic(
             topic_name=self._initialization.name_of(topic_id),
             topic_id=topic_id,
-            partitions=[self._described(topic_id, index, summary) for index, summary in summaries.items()],
+            partitions=[self._described(topic_id, index, summary) for index, summary in sliced(summaries.items())],
         )
 
     def _described(
@@ -105,52 +114,47 @@ class ShareOffsets:
     # -- altering ------------------------------------------------------------------------------------------------------
 
     def alter(
-        self, group_id: str, topics: Iterable[alter_api.AlterShareGroupOffsetsRequestTopic], done: "AlterDone"
+        self,
+        group_id: str,
+        topics: Iterable[alter_api.AlterShareGroupOffsetsRequestTopic],
+        done: "AlterDone",
+        sliced: Sliced,
     ) -> None:
-        """Set the start offsets of an empty group's existing partitions; create the group if it is missing."""
-        group = self._empty_group(group_id, creates=True)
-        if isinstance(group, HeartbeatError):
-            done(_alter_error(group))
-            return
+        """Set the start offsets of an empty group's existing partitions; create the group if it is missing.
+
+        `done` gets a function that builds the response.
+        """
         now_ms = self._runtime.now_ms()
         response = alter_api.AlterShareGroupOffsetsResponse()
         offsets: dict[bytes, dict[int, int]] = {}
         states: dict[bytes, TopicState] = {}
-        for requested in topics:
+        for requested in sliced(topics):
             topic = self._cluster.topics.get(requested.topic_name)
-            response.responses.append(_altered_topic(requested, topic))
-            valid = {} if topic is None else _valid_offsets(requested, topic)
+            response.responses.append(_altered_topic(requested, topic, sliced))
+            valid = {} if topic is None else _valid_offsets(requested, topic, sliced)
             if topic is not None and valid:
                 offsets[topic.topic_id] = valid
                 states[topic.topic_id] = TopicState(topic.name, frozenset(valid), now_ms)
+        group = self._empty_group(group_id, creates=True)
+        if isinstance(group, HeartbeatError):
+            done(partial(_alter_error, group))
+            return
         if not offsets:
-            done(response)
+            done(lambda: response)
             return
         self._runtime.groups[group_id] = group
         record = self._initialization.changed(group, (group.partitions or StatePartitions()).start(states))
         error = self._runtime.write_or_restore(group_id, [record])
         if error:
-            done(alter_api.AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message))
+            done(partial(_alter_error, HeartbeatError(error, None)))
             return
-        finish = partial(self._finish_alter, group, response, done)
-        self._runtime.host.share_persister.initialize_state(group_id, offsets, group.group_epoch, finish)
 
-    def _finish_alter(
-        self,
-        group: ShareGroup,
-        response: alter_api.AlterShareGroupOffsetsResponse,
-        done: "AlterDone",
-        results: "ShareErrors",
-    ) -> None:
-        if not any(error for errors in results.values() for error in errors.values()):
-            self._initialization.apply(group, results)
-        for topic in response.responses:
-            errors = results.get(topic.topic_id, {})
-            for one in topic.partitions:
-                error = errors.get(one.partition_index, ErrorCode.NONE)
-                if error and not one.error_code:
-                    one.error_code, one.error_message = error, error.message
-        done(response)
+        def finish(results: "ShareErrors") -> None:
+            if not any(error for errors in results.values() for error in errors.values()):
+                self._initialization.apply(group, results)
+            done(partial(_with_errors, response, results, sliced))
+
+        self._runtime.host.share_persister.initialize_state(group_id, offsets, group.group_epoch, finish, sliced)
 
     # -- deleting ------------------------------------------------------------------------------------------------------
 
@@ -254,16 +258,18 @@ class ShareOffsets:
         return group
 
 
-AlterDone = Callable[[alter_api.AlterShareGroupOffsetsResponse], None]
+AlterDone = Callable[[Callable[[], alter_api.AlterShareGroupOffsetsResponse]], None]
 DeleteDone = Callable[[delete_api.DeleteShareGroupOffsetsResponse], None]
 
 
-def _unknown_topic(name: str, partitions: Iterable[int]) -> describe_api.DescribeShareGroupOffsetsResponseTopic:
+def _unknown_topic(
+    name: str, partitions: Iterable[int], sliced: Sliced
+) -> describe_api.DescribeShareGroupOffsetsResponseTopic:
     return describe_api.DescribeShareGroupOffsetsResponseTopic(
         topic_name=name,
         partitions=[
             describe_api.DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
-            for index in partitions
+            for index in sliced(partitions)
         ],
     )
 
@@ -273,8 +279,20 @@ def _alter_error(problem: HeartbeatError) -> alter_api.AlterShareGroupOffsetsRes
     return alter_api.AlterShareGroupOffsetsResponse(error_code=problem.error, error_message=message)
 
 
+def _with_errors(
+    response: alter_api.AlterShareGroupOffsetsResponse, results: "ShareErrors", sliced: Sliced
+) -> alter_api.AlterShareGroupOffsetsResponse:
+    for topic in sliced(response.responses):
+        errors = results.get(topic.topic_id, {})
+        for one in sliced(topic.partitions):
+            error = errors.get(one.partition_index, ErrorCode.NONE)
+            if error and not one.error_code:
+                one.error_code, one.error_message = error, error.message
+    return response
+
+
 def _altered_topic(
-    requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic | None
+    requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic | None, sliced: Sliced
 ) -> alter_api.AlterShareGroupOffsetsResponseTopic:
     count = 0 if topic is None else len(topic.partitions)
     return alter_api.AlterShareGroupOffsetsResponseTopic(
@@ -286,14 +304,18 @@ def _altered_topic(
             else alter_api.AlterShareGroupOffsetsResponsePartition(
                 partition_index=one.partition_index, error_code=_UNKNOWN, error_message=_UNKNOWN.message
             )
-            for one in requested.partitions
+            for one in sliced(requested.partitions)
         ],
     )
 
 
-def _valid_offsets(requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic) -> dict[int, int]:
+def _valid_offsets(
+    requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic, sliced: Sliced
+) -> dict[int, int]:
     count = len(topic.partitions)
-    return {one.partition_index: one.start_offset for one in requested.partitions if one.partition_index < count}
+    return {
+        one.partition_index: one.start_offset for one in sliced(requested.partitions) if one.partition_index < count
+    }
 
 
 def _state_of(partitions: StatePartitions, topic: Topic) -> Sequence[int] | None:
