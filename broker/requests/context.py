@@ -17,6 +17,7 @@ from .route import ApiRoute
 from .session import Session
 from .trace import RequestAnnotations, RequestSubject
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 # API key and version as one number, for one lookup; correlation id.
@@ -213,12 +214,17 @@ class RequestContext:
         if self.long is not None:
             self.long.pause()
 
-    def free(self, elements: list[T]) -> None:
-        """Empty a list that is no longer used, with pauses: to free a million objects at once takes 0.1 s."""
-        if self.long is not None:
-            while elements:
+    def free(self, elements: list[T] | dict[K, T]) -> None:
+        """Empty a container that is no longer used, with pauses: to free a million objects at once takes 0.1 s."""
+        if self.long is None:
+            return
+        while elements:
+            if isinstance(elements, list):
                 del elements[-_FREED_AT_ONCE:]
-                self.long.pause()
+            else:
+                for _ in range(min(len(elements), _FREED_AT_ONCE)):
+                    elements.popitem()
+            self.long.pause()
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]

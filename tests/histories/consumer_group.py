@@ -41,7 +41,7 @@ class Kip848Consumer:
         self, bootstrap: str, random: Random, changed: Callable[[], None], *, committed_only: bool, group: str
     ) -> None:
         self._consumer = SluiceConsumer(bootstrap, random, (), changed, committed_only=committed_only)
-        given = {
+        given: dict[str, str | int] = {
             "bootstrap.servers": bootstrap,
             "client.id": CLIENT_ID,
             "request.timeout.ms": GROUP_REQUEST_TIMEOUT_MS,
@@ -139,7 +139,9 @@ class Kip848Consumer:
         target = frozenset(index for topic in assignment.topic_partitions for index in topic.partitions)
         if target == self._owned:
             return
-        positions = {index: await self._consumer.position(index) for index in target & self._owned}
+        positions: dict[int, int | None] = {
+            index: await self._consumer.position(index) for index in target & self._owned
+        }
         positions |= await self._committed(sorted(target - self._owned)) if target - self._owned else {}
         self._topic_id = next((topic.topic_id for topic in assignment.topic_partitions), self._topic_id)
         self._assign(target)

@@ -38,8 +38,9 @@ def handle(
         for requested in ctx.sliced(request.topics):
             topic = topics.get(requested.name)
             if topic is not None:
-                found = [topic.partition(index) for index in ctx.sliced(requested.partition_indexes)]
-                listed.append(_list(requested.name, filter(None, found)))
+                found = (topic.partition(index) for index in ctx.sliced(requested.partition_indexes))
+                one = _list(requested.name, filter(None, found))
+                listed += [one] if one.partitions else []
     ongoing = [topic for topic in listed if topic.partitions]
     return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
 

@@ -37,11 +37,13 @@ def handle(
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in ctx.sliced(request.entries)])
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
     for entry in ctx.sliced(request.entries):
-        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        entity = {part.entity_type: part.entity_name for part in ctx.sliced(entry.entity)}
         identity = frozenset(entity.items())
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
         results[identity] = _result(ctx, entity, code, message)
-    return AlterClientQuotasResponse(entries=list(results.values()))
+    entries = list(results.values())
+    ctx.free(results)
+    return AlterClientQuotasResponse(entries=entries)
 
 
 def _alter(
@@ -53,7 +55,7 @@ def _alter(
     *,
     repeated: bool,
 ) -> tuple[ErrorCode, str | None]:
-    changes = {op.key: None if op.remove else op.value for op in entry.ops}
+    changes = {op.key: None if op.remove else op.value for op in ctx.sliced(entry.ops)}
     if repeated or len(changes) < len(entry.ops):
         # Kafka's message, also for a repeated key.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))
@@ -79,7 +81,7 @@ def _result(ctx: RequestContext, entity: Entity, code: ErrorCode, message: str |
     return EntryResult(
         error_code=code,
         error_message=message,
-        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in entity.items()],
+        entity=[EntityData(entity_type=type_, entity_name=name) for type_, name in ctx.sliced(entity.items())],
     )
 
 

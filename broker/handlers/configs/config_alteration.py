@@ -21,7 +21,7 @@ _NO_ERROR = ApiError(ErrorCode.NONE, None)
 class Alteration(NamedTuple):
     kind: int
     name: str
-    keys: Sequence[str]
+    repeats_key: bool
     nulls: Sequence[str]  # keys with a missing value
     apply: Callable[..., ApiError | None]  # with the keyword `validate_only`
 
@@ -29,7 +29,7 @@ class Alteration(NamedTuple):
 def alter_resources(
     ctx: RequestContext,
     broker: "ConfigServices",
-    alterations: Sequence[Alteration],
+    alterations: list[Alteration],
     response_class: Callable[..., _Response],
     *,
     validate_only: bool,
@@ -42,6 +42,8 @@ def alter_resources(
         ctx.error_code = ctx.error_code or code
         response = response_class(error_code=code, error_message=message, resource_type=kind, resource_name=name)
         responses.append(response)
+    ctx.free(alterations)
+    ctx.free(times)
     return responses
 
 
@@ -62,7 +64,7 @@ def _malformed(alteration: Alteration, times: int) -> ApiError | None:
     """Check the part of one resource, which is in the request `times` times."""
     if times > 1:
         message = "Each resource must appear at most once."
-    elif len(set(alteration.keys)) < len(alteration.keys):
+    elif alteration.repeats_key:
         message = "Error due to duplicate config keys"
     elif alteration.nulls:
         message = f"Null value not supported for : {', '.join(alteration.nulls)}"

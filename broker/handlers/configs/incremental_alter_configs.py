@@ -34,6 +34,7 @@ def handle(
 def _changes(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     changes = {config.name: Change(config.config_operation, config.value) for config in ctx.sliced(configs)}
-    keys = [config.name for config in ctx.sliced(configs)]
     nulls = [c.name for c in ctx.sliced(configs) if c.value is None and c.config_operation != Operation.DELETE]
-    return Alteration(kind, name, keys, nulls, partial(broker.configs.alter, kind, name, changes))
+    return Alteration(
+        kind, name, len(changes) < len(configs), nulls, partial(broker.configs.alter, kind, name, changes)
+    )

@@ -32,7 +32,7 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServ
     def delete(share_errors: Mapping[str, ErrorCode]) -> Message | Outcome:
         return _delete(ctx, broker, names, {**errors, **share_errors})
 
-    return respond_when_done(ctx, partial(broker.groups.delete_share_state, allowed), delete)
+    return respond_when_done(ctx, partial(broker.groups.delete_share_state, ctx.sliced(allowed)), delete)
 
 
 def _delete(
@@ -46,7 +46,7 @@ def _delete(
     ]
 
     def respond(errors: ReplicationErrors) -> DeleteGroupsResponse:
-        for result in results if errors else ():
+        for result in ctx.sliced(results) if errors else ():
             result.error_code = result.error_code or errors.get(result.group_id, 0)
         ctx.error_code = next((result.error_code for result in ctx.sliced(results) if result.error_code), 0)
         return DeleteGroupsResponse(results=results)

@@ -19,10 +19,10 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServic
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    states = {state.strip().lower() for state in ctx.sliced(request.states_filter)}
-    types = {kind.lower() for kind in ctx.sliced(request.types_filter)}
+    states = dict.fromkeys(state.strip().lower() for state in ctx.sliced(request.states_filter))
+    types = dict.fromkeys(kind.lower() for kind in ctx.sliced(request.types_filter))
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
-    return ListGroupsResponse(
+    response = ListGroupsResponse(
         groups=[
             ListedGroup(
                 group_id=group.group_id,
@@ -41,3 +41,6 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServic
             )
         ]
     )
+    ctx.free(states)
+    ctx.free(types)
+    return response

@@ -38,9 +38,9 @@ def handle(
     all_changes: list[Change] = [*request.deletions, *request.upsertions]
     if (denied := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         errors = dict.fromkeys(
-            sorted({one.name for one in all_changes}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied)
+            sorted({one.name for one in ctx.sliced(all_changes)}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied)
         )
-    for change in all_changes:
+    for change in ctx.sliced(all_changes):
         if change.name in errors:
             continue
         if changes.pop(change.name, None) is not None:
@@ -50,15 +50,18 @@ def handle(
             errors[change.name] = error
         else:
             changes[change.name] = change
-    for change in list(changes.values()):
+    for change in ctx.sliced(list(changes.values())):
         failed = _apply(ctx, broker, change)
         if failed:
             del changes[change.name]
             errors[change.name] = failed, failed.message
-    results = [AlterUserScramCredentialsResult(user=user, error_message=None) for user in changes]
-    for user, (code, message) in errors.items():
+    results = [AlterUserScramCredentialsResult(user=user, error_message=None) for user in ctx.sliced(changes)]
+    for user, (code, message) in ctx.sliced(errors.items()):
         ctx.error_code = ctx.error_code or code
         results.append(AlterUserScramCredentialsResult(user=user, error_code=code, error_message=message))
+    ctx.free(all_changes)
+    ctx.free(changes)
+    ctx.free(errors)
     return AlterUserScramCredentialsResponse(results=results)
 
 
@@ -86,6 +89,8 @@ def _apply(ctx: RequestContext, broker: "SecurityServices", change: Change) -> E
         if metadata_log is not None and (failed := metadata_log.scram_credential_set(change.name, mechanism, new)):
             return failed
         known.put(change.name, mechanism, new)
+    elif known.get(change.name, mechanism) is None:  # another request deleted it meanwhile
+        return ErrorCode.RESOURCE_NOT_FOUND
     else:
         if metadata_log is not None and (failed := metadata_log.scram_credential_removed(change.name, mechanism)):
             return failed

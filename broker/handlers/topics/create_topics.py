@@ -31,14 +31,15 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
     times = Counter(topic.name for topic in ctx.sliced(request.topics))
-    once = {topic.name: topic for topic in ctx.sliced(request.topics)}.values()
-    requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once)]
+    once = {topic.name: topic for topic in ctx.sliced(request.topics)}
+    requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once.values())]
+    ctx.free(once)
     names = [name for name, n in ctx.sliced(times.items()) if n == 1]
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
-    authorized = [new for topic, new in ctx.sliced(requested) if topic.name not in denied]
-    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in ctx.sliced(authorized)) > MAX_PARTITIONS:
+    authorized = (new for topic, new in ctx.sliced(requested) if topic.name not in denied)
+    if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
         return CreateTopicsResponse(
             topics=[
@@ -47,7 +48,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
             ]
         )
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
-    return CreateTopicsResponse(
+    response = CreateTopicsResponse(
         topics=[
             _failed(ctx, topic, _DENIED)
             if topic.name in denied
@@ -58,6 +59,9 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
         ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
     )
+    ctx.free(requested)
+    ctx.free(times)
+    return response
 
 
 def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> CreatableTopicResult:

@@ -3,7 +3,7 @@
 Follows KafkaApis.handleAddPartitionsToTxnRequest.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
@@ -30,7 +30,7 @@ API = served("AddPartitionsToTxn", "0-5")
 
 _FROM_BROKERS_SINCE = 4
 _FENCED_SINCE = 2
-_Codes = Mapping[TopicPartition, ErrorCode]
+_Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
@@ -58,7 +58,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "Tra
     def respond(_: None) -> Message:
         results = [
             AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id, topic_results=_topic_results(ctx, codes[place])
+                transactional_id=transaction.transactional_id, topic_results=_topic_results(ctx, codes.pop(place))
             )
             for place, transaction in ctx.sliced(enumerate(transactions))
         ]
@@ -84,35 +84,45 @@ def _add(
     transaction: AddPartitionsToTxnTransaction,
     done: Callable[[_Codes], None],
 ) -> None:
-    names = [
-        TopicPartition(topic.name, index)
+    codes = {
+        TopicPartition(topic.name, index): ErrorCode.NONE
         for topic in ctx.sliced(transaction.topics)
         for index in ctx.sliced(topic.partitions)
-    ]
+    }
     of_client = ctx.version < _FROM_BROKERS_SINCE  # brokers authorize before they forward
     transactional_id = transaction.transactional_id
     if of_client and not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
-        done(dict.fromkeys(names, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        done(_fill(ctx, codes, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
         return
-    checked = [name.topic for name in ctx.sliced(names) if of_client and name.topic not in INTERNAL_TOPICS]
+    checked = (name.topic for name in codes if of_client and name.topic not in INTERNAL_TOPICS)
     denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, checked)
-    unwritable = {name: code for name in ctx.sliced(names) if (code := _unwritable(ctx, broker, name, denied))}
+    fails = False
+    for name in ctx.sliced(codes):
+        codes[name] = code = _unwritable(ctx, broker, name, denied)
+        fails = fails or bool(code)
     coordinator = broker.transactions
     producer = transactional_id, transaction.producer_id, transaction.producer_epoch
-    if unwritable:
-        done(dict.fromkeys(names, ErrorCode.OPERATION_NOT_ATTEMPTED) | unwritable)
+    if fails:
+        done(_fill(ctx, codes, ErrorCode.OPERATION_NOT_ATTEMPTED))
     elif transaction.verify_only:
-        done(coordinator.verify_partitions(*producer, frozenset(names)))
+        done(coordinator.verify_partitions(*producer, frozenset(codes)))
     else:
         client_version = LEGACY_CLIENT if of_client else EPOCH_RAISING_CLIENT
         coordinator.add_partitions(
             *producer,
-            frozenset(names),
+            frozenset(codes),
             client_version,
-            lambda code: done(dict.fromkeys(names, _versioned_error(ctx, code))),
+            lambda code: done(dict.fromkeys(codes, _versioned_error(ctx, code))),
         )
+
+
+def _fill(ctx: RequestContext, codes: _Codes, code: ErrorCode) -> _Codes:
+    """Set the code of the partitions without an error."""
+    for name in ctx.sliced(codes):
+        codes[name] = codes[name] or code
+    return codes
 
 
 def _unwritable(
@@ -138,4 +148,7 @@ def _topic_results(ctx: RequestContext, codes: _Codes) -> list[AddPartitionsToTx
         if result is None:
             result = results[topic] = AddPartitionsToTxnTopicResult(name=topic)
         result.results_by_partition.append(AddPartitionsToTxnPartitionResult(partition, code))
-    return list(results.values())
+    ctx.free(codes)
+    found = list(results.values())
+    ctx.free(results)
+    return found

@@ -6,7 +6,6 @@ the response waits until the markers are replicated.
 """
 
 from collections.abc import Callable, Collection
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.transaction.markers import MARKER_TIMEOUT_MS, Marker, write_marker
@@ -113,15 +112,16 @@ def _marker(marker: WritableTxnMarker) -> Marker:
 
 
 def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[WritableTxnMarkerTopicResult]:
-    codes = {name: code or not_replicated.get(name, code) for name, code in ctx.sliced(codes.items())}
-    ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
-    return [
-        WritableTxnMarkerTopicResult(
-            name=topic,
-            partitions=[
-                WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=codes[name])
-                for name in names
-            ],
-        )
-        for topic, names in groupby(ctx.sliced(sorted(codes)), lambda name: name.topic)
-    ]
+    """Return the results, and free the codes."""
+    topics: dict[str, WritableTxnMarkerTopicResult] = {}
+    for name, written in ctx.sliced(codes.items()):
+        code = written or not_replicated.get(name, written)
+        ctx.error_code = ctx.error_code or code
+        topic = topics.get(name.topic)
+        if topic is None:
+            topic = topics[name.topic] = WritableTxnMarkerTopicResult(name=name.topic)
+        topic.partitions.append(WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=code))
+    ctx.free(codes)
+    found = list(topics.values())
+    ctx.free(topics)
+    return found

@@ -53,13 +53,24 @@ class ShareOffsets:
         if requested is None:
             partitions, names = self._initialized(group_id), list[str]()
         else:
-            partitions = {topics[name].topic_id: requested[name] for name in sliced(requested) if name in topics}
+            known = [(topics[name], requested[name]) for name in sliced(requested) if name in topics]
+            partitions = {topic.topic_id: _existing(topic, some, sliced) for topic, some in sliced(known)}
             names = [name for name in sliced(requested) if name not in topics]
 
         def build(summaries: "ShareSummaries") -> DescribedTopics:
             found = [self._described_topic(*one, sliced) for one in sliced(summaries.items())]
-            unknown = (_unknown_topic(name, (requested or {})[name], sliced) for name in sliced(names))
-            return [*found, *unknown]
+            if requested is None:
+                return found
+            for topic in sliced(found):
+                there = summaries[topic.topic_id]
+                missing = (index for index in sliced(requested.get(topic.topic_name, ())) if index not in there)
+                topic.partitions += _without_offsets(missing)
+            return found + [
+                describe_api.DescribeShareGroupOffsetsResponseTopic(
+                    topic_name=name, partitions=_without_offsets(sliced(requested[name]))
+                )
+                for name in sliced(names)
+            ]
 
         if partitions:
             read_summary = self._runtime.host.share_persister.read_summary
@@ -262,16 +273,16 @@ AlterDone = Callable[[Callable[[], alter_api.AlterShareGroupOffsetsResponse]], N
 DeleteDone = Callable[[delete_api.DeleteShareGroupOffsetsResponse], None]
 
 
-def _unknown_topic(
-    name: str, partitions: Iterable[int], sliced: Sliced
-) -> describe_api.DescribeShareGroupOffsetsResponseTopic:
-    return describe_api.DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        partitions=[
-            describe_api.DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
-            for index in sliced(partitions)
-        ],
-    )
+def _existing(topic: Topic, partitions: Iterable[int], sliced: Sliced) -> list[int]:
+    count = len(topic.partitions)
+    return [index for index in sliced(partitions) if 0 <= index < count]
+
+
+def _without_offsets(partitions: Iterable[int]) -> list[describe_api.DescribeShareGroupOffsetsResponsePartition]:
+    return [
+        describe_api.DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=NO_OFFSET)
+        for index in partitions
+    ]
 
 
 def _alter_error(problem: HeartbeatError) -> alter_api.AlterShareGroupOffsetsResponse:

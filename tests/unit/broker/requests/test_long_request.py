@@ -8,8 +8,16 @@ from itertools import pairwise
 
 import pytest
 
-from sluice.broker.coordinator.group.share.offsets import DescribedTopics
 from sluice.broker.journal.reader import JournalReader
+from sluice.broker.requests.context import Sliced
+from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
+from sluice.protocol.apis.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from sluice.protocol.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialDeletion
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -21,7 +29,9 @@ from sluice.protocol.apis.describe_share_group_offsets import (
 )
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.incremental_alter_configs import AlterConfigsResource, IncrementalAlterConfigsRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
+from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.offset_commit import (
@@ -185,10 +195,10 @@ def test_offsets_of_many_share_groups_are_read_in_slices(monkeypatch: pytest.Mon
     describe = offsets.describe
 
     def counted(
-        group_id: str, requested: Mapping[str, Sequence[int]] | None, done: Callable[[DescribedTopics], None]
+        group_id: str, requested: Mapping[str, Sequence[int]] | None, done: Callable[..., None], sliced: Sliced
     ) -> None:
         slices_before.append(len(slices))
-        describe(group_id, requested, done)
+        describe(group_id, requested, done, sliced)
 
     monkeypatch.setattr(offsets, "describe", counted)
     broker.client().call(*REQUESTS["DescribeShareGroupOffsets"])
@@ -366,6 +376,8 @@ def test_few_long_arrays_of_integers_are_decoded_and_freed_in_slices(monkeypatch
 
 
 _REPEATED = [0] * 30_000
+_DISTINCT = list(range(30_000))
+_NAMES = [f"name-{number}" for number in _DISTINCT]
 
 
 @pytest.mark.parametrize(
@@ -409,6 +421,59 @@ _REPEATED = [0] * 30_000
             0,
             id="OffsetFetch",
         ),
+        pytest.param(
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id="x",
+                v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=_DISTINCT)],
+            ),
+            3,
+            id="AddPartitionsToTxn",
+        ),
+        pytest.param(
+            DescribeShareGroupOffsetsRequest(
+                groups=[
+                    DescribeShareGroupOffsetsRequestGroup(
+                        group_id="g",
+                        topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=_DISTINCT)],
+                    )
+                ]
+            ),
+            1,
+            id="DescribeShareGroupOffsets",
+        ),
+        pytest.param(
+            AlterShareGroupOffsetsRequest(
+                group_id="s",
+                topics=[
+                    AlterShareGroupOffsetsRequestTopic(
+                        topic_name="t", partitions=list(map(AlterShareGroupOffsetsRequestPartition, _DISTINCT))
+                    )
+                ],
+            ),
+            0,
+            id="AlterShareGroupOffsets",
+        ),
+        pytest.param(
+            AlterUserScramCredentialsRequest(deletions=list(map(ScramCredentialDeletion, _NAMES))),
+            0,
+            id="AlterUserScramCredentials",
+        ),
+        pytest.param(
+            AlterClientQuotasRequest(
+                entries=[EntryData(entity=[EntityData(entity_type="x", entity_name=name)]) for name in _NAMES]
+            ),
+            1,
+            id="AlterClientQuotas",
+        ),
+        pytest.param(
+            IncrementalAlterConfigsRequest(
+                resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in _NAMES]
+            ),
+            1,
+            id="IncrementalAlterConfigs",
+        ),
+        pytest.param(CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in _NAMES]), 7, id="CreateTopics"),
+        pytest.param(ListGroupsRequest(states_filter=_NAMES), 5, id="ListGroups"),
     ],
 )
 def test_copies_of_a_long_request_are_freed_in_slices(

@@ -120,4 +120,4 @@ def test_unregistered_only_broker_coordinates_nothing(request_: Message, version
     broker = VirtualBroker()
     assert unregister(broker, 1) == (0, None)
     response = broker.client().call(request_, version)
-    assert response.error_code == code  # type: ignore[attr-defined]  # one field of all of these
+    assert response.error_code == code
