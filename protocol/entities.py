@@ -30,7 +30,7 @@ Read = Callable[[Message, Topics], tuple[Sequence[tuple[str, int]], Sequence[str
 Sliced = Callable[[Iterable[object]], Iterable[object]]
 SlicedRead = Callable[[Message, Topics, Sliced], tuple[Sequence[tuple[str, int]], Sequence[str], Sequence[str]]]
 SelectsAll = Callable[[Message, int], bool]
-_LOOP = re.compile(r"^( *)for (\w+) in (.*):$")  # in generated source
+_LOOP = re.compile(r"^( *)for (\w+) in (.*):$")
 _VARIABLES = {
     TOPIC_NAME: "partitions",
     TOPIC_ID: "partitions",

@@ -44,10 +44,10 @@ Fails = Callable[[ResponseItem], bool]
 
 
 class ListStep(NamedTuple):
-    response_list: str  # its field in the response
+    response_list: str
     request_list: str  # its field in the request, "" if there is none
-    level: str  # of errors in its items
-    item: type[Message]  # in the response
+    level: str
+    item: type[Message]
 
 
 class ErrorLevel(NamedTuple):

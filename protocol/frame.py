@@ -104,11 +104,11 @@ class FrameReader:
         self.limit(max_frame_bytes, "socket.request.max.bytes")
         self._buffer: Buffer | None = None  # None: the data is in the shared scratch buffer
         self.view = pool.scratch
-        self._position = 0  # of the next size prefix in `view`
+        self._position = 0
         self._filled = 0
         self._size = 0  # of an incomplete frame, including its prefix; else 0
         self._reserved = 0
-        self._large_bytes = 0  # size of the last frame, if it was large
+        self._large_bytes = 0
         self.start = 0
         self.end = 0
 
@@ -203,7 +203,6 @@ class FrameReader:
         self._release_buffer()
 
     def _release_buffer(self) -> None:
-        # Called between frames.
         if self._buffer is not None:
             self._large_bytes = self.end - self.start + SIZE_BYTES if self.end - self.start > SCRATCH_BYTES // 4 else 0
             self.view.release()

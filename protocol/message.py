@@ -24,7 +24,7 @@ class Message(msgspec.Struct, gc=False, kw_only=True):
     `from __future__ import annotations`. gc=False: messages have no cycles, and there may be a million.
     """
 
-    SINGLE: ClassVar[Single | None] = None  # for messages with a usual shape
+    SINGLE: ClassVar[Single | None] = None
 
     # Tag -> content of unknown tags; only in flexible versions.
     unknown_tagged_fields: dict[int, bytes] | None = None

@@ -70,7 +70,7 @@ class Controller:
         self._absences = dict.fromkeys(cluster.brokers, 0)
         self._outages = 0
         self._slow: list[float] = []  # duration of elections in ms, by fault rule
-        self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}  # leader and ISR after the slow election
+        self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
         if config.boolean("auto.leader.rebalance.enable"):
             interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
@@ -317,7 +317,7 @@ class Controller:
         leader, isr = self._elections.pop(partition)
         if partition.deleted:
             return
-        if not self.is_live(leader):  # no longer
+        if not self.is_live(leader):
             leader, isr = elect(self._online_election(partition), NO_LEADER, partition.replicas, isr, self.is_live)
         self._apply_change(partition, leader, isr)
 

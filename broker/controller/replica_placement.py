@@ -80,7 +80,7 @@ def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) 
     racks_in_turn = cycle(racks)
     while len(replicas) < replication_factor:
         rack = next(racks_in_turn)
-        if rack is skipped:  # it has the leader
+        if rack is skipped:
             skipped = None
         elif (node_id := rack.next(partition)) is not None:
             replicas.append(node_id)

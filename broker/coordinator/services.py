@@ -48,7 +48,7 @@ class TransactionPartitions(Protocol):
         """Return NONE for each partition that the producer may write to, else the error."""
 
 
-ShareErrors = Mapping[bytes, Mapping[int, ErrorCode]]  # topic id -> partition -> result
+ShareErrors = Mapping[bytes, Mapping[int, ErrorCode]]
 ShareSummaries = Mapping[bytes, Mapping[int, PartitionSummary]]
 
 

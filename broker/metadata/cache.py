@@ -68,7 +68,7 @@ class MetadataCache:
     @property
     def controller_id(self) -> int:
         """Broker for clients' controller requests: as with KRaft, any live one."""
-        for node_id in self._brokers:  # usually the first
+        for node_id in self._brokers:
             if node_id not in self._fenced:
                 return node_id
         return NO_LEADER

@@ -12,7 +12,7 @@ MAX_PARTITIONS = 10_000
 
 class TopicError(Struct, frozen=True):
     code: ErrorCode
-    message: str | None  # None: the default message of the code
+    message: str | None
 
 
 class NewTopic(Struct, frozen=True):

@@ -52,8 +52,8 @@ class PartitionState(NamedTuple):
 
 class FollowerLag(NamedTuple):
     offset: int
-    since_ms: float  # monotonic
-    target: int | None = None  # its log end offset after its next fetch
+    since_ms: float
+    target: int | None = None
 
 
 class Partition:

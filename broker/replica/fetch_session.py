@@ -13,8 +13,8 @@ from 1, so that a repeated or lost request is detected (INVALID_FETCH_SESSION_EP
 watermark or log start offset than last reported, records, an error, or a diverging epoch. A partition that had records
 moves to the end, so that it cannot starve the others. A session without partitions is closed.
 
-Only `record_sent` updates a session, when a response is sent. A response above the quota has no data (KIP-219): it
-neither opens nor updates a session, but its epoch counts.
+Only `record_sent` updates a session. A response above the quota has no data (KIP-219): it neither opens nor updates a
+session, but its epoch counts.
 
 A new session in a full cache (`max.incremental.fetch.session.cache.slots`) evicts one of these, or else it does not
 open, and the client receives id 0 and continues with full requests:
@@ -22,8 +22,6 @@ open, and the client receives id 0 and continues with full requests:
 1. a session unused for two minutes
 2. the smallest session that was in use two minutes after it was opened, or for a follower any consumer's, if it is
    smaller than the new one; consumers' sessions count as smaller than followers'
-
-Kafka splits the slots over eight such caches to reduce lock contention.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +33,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from sluice.protocol.errors import ErrorCode
 
-NO_SESSION = 0  # FetchMetadata.INVALID_SESSION_ID
+NO_SESSION = 0
 INITIAL_EPOCH = 0  # requests a new session
 FINAL_EPOCH = -1  # requests no session, and closes the current one
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
@@ -123,7 +121,7 @@ class FetchSession:
         self, session_id: int, partitions: Iterable[ResponsePartition], now_ms: int, privileged: bool, by_id: bool
     ) -> None:
         self.id = session_id
-        self.epoch = INITIAL_EPOCH + 1  # of the next request
+        self.epoch = INITIAL_EPOCH + 1
         self.partitions: dict[PartitionKey, RequestedPartition] = {}
         self.privileged = privileged  # a follower's session
         self.uses_topic_ids = by_id
@@ -210,7 +208,7 @@ class FetchSessionCache:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
         session.update(ctx, request, metadata)
-        if self._sessions.pop(session.id, None) is None:  # evicted meanwhile
+        if self._sessions.pop(session.id, None) is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if session.partitions:
             session.last_used_ms = ctx.now_ms

@@ -13,7 +13,7 @@ from sluice.purgatory.operation import DelayedOperation
 if TYPE_CHECKING:
     from .services import Peer
 
-REQUEST_TIMEOUT_MS = 30_000  # Kafka's request.timeout.ms
+REQUEST_TIMEOUT_MS = 30_000
 
 
 def reaches(broker: "Peer", other: "Peer") -> bool:

@@ -8,8 +8,8 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.uuids import printed_uuid
 
 NO_MEMBER: Final = ""
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # acknowledge types
-BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1  # acquire modes
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 
 Done = Callable[[ErrorCode], None]
 

@@ -53,7 +53,7 @@ class SharePartitionManager:
         self._partitions: dict[SharePartitionId, SharePartition] = {}
         self.sessions = ShareSessions(host.config.integer("group.share.max.share.sessions"))
         self.locks = DelayedOperationPurgatory("ShareAcquisitionLock", host.timer)
-        self.acknowledged: Counter[str] = Counter()  # records by acknowledge type
+        self.acknowledged: Counter[str] = Counter()
         self._timed_out = 0  # records of partitions that were dropped
 
     def __iter__(self) -> Iterator[tuple[SharePartitionId, SharePartition]]:
@@ -119,7 +119,7 @@ class SharePartitionManager:
         code: ErrorCode,
         state: "StoredState | None",
     ) -> None:
-        if self._partitions.get(key) is not share:  # dropped in the meantime
+        if self._partitions.get(key) is not share:
             failed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         if state is None:

@@ -6,9 +6,8 @@
      |  release, timeout  |   delivery limit
      '--------------------+--------------------> ARCHIVED
 
-Records between `start_offset` and `end_offset` are in flight. ACKNOWLEDGED and ARCHIVED records at the start leave it,
-so `start_offset` moves on. A transition out of ACQUIRED takes effect when the share coordinator has written it; if
-that fails, it is rolled back. After a load, records between the loaded batches are gaps, which were never delivered.
+The records in flight are in the window of in_flight_window.py. A transition out of ACQUIRED takes effect when the share
+coordinator has written it; if that fails, it is rolled back.
 
 Follows Kafka's SharePartition; the caller does all I/O. Different on purpose: records before the start offset never
 prevent it from moving, and are not made available again if a write fails.

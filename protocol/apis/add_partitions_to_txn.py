@@ -21,7 +21,7 @@ class AddPartitionsToTxnTransaction(Message):
     transactional_id: Annotated[string, V("4+", entity="transactionalId")] = ""
     producer_id: Annotated[int64, V("4+")] = 0
     producer_epoch: Annotated[int16, V("4+")] = 0
-    verify_only: Annotated[boolean, V("4+")] = False  # only check that they were added
+    verify_only: Annotated[boolean, V("4+")] = False
     topics: Annotated[list[AddPartitionsToTxnTopic], V("4+")] = []
 
 

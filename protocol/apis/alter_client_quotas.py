@@ -15,7 +15,7 @@ class EntityData(Message):
 
 class OpData(Message):
     key: string = ""  # `producer_byte_rate`, ...
-    value: float64 = 0.0  # ignored for removals
+    value: float64 = 0.0
     remove: boolean = False
 
 

@@ -52,7 +52,7 @@ class AlterPartitionReassignmentsResponse(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-1", flexible="0+", client_throttles="0+")
 
     throttle_time_ms: int32 = 0
-    allow_replication_factor_change: Annotated[boolean, V("1+")] = True  # as in the request
+    allow_replication_factor_change: Annotated[boolean, V("1+")] = True
     error_code: Annotated[int16, V(errors="controller")] = 0
     error_message: Annotated[string | None, V(null="0+", on_error=None)] = ""
     responses: Annotated[list[ReassignableTopicResponse], V(answers="topics")] = []

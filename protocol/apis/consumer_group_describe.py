@@ -54,7 +54,7 @@ class DescribedGroup(Message):
     assignment_epoch: int32 = 0
     assignor_name: string = ""
     members: list[Member] = []
-    authorized_operations: int32 = -0x8000_0000  # bit field; default: not requested
+    authorized_operations: int32 = -0x8000_0000
 
 
 class ConsumerGroupDescribeResponse(Message):

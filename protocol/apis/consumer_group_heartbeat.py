@@ -30,7 +30,7 @@ class ConsumerGroupHeartbeatRequest(Message):
     subscribed_topic_names: Annotated[list[string] | None, V(null="0+", entity="topicName")] = None
     subscribed_topic_regex: Annotated[string | None, V("1+", null="1+")] = None
     server_assignor: Annotated[string | None, V("0+", null="0+")] = None  # `uniform` or `range`
-    topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = None  # currently owned
+    topic_partitions: Annotated[list[TopicPartitions] | None, V("0+", null="0+")] = None
 
 
 class Assignment(Message):

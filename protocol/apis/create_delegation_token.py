@@ -41,7 +41,7 @@ class CreateDelegationTokenResponse(Message):
     token_requester_principal_name: Annotated[string, V("3+")] = ""
     issue_timestamp_ms: int64 = 0
     expiry_timestamp_ms: int64 = 0
-    max_timestamp_ms: int64 = 0  # limit of renewals
+    max_timestamp_ms: int64 = 0
     token_id: string = ""
     hmac: bytes_ = b""
     throttle_time_ms: int32 = 0

@@ -17,7 +17,7 @@ class CreatePartitionsAssignment(Message):
 
 class CreatePartitionsTopic(Message):
     name: Annotated[string, V(entity="topicName")] = ""
-    count: int32 = 0  # the new total
+    count: int32 = 0
     assignments: Annotated[list[CreatePartitionsAssignment] | None, V("0+", null="0+")] = []
 
 

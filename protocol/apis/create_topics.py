@@ -43,7 +43,7 @@ class CreatableTopicConfigs(Message):
     name: Annotated[string, V("5+")] = ""
     value: Annotated[string | None, V("5+", null="5+")] = ""
     read_only: Annotated[boolean, V("5+")] = False
-    config_source: Annotated[int8, V("5+")] = -1  # as in DescribeConfigs
+    config_source: Annotated[int8, V("5+")] = -1
     is_sensitive: Annotated[boolean, V("5+")] = False
 
 

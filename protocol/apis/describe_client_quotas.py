@@ -11,7 +11,7 @@ from sluice.protocol.types import V, Versions, boolean, float64, int8, int16, in
 class ComponentData(Message):
     entity_type: string = ""  # `user`, `client-id` or `ip`
     match_type: int8 = 0  # 0: this name, 1: the default, 2: any name
-    match: Annotated[string | None, V("0+", null="0+")] = ""  # null except for type 0
+    match: Annotated[string | None, V("0+", null="0+")] = ""
 
 
 class DescribeClientQuotasRequest(Message):

@@ -41,4 +41,4 @@ class DescribeClusterResponse(Message):
     cluster_id: string = ""
     controller_id: int32 = -1
     brokers: list[DescribeClusterBroker] = []
-    cluster_authorized_operations: int32 = -0x8000_0000  # bit field; default: not requested
+    cluster_authorized_operations: int32 = -0x8000_0000

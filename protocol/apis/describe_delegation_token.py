@@ -37,7 +37,7 @@ class DescribedDelegationToken(Message):
     token_requester_principal_name: Annotated[string, V("3+")] = ""
     issue_timestamp: int64 = 0
     expiry_timestamp: int64 = 0
-    max_timestamp: int64 = 0  # limit of renewals
+    max_timestamp: int64 = 0
     token_id: string = ""
     hmac: bytes_ = b""
     renewers: list[DescribedDelegationTokenRenewer] = []

@@ -39,7 +39,7 @@ class DescribedGroup(Message):
     protocol_type: string = ""
     protocol_data: string = ""  # the common protocol, while the group is stable
     members: list[DescribedGroupMember] = []
-    authorized_operations: Annotated[int32, V("3+")] = -0x8000_0000  # bit field; default: not requested
+    authorized_operations: Annotated[int32, V("3+")] = -0x8000_0000
 
 
 class DescribeGroupsResponse(Message):

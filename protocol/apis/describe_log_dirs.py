@@ -29,7 +29,7 @@ class DescribeLogDirsPartition(Message):
     partition_index: int32 = 0
     partition_size: int64 = 0
     offset_lag: int64 = 0  # behind the high watermark; for a future replica, behind the current one
-    is_future_key: boolean = False  # still being moved to this directory
+    is_future_key: boolean = False
 
 
 class DescribeLogDirsTopic(Message):

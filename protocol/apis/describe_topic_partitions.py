@@ -50,7 +50,7 @@ class DescribeTopicPartitionsResponseTopic(Message):
     topic_id: Annotated[uuid, V(entity="topicId")] = ZERO_UUID
     is_internal: boolean = False
     partitions: list[DescribeTopicPartitionsResponsePartition] = []
-    topic_authorized_operations: int32 = -0x8000_0000  # bit field; default: not requested
+    topic_authorized_operations: int32 = -0x8000_0000
 
 
 class DescribeTopicPartitionsResponse(Message):

@@ -21,7 +21,7 @@ class EndTxnRequest(Message):
     transactional_id: Annotated[string, V(entity="transactionalId")] = ""
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    committed: boolean = False  # false: abort
+    committed: boolean = False
 
 
 class EndTxnResponse(Message):

@@ -24,7 +24,7 @@ class FetchPartition(Message):
     current_leader_epoch: Annotated[int32, V("9+")] = -1  # -1: do not check
     fetch_offset: int64 = 0
     last_fetched_epoch: Annotated[int32, V("12+")] = -1
-    log_start_offset: Annotated[int64, V("5+")] = -1  # of the follower
+    log_start_offset: Annotated[int64, V("5+")] = -1
     partition_max_bytes: int32 = 0
     replica_directory_id: Annotated[uuid, V("17+", tag=0)] = ZERO_UUID
     high_watermark: Annotated[int64, V("18+", tag=1)] = 0x7FFF_FFFF_FFFF_FFFF  # largest: unsupported
@@ -52,7 +52,7 @@ class FetchRequest(Message):
     cluster_id: Annotated[string | None, V("12+", null="12+", tag=0)] = None
     replica_id: Annotated[int32, V("0-14")] = -1  # -1: a consumer
     replica_state: Annotated[ReplicaState | None, V("15+", tag=1)] = None
-    max_wait_ms: int32 = 0  # to wait for min_bytes
+    max_wait_ms: int32 = 0
     min_bytes: int32 = 0
     max_bytes: Annotated[int32, V("3+")] = 0x7FFF_FFFF
     isolation_level: Annotated[int8, V("4+")] = 0  # 0: read uncommitted, 1: read committed

@@ -25,8 +25,8 @@ class GetTelemetrySubscriptionsResponse(Message):
     error_code: Annotated[int16, V(errors="any")] = 0
     client_instance_id: uuid = ZERO_UUID  # assigned to a new client, else zero
     subscription_id: int32 = 0
-    accepted_compression_types: list[int8] = []  # as in a record batch's attributes
+    accepted_compression_types: list[int8] = []
     push_interval_ms: int32 = 0
     telemetry_max_bytes: int32 = 0
-    delta_temporality: boolean = False  # counters as differences, not totals
+    delta_temporality: boolean = False
     requested_metrics: list[string] = []  # prefixes; no items: no metrics, an empty item: all

@@ -17,7 +17,7 @@ class RequestHeader(Message):
 
     request_api_key: int16 = 0
     request_api_version: int16 = 0
-    correlation_id: int32 = 0  # chosen by the client, returned in the response
+    correlation_id: int32 = 0
     client_id: Annotated[string | None, V("1+", null="1+", compact=False)] = ""
 
 

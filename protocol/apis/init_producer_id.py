@@ -19,7 +19,7 @@ class InitProducerIdRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-6", flexible="2+", latest_unstable=True)
 
     transactional_id: Annotated[string | None, V(null="0+", entity="transactionalId")] = ""
-    transaction_timeout_ms: int32 = 0  # after which an open transaction is aborted
+    transaction_timeout_ms: int32 = 0
     producer_id: Annotated[int64, V("3+")] = -1
     producer_epoch: Annotated[int16, V("3+")] = -1
     enable2_pc: Annotated[boolean, V("6+")] = False

@@ -25,7 +25,7 @@ class JoinGroupRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-9", flexible="6+")
 
     group_id: Annotated[string, V(entity="groupId")] = ""
-    session_timeout_ms: int32 = 0  # maximum time between heartbeats
+    session_timeout_ms: int32 = 0
     rebalance_timeout_ms: Annotated[int32, V("1+")] = -1  # maximum time to rejoin; version 0: the session timeout
     member_id: string = ""  # empty: not assigned yet
     group_instance_id: Annotated[string | None, V("5+", null="5+")] = None
@@ -57,7 +57,7 @@ class JoinGroupResponse(Message):
     generation_id: int32 = -1
     protocol_type: Annotated[string | None, V("7+", null="7+")] = None
     protocol_name: Annotated[string | None, V("0+", null="7+")] = ""
-    leader: string = ""  # the leader's member id
+    leader: string = ""
     skip_assignment: Annotated[boolean, V("9+")] = False
-    member_id: string = ""  # of the receiver
+    member_id: string = ""
     members: list[JoinGroupResponseMember] = []

@@ -25,7 +25,7 @@ class ListPartitionReassignmentsRequest(Message):
 
 class OngoingPartitionReassignment(Message):
     partition_index: Annotated[int32, V(entity="partition")] = 0
-    replicas: list[int32] = []  # including added and removed ones
+    replicas: list[int32] = []
     adding_replicas: list[int32] = []
     removing_replicas: list[int32] = []
 

@@ -17,7 +17,7 @@ class ListTransactionsRequest(Message):
 
     state_filters: list[string] = []  # `Ongoing`, `PrepareCommit`, ...
     producer_id_filters: list[int64] = []
-    duration_filter: Annotated[int64, V("1+")] = -1  # minimum in ms; below 0: any
+    duration_filter: Annotated[int64, V("1+")] = -1
     transactional_id_pattern: Annotated[string | None, V("2+", null="2+")] = None
 
 

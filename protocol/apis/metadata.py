@@ -62,7 +62,7 @@ class MetadataResponseTopic(Message):
     topic_id: Annotated[uuid, V("10+", entity="topicId")] = ZERO_UUID
     is_internal: Annotated[boolean, V("1+")] = False
     partitions: list[MetadataResponsePartition] = []
-    topic_authorized_operations: Annotated[int32, V("8+")] = -0x8000_0000  # bit field; default: not requested
+    topic_authorized_operations: Annotated[int32, V("8+")] = -0x8000_0000
 
 
 class MetadataResponse(Message):
@@ -74,5 +74,5 @@ class MetadataResponse(Message):
     cluster_id: Annotated[string | None, V("2+", null="2+")] = None
     controller_id: Annotated[int32, V("1+")] = -1
     topics: list[MetadataResponseTopic] = []
-    cluster_authorized_operations: Annotated[int32, V("8-10")] = -0x8000_0000  # bit field; default: not requested
+    cluster_authorized_operations: Annotated[int32, V("8-10")] = -0x8000_0000
     error_code: Annotated[int16, V("13+", errors="REBOOTSTRAP_REQUIRED", errors_fall_back=False)] = 0

@@ -33,7 +33,7 @@ class ProduceRequest(Message):
 
     transactional_id: Annotated[string | None, V("3+", null="3+", entity="transactionalId")] = None
     acks: int16 = 0  # -1: all in-sync replicas
-    timeout_ms: int32 = 0  # to wait for replicas
+    timeout_ms: int32 = 0
     topic_data: list[TopicProduceData] = []
 
 

@@ -16,8 +16,8 @@ class PushTelemetryRequest(Message):
 
     client_instance_id: uuid = ZERO_UUID
     subscription_id: int32 = 0
-    terminating: boolean = False  # the client's last push
-    compression_type: int8 = 0  # as in a record batch's attributes
+    terminating: boolean = False
+    compression_type: int8 = 0
     metrics: bytes_ = b""
 
 

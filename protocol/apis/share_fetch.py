@@ -49,13 +49,13 @@ class ShareFetchRequest(Message):
     max_records: Annotated[int32, V("1+")] = 0
     batch_size: Annotated[int32, V("1+")] = 0
     share_acquire_mode: Annotated[int8, V("2+")] = 0  # 0: whole batches, 1: at most max_records
-    is_renew_ack: Annotated[boolean, V("2+")] = False  # whether any acknowledgement renews
+    is_renew_ack: Annotated[boolean, V("2+")] = False
     topics: list[FetchTopic] = []
     forgotten_topics_data: list[ForgottenTopic] = []
 
 
 class LeaderIdAndEpoch(Message):
-    leader_id: int32 = 0  # -1: unknown
+    leader_id: int32 = 0
     leader_epoch: int32 = 0
 
 

@@ -137,7 +137,7 @@ def _function(kind: str, cls: type[Message], version: int) -> Callable[..., obje
     generated = _generate(_single_generator(kind), cls, version)
 
     def compile_general(*args: object) -> object:
-        function = generated.objects["general"] = general(kind, cls, version)  # replaces this function
+        function = generated.objects["general"] = general(kind, cls, version)
         return function(*args)
 
     generated.use("general", compile_general)
@@ -145,7 +145,7 @@ def _function(kind: str, cls: type[Message], version: int) -> Callable[..., obje
 
 
 def _single_generator(kind: str) -> Generator:
-    from . import single_element  # start-up needs no fast functions
+    from . import single_element
 
     return single_element.GENERATORS[kind]
 

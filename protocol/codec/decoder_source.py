@@ -113,8 +113,8 @@ class _Reader:
         self._flexible = flexible
         self._tagged = tagged  # (name of the table, field), of all functions of this source
         self._sliced = sliced
-        self._format = ""  # of the pending fixed fields
-        self._targets: list[str] = []  # their variables
+        self._format = ""
+        self._targets: list[str] = []
         self._string = ""  # the variable of a pending string before them
         self._length = ("", 0)  # of that string: variable, and a number to add
 

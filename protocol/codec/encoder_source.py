@@ -82,9 +82,9 @@ class _Writer:
         self._flexible = flexible
         self._tagged = tagged  # (name of the table, field), of all functions of this source
         self._sliced = sliced
-        self._format = ""  # of the pending fixed fields
-        self._values: list[str] = []  # their expressions
-        self._pieces: list[str] = []  # bytes expressions before them
+        self._format = ""
+        self._values: list[str] = []
+        self._pieces: list[str] = []
 
     def struct(self, cls: type[Message], variable: str) -> None:
         for field in plain_fields(cls, self._version):

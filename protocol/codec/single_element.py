@@ -63,12 +63,12 @@ class _NullOrEmpty(NamedTuple):
 
 class _String(NamedTuple):
     path: str
-    code: str  # of the length
+    code: str
 
 
 class _Records(NamedTuple):
     path: str
-    code: str  # of the length
+    code: str
 
 
 _Item = _Constant | _Fixed | _NullOrEmpty | _String | _Records
@@ -182,13 +182,13 @@ class _Reader:
     def __init__(self, source: Source, shape: _Shape) -> None:
         self._source = source
         self._shape = shape
-        self._values: dict[str, str] = {}  # path of a field -> expression of its value
-        self._format = ""  # of the pending items
-        self._targets: list[str] = []  # their variables
+        self._values: dict[str, str] = {}
+        self._format = ""
+        self._targets: list[str] = []
         self._string = ("", "", 0)  # string before them: variable, variable of its length, EXCESS of that
         self._base, self._offset = "pos", 0
-        self._checks: list[str] = []  # conditions on the values read since the last `if`
-        self._depth = 0  # of `if`
+        self._checks: list[str] = []
+        self._depth = 0
 
     def read(self, is_end: str, returns: str) -> None:
         for item in self._shape.items():
@@ -296,13 +296,13 @@ class _Writer:
     def __init__(self, source: Source, shape: _Shape) -> None:
         self._source = source
         self._shape = shape
-        self._variables: dict[str, str] = {}  # path of a struct or string -> its variable
+        self._variables: dict[str, str] = {}
         self._formats = [""]  # of the pending items; a second one after a string
-        self._values: list[str] = []  # their expressions
-        self._string = ""  # variable of the string among them
-        self._joined: list[str] = []  # expressions before them in the same piece
-        self._pieces: list[str] = []  # finished pieces
-        self._depth = 0  # of `if`
+        self._values: list[str] = []
+        self._string = ""
+        self._joined: list[str] = []
+        self._pieces: list[str] = []
+        self._depth = 0
 
     def write(self) -> None:
         items = self._shape.items()
@@ -408,7 +408,7 @@ class _Writer:
             before, after = formats
             packers = self._source.use(f"packers_{name}", wire.StringPackers(f">{before}", after))
             self._joined.append(f"{packers}[{string}_n]({', '.join(values)})")
-        elif values and values[0].startswith("b'"):  # only constants
+        elif values and values[0].startswith("b'"):
             self._joined += values
         elif values:
             pack_ = self._source.use(f"pack_{name}", packer(formats[0]))

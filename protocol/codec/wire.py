@@ -21,8 +21,8 @@ TaggedWriter = Callable[[object, Parts], None]
 
 LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int16 length
 # The limits of Kafka's generated readers since 4.4.
-MAX_ELEMENTS = 1_000_000  # of one array
-MAX_TAGGED_FIELDS = 10_000  # of one struct
+MAX_ELEMENTS = 1_000_000
+MAX_TAGGED_FIELDS = 10_000
 # One-byte varints and equally small structs cover nearly all messages. A larger cache would let a peer choose its size.
 CACHED = 128
 
@@ -35,7 +35,7 @@ UNREADABLE = (IndexError, struct_error, UnicodeDecodeError, MalformedError)
 
 
 def unreadable(name: str, error: Exception, position: int, size: int) -> RemoteProtocolError:
-    if position > size:  # the last reads were beyond the message
+    if position > size:
         position, reason = size, "truncated"
     elif isinstance(error, MalformedError):
         reason = str(error)
@@ -137,7 +137,7 @@ class Varints(dict[int, bytes]):
 
     def __missing__(self, number: int) -> bytes:
         assert 0 <= number <= 0xFFFF_FFFF, number
-        if number < 0x4000:  # the size of a few small records
+        if number < 0x4000:
             return bytes((number & 0x7F | 0x80, number >> 7))
         out = bytearray()
         while number > 0x7F:

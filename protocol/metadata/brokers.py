@@ -29,7 +29,7 @@ class RegisterBrokerRecord(MetadataMessage):
 
     broker_id: int32 = 0
     is_migrating_zk_broker: Annotated[boolean, V("2+")] = False
-    incarnation_id: uuid = ZERO_UUID  # of this run of the process
+    incarnation_id: uuid = ZERO_UUID
     broker_epoch: int64 = 0
     end_points: list[Endpoint] = []
     features: list[SupportedFeature] = []

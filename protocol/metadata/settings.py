@@ -31,7 +31,7 @@ class ClientQuotaRecord(MetadataMessage):
 
     entity: list[EntityData] = []
     key: string = ""
-    value: float64 = 0.0  # ignored if removed
+    value: float64 = 0.0
     remove: boolean = False
 
 

@@ -8,7 +8,7 @@ from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int32, string, u
 
 from .message import MetadataMessage
 
-NO_LEADER, SAME_LEADER = -1, -2  # in a PartitionChangeRecord
+NO_LEADER, SAME_LEADER = -1, -2
 
 
 class TopicRecord(MetadataMessage):
@@ -25,14 +25,14 @@ class PartitionRecord(MetadataMessage):
 
     partition_id: int32 = -1
     topic_id: uuid = ZERO_UUID
-    replicas: list[int32] = []  # broker ids, the preferred leader first
+    replicas: list[int32] = []
     isr: list[int32] = []
     removing_replicas: list[int32] = []
     adding_replicas: list[int32] = []
     leader: int32 = -1
     leader_recovery_state: Annotated[int8, V("0+", tag=0)] = 0  # 1: the leader was elected uncleanly
     leader_epoch: int32 = -1
-    partition_epoch: int32 = -1  # incremented by each change
+    partition_epoch: int32 = -1
     directories: Annotated[list[uuid], V("1+")] = []  # per replica, in the order of `replicas`
     eligible_leader_replicas: Annotated[list[int32] | None, V("2+", null="2+", tag=1)] = None
     last_known_elr: Annotated[list[int32] | None, V("2+", null="2+", tag=2)] = None

@@ -34,8 +34,8 @@ from .record import Record
 ABORT, COMMIT = 0, 1  # control record types of transaction markers (KIP-98)
 _MAGIC = 2
 _LARGEST_OFFSET_DELTA = 2**31 - 1  # int32 on the wire
-_CONTROL_KEY = struct.Struct(">hh")  # version, type
-_MARKER_VALUE = struct.Struct(">hi")  # version, coordinator epoch
+_CONTROL_KEY = struct.Struct(">hh")
+_MARKER_VALUE = struct.Struct(">hi")
 _VARINTS = tuple(bytes((value,)) for value in range(128))
 
 

@@ -13,7 +13,7 @@ from .resource import ApiError, Change, Operation
 
 ROOT = "root"
 LEVELS = {
-    "TRACE": 5,  # without a name in Python
+    "TRACE": 5,
     "DEBUG": logging.DEBUG,
     "INFO": logging.INFO,
     "WARN": logging.WARNING,

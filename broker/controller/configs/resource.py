@@ -32,7 +32,7 @@ CONFIG_SOURCES = {
 
 class ApiError(NamedTuple):
     code: ErrorCode
-    message: str | None  # None: the message of the code
+    message: str | None
 
 
 class ConfigStore(Protocol):

@@ -27,13 +27,13 @@ from sluice.protocol.records.record import Record, iter_records
 
 from .record_versions import record_version
 
-_CONTROL_KEY = Struct(">hh")  # version, type
+_CONTROL_KEY = Struct(">hh")
 _CONTROL_KEY_VERSION = 0
 _VERSION_BYTES = 2
 _ONLY_MAGIC = 2
 _MAGIC_BYTE = bytes([_ONLY_MAGIC])
 _LENGTH_AT = 8
-_START = Struct(">qiib")  # base offset, length, leader epoch, magic
+_START = Struct(">qiib")
 
 
 class UnreadableRecordError(Exception):
@@ -84,7 +84,7 @@ def find_batch(data: bytes) -> int | None:
             try:
                 ensure_valid(view[position : position + size])
             except InvalidRecords:
-                pass  # these bytes only look like a header
+                pass
             else:
                 return position
         magic_at = data.find(_MAGIC_BYTE, magic_at + 1)

@@ -94,7 +94,7 @@ class DurableMetadata:
     def _changes(self, partition: Partition) -> Iterator[PartitionChangeRecord]:
         topic = self.image.topics.get(partition.topic.topic_id)
         before = None if topic is None else topic.partitions.get(partition.index)
-        if before is None:  # deleted
+        if before is None:
             return
         # Each record increments the partition epoch by one and, if it has a leader, the leader epoch too.
         leaders = partition.leader_epoch - before.leader_epoch

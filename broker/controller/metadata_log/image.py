@@ -50,7 +50,7 @@ M = TypeVar("M", bound=MetadataMessage)
 K = TypeVar("K")
 V = TypeVar("V")
 Replay = Callable[["MetadataImage", M], None]
-QuotaEntity = frozenset[tuple[str, str | None]]  # (type, name); None is the default
+QuotaEntity = frozenset[tuple[str, str | None]]
 
 METADATA_VERSION = "metadata.version"
 _TOPIC = 2
@@ -75,7 +75,7 @@ class MetadataImage:
         self.features: dict[str, int] = {}
         self.brokers: dict[int, RegisterBrokerRecord] = {}
         self.controllers: dict[int, RegisterControllerRecord] = {}
-        self.topics: dict[bytes, TopicImage] = {}  # by id
+        self.topics: dict[bytes, TopicImage] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.next_producer_id = 0

@@ -67,7 +67,7 @@ class MetadataLog:
         self._last_append_ms = recovered.last_append_ms
         self._records_since_snapshot = recovered.records_since_snapshot
         self._start_offset = recovered.start_offset
-        self._segment = -1  # file descriptor
+        self._segment = -1
         self._segment_bytes = 0
         self._is_broken = False
         self._make_room = make_room

@@ -47,10 +47,10 @@ class Recovered:
         self.voters = Voters()
         self.snapshot: SnapshotId | None = None
         self.start_offset = 0
-        self.end_offset = 0  # of the image
+        self.end_offset = 0
         self.log_end_offset = 0  # of the segments, which may end before the snapshot, as of a Kafka that lagged
         self.epoch = 0
-        self.epochs: list[tuple[int, int]] = []  # epochs in the log with their first offsets
+        self.epochs: list[tuple[int, int]] = []
         self.last_append_ms = 0
         self.records_since_snapshot = 0
         self.segment: Path | None = None

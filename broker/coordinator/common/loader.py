@@ -31,7 +31,7 @@ from sluice.protocol.records.record import VarintError, iter_records, read_varin
 
 _logger = logging.getLogger("sluice.broker")
 
-_READ_BYTES = 5 * 2**20  # Kafka's offsets.load.buffer.size
+_READ_BYTES = 5 * 2**20
 _NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
@@ -40,9 +40,9 @@ class StoredRecord(NamedTuple):
     value: bytes
 
 
-Values = dict[bytes, StoredRecord]  # by key
+Values = dict[bytes, StoredRecord]
 _Read = Callable[[memoryview, int, int], tuple[Message, int]]
-_Readers = tuple[_Read, _Read]  # key, value
+_Readers = tuple[_Read, _Read]
 
 
 class CompactedState:
@@ -50,7 +50,7 @@ class CompactedState:
 
     def __init__(self, log: PartitionLog) -> None:
         self.values: Values = {}
-        self.pending: dict[int, Values] = {}  # by producer id
+        self.pending: dict[int, Values] = {}
         self._name = log.name
         for batches in read_batches(log):
             self._add_batches(batches)
@@ -75,8 +75,8 @@ class CompactedState:
         for _ in range(count):
             size, at = read_varint(data, at)
             end = at + size
-            at += 1  # attributes
-            while data[at] > 127:  # timestamp
+            at += 1
+            while data[at] > 127:
                 at += 1
             delta, at = read_varint(data, at + 1)
             size, at = read_varint(data, at)
@@ -131,7 +131,7 @@ class RecordReader:
     def __init__(self, partition: str, record_type_of: Callable[[int], RecordType | None]) -> None:
         self._partition = partition
         self._record_type_of = record_type_of
-        self._readers: dict[bytes, _Readers | None] = {}  # by type and version bytes
+        self._readers: dict[bytes, _Readers | None] = {}
         self._skipped: Counter[bytes] = Counter()
 
     def read(self, key: bytes, stored: StoredRecord) -> tuple[Message, Message] | None:

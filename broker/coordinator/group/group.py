@@ -15,7 +15,7 @@ UNKNOWN_MEMBER_ID = ""  # of a member without an id
 
 class HeartbeatError(NamedTuple):
     error: ErrorCode
-    message: str | None  # None: the default message
+    message: str | None
 
 
 class NewOffset(NamedTuple):
@@ -24,7 +24,7 @@ class NewOffset(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str
-    commit_timestamp_ms: int = -1  # from OffsetCommit v1; -1: now
+    commit_timestamp_ms: int = -1
 
 
 class Commit(NamedTuple):

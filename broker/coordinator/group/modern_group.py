@@ -2,7 +2,8 @@
 
 Follows Kafka's ModernGroup. Members communicate by heartbeats, which are answered immediately. The group epoch grows
 with each change that affects the assignment; the assignment epoch is the group epoch of the target; the member epoch is
-that of the target that a member has or is moving to.
+that of the target that a member has or is moving to. If the records of a heartbeat cannot be written, the group is
+restored from the log.
 """
 
 from collections.abc import Iterable
@@ -65,7 +66,7 @@ class ModernGroup(msgspec.Struct, Generic[M], eq=False):
     assignment_timestamp_ms: int = 0  # wall clock; 0: the next assignment may be computed at once
     metadata_hash: int = 0  # at the last change of the group epoch
     members: dict[str, M] = {}  # in the order they joined
-    timers: dict[tuple[TimerKind, str], GroupTimer] = {}  # by kind and member id
+    timers: dict[tuple[TimerKind, str], GroupTimer] = {}
 
     @property
     def generation(self) -> int:
@@ -99,7 +100,7 @@ class ModernGroup(msgspec.Struct, Generic[M], eq=False):
 class ReconcilingGroup(ModernGroup[R]):
     """A group whose members give up partitions or tasks before others get them, and commit offsets."""
 
-    static_members: dict[str, str] = msgspec.field(default_factory=dict)  # instance id -> member id
+    static_members: dict[str, str] = msgspec.field(default_factory=dict)
 
     def epoch_of(self, member: R, topic: Topic, partition: int) -> int | None:
         raise NotImplementedError

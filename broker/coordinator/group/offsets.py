@@ -15,7 +15,7 @@ Producer = tuple[int, int]  # partition of __consumer_offsets, producer id
 
 class CommittedOffset(NamedTuple):
     offset: int
-    leader_epoch: int  # of the last consumed record; -1: unknown
+    leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None  # from OffsetCommit v2-4; None: the broker's retention applies
@@ -28,7 +28,7 @@ class OffsetStore:
 
     def __init__(self) -> None:
         # Empty mappings and sets are removed from all three.
-        self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}  # by group id
+        self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._pending: dict[Producer, dict[tuple[str, TopicPartition], CommittedOffset]] = {}
         self._open: dict[str, dict[TopicPartition, set[Producer]]] = {}  # producers with a pending offset
 

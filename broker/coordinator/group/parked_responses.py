@@ -41,7 +41,7 @@ class ParkedResponses:
         self, ctx: RequestContext, group_id: str, response: SyncGroupResponse, lost: Collection[Partition]
     ) -> None:
         self.add(ctx, SyncGroupResponse(error_code=self._runtime.lost_error(group_id)) if lost else response)
-        self._actions.complete()  # outside a request, nothing else runs the deferred completions
+        self._actions.complete()
 
     def check_and_complete(self, key: Hashable) -> int:
         ready, self._ready = self._ready, []

@@ -8,7 +8,7 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue, encode_re
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions, string
 
-GROUP_METADATA = 2  # the record type
+GROUP_METADATA = 2
 
 
 class GroupMetadataKey(Message):

@@ -43,7 +43,7 @@ class _ModernGroups:
 
     def __init__(self) -> None:
         self._record_types = dict(_CLASSIC_RECORD_TYPES)
-        self._builders: dict[type[Message], GroupBuilder] = {}  # by key class
+        self._builders: dict[type[Message], GroupBuilder] = {}
 
     def record_type_of(self, number: int) -> RecordType | None:
         if number not in self._record_types and number in _BUILDERS:
@@ -78,7 +78,6 @@ def _streams_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
     return STREAMS_RECORD_TYPES, StreamsGroupBuilder()
 
 
-# By record type.
 _BUILDERS = {
     **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), _consumer_groups),
     **dict.fromkeys(range(10, 16), _share_groups),

@@ -32,4 +32,4 @@ class GroupTimer(DelayedOperation):
 
     def on_expiration(self) -> None:
         self._action()
-        self._actions.complete()  # outside a request, nothing else runs the deferred completions
+        self._actions.complete()

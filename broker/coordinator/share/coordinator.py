@@ -36,7 +36,7 @@ class ShareCoordinator:
         self._host = host
         self._log = CoordinatorLog(host, SHARE_GROUP_STATE_TOPIC)
         self._states: dict[SharePartitionId, ShareState] = {}
-        self._updates: dict[SharePartitionId, int] = {}  # since the last snapshot
+        self._updates: dict[SharePartitionId, int] = {}
         self._snapshot_offsets: dict[SharePartitionId, int] = {}
         self._updates_per_snapshot = config.integer("share.coordinator.snapshot.update.records.per.snapshot")
         self._write_timeout_ms = config.integer("share.coordinator.write.timeout.ms")

@@ -156,4 +156,4 @@ class SharePersister:
 
     def _send_again(self, key: SharePartitionId, request: _Request, done: Done, attempt: int) -> None:
         self._send(key, request, done, attempt)
-        self._host.actions.complete()  # outside a request, nothing else runs the deferred completions
+        self._host.actions.complete()

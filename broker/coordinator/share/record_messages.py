@@ -45,6 +45,6 @@ class ShareUpdateValue(Message):
 
     snapshot_epoch: int32 = 0
     leader_epoch: int32 = 0
-    start_offset: int64 = 0  # -1: unchanged
+    start_offset: int64 = 0
     delivery_complete_count: Annotated[int32, V("0+", tag=0)] = -1
     state_batches: list[StateBatch] = []

@@ -13,7 +13,7 @@ from sluice.protocol.records.record import iter_records
 
 from .record_messages import SharePartitionKey, ShareSnapshotValue, ShareUpdateValue
 
-SNAPSHOT, UPDATE = 0, 1  # record types
+SNAPSHOT, UPDATE = 0, 1
 _RECORD_TYPES = {
     SNAPSHOT: RecordType(SharePartitionKey, ShareSnapshotValue, range(1)),
     UPDATE: RecordType(SharePartitionKey, ShareUpdateValue, range(1)),

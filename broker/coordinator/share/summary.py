@@ -10,10 +10,10 @@ NO_OFFSET = -1
 
 class PartitionSummary(NamedTuple):
     error: ErrorCode = ErrorCode.NONE
-    start_offset: int = NO_OFFSET  # NO_OFFSET: not initialized
+    start_offset: int = NO_OFFSET
     state_epoch: int = 0
     leader_epoch: int = 0
-    delivery_complete_count: int = -1  # -1: unknown
+    delivery_complete_count: int = -1
 
 
 @cache

@@ -1,16 +1,14 @@
 """The transaction coordinator: the current producer and the transaction of each transactional id.
 
 A request is checked against the metadata of its transactional id. The next step is written to `__transaction_state`.
-When its record is replicated, the step takes effect and the response is sent; so methods have a callback `done`, called
-once, possibly later. While a step is pending, other requests fail with the retriable CONCURRENT_TRANSACTIONS. From the
-decision to commit or abort until all markers are written, the step to Complete* is pending; the response to EndTxn does
-not wait for that.
+When its record is replicated, the step takes effect and `done` is called once, possibly later. While a step is pending,
+other requests fail with the retriable CONCURRENT_TRANSACTIONS. From the decision to commit or abort until all markers
+are written, the step to Complete* is pending; the response to EndTxn does not wait for that.
 
 An abort after a timeout, or for a new producer of the same id, also fences the producer.
 
-When the broker becomes the leader of a partition of `__transaction_state`, it loads the transactional ids in it. For
-ids in Prepare*, it writes the markers, possibly a second time, which changes nothing. When it stops leading the
-partition, requests waiting for pending steps fail with NOT_COORDINATOR.
+After loading a partition of `__transaction_state`, the markers of ids in Prepare* are written, possibly a second time,
+which changes nothing. When the broker stops leading it, requests waiting for steps fail with NOT_COORDINATOR.
 
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
 purpose: markers are written at once, in this process; only their replication takes time.
@@ -267,7 +265,7 @@ class TransactionCoordinator:
             self._prepare(entry, entry.current, committed, client_version, done)
         elif code or not raises_epoch:
             done(ProducerResult(code))
-        else:  # a retry: repeat the response
+        else:
             done(ProducerResult(code, entry.current.producer_id, entry.current.producer_epoch))
 
     # -- ends of transactions ------------------------------------------------------------------------------------------
@@ -341,7 +339,7 @@ class TransactionCoordinator:
             current = entry.current
             if entry.pending is None and current.state == ONGOING and current.start_ms + current.timeout_ms < now_ms:
                 self._fence(entry, _ignore)
-        self._host.actions.complete()  # outside a request, nothing else runs the deferred completions
+        self._host.actions.complete()
 
     def remove_expired(self) -> None:
         oldest_ms = self._now_ms() - self._expiration_ms

@@ -137,4 +137,4 @@ class MarkerWriter:
 
     def _write_again(self, names: Collection[TopicPartition]) -> None:
         self.write(names)
-        self._host.actions.complete()  # outside a request, nothing else runs the deferred completions
+        self._host.actions.complete()

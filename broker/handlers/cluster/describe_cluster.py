@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 API = served("DescribeCluster", "0-2")
 
-_BROKERS, _CONTROLLERS = 1, 2  # endpoint types
+_BROKERS, _CONTROLLERS = 1, 2
 
 
 def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "ClusterServices") -> DescribeClusterResponse:

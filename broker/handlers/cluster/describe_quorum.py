@@ -43,7 +43,7 @@ def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: "Cluster
         return _quorum(ctx, broker)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ctx.error_code = unknown if asked else ErrorCode.NONE
-    message = unknown.message if len(asked) == 1 else ""  # as Kafka does
+    message = unknown.message if len(asked) == 1 else ""
     return DescribeQuorumResponse(
         topics=[
             ResponseTopicData(

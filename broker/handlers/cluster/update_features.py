@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 API = served("UpdateFeatures", "0-2", forwarded=True)
 
-_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3  # upgrade types
+_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _FAILED = "The update failed for all features since the following feature had an error: "
 _RESULTS_UNTIL = 1
 

@@ -22,7 +22,7 @@ class Alteration(NamedTuple):
     kind: int
     name: str
     repeats_key: bool
-    nulls: Sequence[str]  # keys with a missing value
+    nulls: Sequence[str]
     apply: Callable[..., ApiError | None]  # with the keyword `validate_only`
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 API = served("GetTelemetrySubscriptions", "0", requires="sluice.telemetry")
 
-_ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]  # in order of preference
+_ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]
 
 
 def handle(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 API = served("ListConfigResources", "0-1")
 
-# In Kafka's order.
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 

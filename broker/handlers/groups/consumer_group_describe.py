@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 API = served("ConsumerGroupDescribe", "0-1")
 
-_CLASSIC, _CONSUMER = 0, 1  # member types
+_CLASSIC, _CONSUMER = 0, 1
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 

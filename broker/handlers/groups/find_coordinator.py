@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 API = served("FindCoordinator", "0-6")
 
-_GROUP, _TRANSACTION, _SHARE = range(3)  # key types
+_GROUP, _TRANSACTION, _SHARE = range(3)
 _TOPICS = {_GROUP: GROUP_METADATA_TOPIC, _TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_GROUP_STATE_TOPIC}
 # Resource type of each key type, and the error without authorization.
 _PROTECTED = {

@@ -132,7 +132,7 @@ def _fetch(
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(found)]
     )
-    topics, failed = list[OffsetFetchResponseTopics](), list[OffsetFetchResponseTopics]()  # in this order
+    topics, failed = list[OffsetFetchResponseTopics](), list[OffsetFetchResponseTopics]()
     for topic in ctx.sliced(found):
         if topic.name in hidden and requested.topics is None:
             continue

@@ -18,7 +18,7 @@ from sluice.protocol.message import Message
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
 
-ReplicationErrors = Mapping[str, ErrorCode]  # by group id
+ReplicationErrors = Mapping[str, ErrorCode]
 _NO_ERRORS: ReplicationErrors = {}
 
 

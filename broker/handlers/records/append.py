@@ -114,7 +114,7 @@ def append(
             result = _append(ctx, broker, acks, partition, item)
             if result is None:
                 long.append(_LongAppend(partition, item, ctx.now_ms, results))
-                result = PartitionProduceResponse()  # replaced after the validation
+                result = PartitionProduceResponse()
             else:
                 note(partition, result)
             results.append(result)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 OldFormat = tuple[PartitionData, Topic, int]
 _TOPIC_IDS_SINCE = 13
 _RETURNS_LEADER_SINCE = 16
-_ANY_REPLICA_SINCE = 11  # KIP-392
+_ANY_REPLICA_SINCE = 11
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -135,9 +135,9 @@ class Fetch:
         self._known = [item for item in ctx.sliced(requested) if item.partition is not None]
         self._items = self._known if len(self._known) == len(requested) else self._in_order(requested)
         self._reported: list[ResponsePartition] | None = None
-        self.fetched: list[tuple[Traffic, int]] = []  # record bytes read from each partition
+        self.fetched: list[tuple[Traffic, int]] = []
         self.has_read_enough = False
-        self._leaders: dict[int, NodeEndpoint] = {}  # to return, by node id
+        self._leaders: dict[int, NodeEndpoint] = {}
         self._old_formats: list[OldFormat] = []  # of the read data, for an old client
 
     def _reader_of_any_replica(self, request: FetchRequest) -> PartitionReader:

@@ -23,7 +23,7 @@ API = served("OffsetForLeaderEpoch", "0-4")
 def handle(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: "RecordServices"
 ) -> OffsetForLeaderEpochResponse:
-    sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)  # for brokers
+    sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)
     names = [topic.topic for topic in ctx.sliced(request.topics)]
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return OffsetForLeaderEpochResponse(

@@ -37,7 +37,7 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
     try:
         (data,) = request.topic_data
         (item,) = data.partition_data
-    except ValueError:  # not exactly one
+    except ValueError:
         return _handle_any(ctx, broker, request)
     index = item.index
     records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes

@@ -16,7 +16,7 @@ from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, Fet
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
-READ_COMMITTED = 1  # isolation level
+READ_COMMITTED = 1
 # Older clients do not support zstd (KIP-110), and up to v3 record batches.
 FORMATS_KNOWN_SINCE = 10
 _RECORD_BATCHES_SINCE = 4
@@ -28,7 +28,7 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
     try:
         (requested_topic,) = request.topics
         (requested,) = requested_topic.partitions
-    except ValueError:  # not exactly one
+    except ValueError:
         return None
     metadata = broker.metadata
     quotas = broker.throttler.quotas

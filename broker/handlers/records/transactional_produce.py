@@ -103,7 +103,7 @@ class _Verification:
 
     def _retry(self) -> None:
         self.attempt()
-        self._broker.actions.complete()  # outside a request, nothing else runs the deferred completions
+        self._broker.actions.complete()
 
     def _on_verified(self, errors: Errors) -> None:
         busy = self._adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()

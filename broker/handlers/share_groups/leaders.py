@@ -16,7 +16,7 @@ class Leaders:
     def __init__(self, ctx: RequestContext, broker: "ShareServices") -> None:
         self._ctx = ctx
         self._broker = broker
-        self.endpoints: dict[int, Endpoint] = {}  # of the reported leaders, by node id
+        self.endpoints: dict[int, Endpoint] = {}
 
     def after(self, topic_id: bytes, index: int, code: int) -> tuple[int, int]:
         metadata = self._broker.metadata

@@ -50,7 +50,7 @@ class ShareRead:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._errors = topic_errors(ctx, broker, partitions)
         self._shares: dict[TopicIdPartition, tuple[Partition, SharePartition]] = {}
-        self._served: list[tuple[Traffic, int]] = []  # record bytes of each partition in the response
+        self._served: list[tuple[Traffic, int]] = []
         self.is_from_follower = False
         if not self._max_bytes or not request.max_records:
             return

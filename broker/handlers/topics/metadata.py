@@ -47,7 +47,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
                 for item in ctx.sliced(request.topics)
             ]
         )
-    elif len(request.topics) == 1 and broker.authorizer is None:  # the usual case
+    elif len(request.topics) == 1 and broker.authorizer is None:
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
         once = {  # by id or, without one, by name

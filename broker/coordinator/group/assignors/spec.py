@@ -11,15 +11,15 @@ Assignment = Mapping[bytes, Set[int]]  # topic id -> partitions, without empty s
 
 
 class MemberSpec(NamedTuple):
-    subscribed: Set[bytes]  # topic ids, all of them in GroupSpec.partition_counts
-    assigned: Assignment  # the previous target
-    instance_id: str | None = None  # of a static member
+    subscribed: Set[bytes]
+    assigned: Assignment
+    instance_id: str | None = None
 
 
 class GroupSpec(NamedTuple):
     members: Mapping[str, MemberSpec]
-    partition_counts: Mapping[bytes, int]  # by topic id
-    homogeneous: bool  # whether all members subscribe to the same topics
+    partition_counts: Mapping[bytes, int]
+    homogeneous: bool
 
 
 Assign = Callable[[GroupSpec], dict[str, Assignment]]  # missing members get no partitions

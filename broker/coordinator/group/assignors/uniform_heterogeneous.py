@@ -34,7 +34,7 @@ class _AssignmentBuilder:
         self._owners: dict[bytes, list[int | None]] = {
             topic: [None] * group.partition_counts[topic] for topic in self._subscribers
         }
-        self._sizes = [0] * len(group.members)  # partitions of each member
+        self._sizes = [0] * len(group.members)
 
     def keep_assigned(self) -> None:
         for number, member in enumerate(self._group.members.values()):

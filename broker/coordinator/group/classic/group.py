@@ -91,18 +91,18 @@ class ClassicGroup(msgspec.Struct, eq=False):
     state: ClassicState = EMPTY
     previous_state: ClassicState = EMPTY
     generation_id: int = 0
-    protocol_type: str | None = None  # of current or former members; None: there were none
-    protocol_name: str | None = None  # of this generation
+    protocol_type: str | None = None
+    protocol_name: str | None = None
     leader_id: str | None = None
     members: dict[str, ClassicMember] = {}  # in the order they joined
-    static_members: dict[str, str] = {}  # group instance id -> member id
-    pending_members: dict[str, GroupTimer] = {}  # unused member ids, with their expiry
-    pending_sync: set[str] = set()  # members without a SyncGroup in this generation
-    subscribed_topics: frozenset[str] | None = None  # of this generation; None: unknown
+    static_members: dict[str, str] = {}
+    pending_members: dict[str, GroupTimer] = {}
+    pending_sync: set[str] = set()
+    subscribed_topics: frozenset[str] | None = None
     new_member_added: bool = False  # since the last delay of the initial rebalance started
-    join_timer: GroupTimer | None = None  # ends the join round
-    sync_timer: GroupTimer | None = None  # ends the sync round
-    _supporters: Counter[str] = msgspec.field(default_factory=Counter)  # members by supported protocol
+    join_timer: GroupTimer | None = None
+    sync_timer: GroupTimer | None = None
+    _supporters: Counter[str] = msgspec.field(default_factory=Counter)
 
     type = "classic"
 

@@ -19,10 +19,10 @@ class ClassicMember(msgspec.Struct, eq=False):
     protocol_type: str
     protocols: list[JoinGroupRequestProtocol]  # supported, in order of preference
     assignment: bytes = b""
-    awaiting_join: RequestContext | None = None  # its parked JoinGroup
-    awaiting_sync: RequestContext | None = None  # its parked SyncGroup
+    awaiting_join: RequestContext | None = None
+    awaiting_sync: RequestContext | None = None
     is_new: bool = False  # until the response to its first JoinGroup
-    session: GroupTimer | None = None  # removes the member when it expires
+    session: GroupTimer | None = None
 
     @property
     def is_static(self) -> bool:

@@ -9,8 +9,7 @@ Follows the classic part of Kafka's GroupMetadataManager; group.py explains the 
     session  One for each member, restarted by its requests. Its expiry removes a member without a parked request.
     pending  One for each id from MEMBER_ID_REQUIRED, of the session timeout in the request.
 
-A disconnect does not remove a parked request: like Kafka, the broker does not read from the connection and so does not
-notice.
+A disconnect does not remove a parked request: like Kafka, the broker does not read from the connection.
 
 Different on purpose: removing a member with a parked SyncGroup sends an error; Kafka never responds.
 """
@@ -41,8 +40,8 @@ from .group import (
 from .member import ClassicMember
 from .records import group_metadata, new_group_metadata
 
-_KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
-_SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
+_KNOWN_MEMBER_ID_SINCE = 4
+_SKIP_ASSIGNMENT_SINCE = 9
 _NULL_PROTOCOL_SINCE = 7
 # The session timeout while a first JoinGroup is parked (Kafka's group.new.member.join.timeout.ms).
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000

@@ -35,7 +35,7 @@ from .member import ClassicMetadata, ConsumerMember, MemberState
 from .migration import Migration
 from .rebalance import ConsumerRebalance
 
-_KNOWN_MEMBER_ID_SINCE = 4  # KIP-394
+_KNOWN_MEMBER_ID_SINCE = 4
 
 
 class ClassicMembers:

@@ -1,6 +1,6 @@
 """The reconciliation of a member with its target assignment. Follows Kafka's CurrentAssignmentBuilder.
 
-Members follow a new target independently, and no partition ever has two owners: a member first gives up partitions, in
+No partition ever has two owners: a member first gives up partitions, in
 its old epoch; when it has confirmed that, it moves to the target's epoch and receives partitions as soon as their
 owners release them. Its states:
 
@@ -28,16 +28,15 @@ from sluice.broker.coordinator.group.assignors.spec import Assignment
 
 from .member import ConsumerMember, MemberState, PartitionEpochs
 
-# Topic ids and partitions in the request; None: not reported.
 Owned = Sequence[tuple[bytes, Sequence[int]]] | None
 
 
 class Goal(NamedTuple):
-    epoch: int  # of the target assignment
+    epoch: int
     target: Assignment
-    subscribed: Container[bytes]  # topic ids
+    subscribed: Container[bytes]
     owner_of: Callable[[bytes, int], str | None]  # the member that owns, or may own, a partition
-    subscription_changed: bool  # by this heartbeat
+    subscription_changed: bool
 
 
 def reconcile(member: ConsumerMember, goal: Goal, owned: Owned) -> ConsumerMember:
@@ -92,7 +91,7 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> C
     changed = member.at_epoch(member.member_epoch)._replace(assigned=kept)
     if _may_own(lost, owned):
         return changed._replace(state=MemberState.UNREVOKED_PARTITIONS, pending_revocation=lost)
-    return changed  # already given up
+    return changed
 
 
 def _may_own(lost: PartitionEpochs, owned: Owned) -> bool:

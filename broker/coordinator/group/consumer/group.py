@@ -40,7 +40,7 @@ class ConsumerState(Enum):
 
 class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
     has_partition_metadata: bool = False  # whether a broker before 4.1 wrote a record of its topics
-    target: dict[str, Assignment] = field(default_factory=dict)  # by member id
+    target: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     _owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
 

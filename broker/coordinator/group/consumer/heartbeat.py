@@ -9,7 +9,7 @@ Follows the consumer part of Kafka's GroupMetadataManager. A heartbeat is handle
     4. Move the member one step towards its target.
     5. Resolve regular expressions, if due.
 
-Steps 2 to 5 are in rebalance.py. If the records of a heartbeat cannot be written, the group is restored from the log.
+Steps 2 to 5 are in rebalance.py.
 """
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue

@@ -19,15 +19,15 @@ class MemberState(IntEnum):
 
 class ClassicMetadata(NamedTuple):
     session_timeout_ms: int
-    protocols: tuple[tuple[str, bytes], ...]  # names and metadata, in order of preference
+    protocols: tuple[tuple[str, bytes], ...]
 
 
 class ConsumerMember(NamedTuple):
     member_id: str
-    member_epoch: int = 0  # of the target that it has or is moving to
-    previous_member_epoch: int = -1  # the response with the current epoch may be lost
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
     state: MemberState = MemberState.STABLE
-    instance_id: str | None = None  # of a static member
+    instance_id: str | None = None
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1
     client_id: str = ""

@@ -19,7 +19,7 @@ from .record_keys import regular_expression_tombstone
 from .records import regular_expression
 from .topic_regex import ResolvedRegex, resolve
 
-_MIN_REFRESH_INTERVAL_MS = 10_000  # as in Kafka
+_MIN_REFRESH_INTERVAL_MS = 10_000
 
 
 class RegexChange(NamedTuple):

@@ -24,7 +24,7 @@ _EMPTY, _STABLE = "Empty", "Stable"
 
 
 class ShareGroup(ModernGroup[ShareMember]):
-    target: dict[str, Assignment] = field(default_factory=dict)  # by member id
+    target: dict[str, Assignment] = field(default_factory=dict)
     partitions: StatePartitions | None = None  # None: never initialized any
 
     type = SHARE

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.services import ShareErrors
 
 _BY_THE_LEADER = -1  # start offset: the partition's leader applies share.auto.offset.reset
-_EARLIEST = 0  # of partitions that were added to a topic: no record is missed
+_EARLIEST = 0
 
 
 class StateInitialization:

@@ -10,7 +10,7 @@ _NOTHING: Assignment = {}
 class ShareMember(NamedTuple):
     member_id: str
     member_epoch: int = 0
-    previous_member_epoch: int = -1  # the response with the current epoch may be lost
+    previous_member_epoch: int = -1
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""  # as Java prints an address: "/127.0.0.1"

@@ -8,7 +8,6 @@ from sluice.broker.coordinator.common.coordinator_log import encode_record
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions, string
 
-# Record types.
 MEMBER_METADATA, GROUP_METADATA, TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, STATE_PARTITIONS = range(10, 16)
 
 

@@ -30,7 +30,7 @@ from .record_values import (
 )
 from .state_partitions import StatePartitions, Topics
 
-_STABLE = 0  # the only state of a member
+_STABLE = 0
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> KeyValue:

@@ -35,7 +35,6 @@ class ShareGroupBuilder:
 
     def __init__(self) -> None:
         self._groups: dict[str, ShareGroup] = {}
-        # By group and member id.
         self._metadata: dict[tuple[str, str], ShareGroupMemberMetadataValue] = {}
         self._current: dict[tuple[str, str], ShareGroupCurrentMemberAssignmentValue] = {}
 

@@ -11,15 +11,15 @@ members once it is initialized. A topic stays in `deleting` until the share coor
 from collections.abc import Collection, Iterable, Mapping, Set
 from typing import NamedTuple
 
-Partitions = Mapping[bytes, Collection[int]]  # by topic id
+Partitions = Mapping[bytes, Collection[int]]
 
-UNKNOWN_TOPIC = "<UNKNOWN>"  # the name of a deleted topic
+UNKNOWN_TOPIC = "<UNKNOWN>"
 
 
 class TopicState(NamedTuple):
     name: str
     partitions: frozenset[int]
-    timestamp_ms: int  # wall clock of the last change
+    timestamp_ms: int
 
 
 Topics = Mapping[bytes, TopicState]

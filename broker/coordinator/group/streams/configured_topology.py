@@ -16,7 +16,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .topology import InvalidTopologyError, Status, Subtopology, TopicInfo, Topology
 
-PartitionCount = Callable[[str], int | None]  # of an existing topic
+PartitionCount = Callable[[str], int | None]
 _SUMMARIZED_TOPICS = 3
 
 

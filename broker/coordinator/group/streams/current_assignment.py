@@ -1,9 +1,9 @@
 """The reconciliation of a member with its target assignment. Follows Kafka's CurrentAssignmentBuilder.
 
-Theory of operation. The target assignment changes at once. Members follow independently: a member first gives up
-tasks, in its old epoch; when it has confirmed that, it moves to the target's epoch and receives tasks as soon as they
-are free. An active task has one owner in the group. A process, whose threads are members, has a task in one role only,
-since its members share the state directory. A member changes the role of its own task in one step:
+As in consumer groups, a member first gives up tasks, in its old epoch; when it has confirmed that, it moves to the
+target's epoch and receives tasks as soon as they are free. An active task has one owner in the group. A process, whose
+threads are members, has a task in one role only, since its members share the state directory. A member changes the role
+of its own task in one step:
 
     active to standby, standby to warm-up, warm-up to standby   at once
     standby or warm-up to active                                when no process owns the active task
@@ -23,7 +23,7 @@ from .tasks import AssignedTasks, Task, Tasks
 
 
 class Goal(NamedTuple):
-    epoch: int  # of the target assignment
+    epoch: int
     target: Tasks
     active_process: Callable[[Task], str | None]  # that owns, or may own, the active task
     standby_processes: Callable[[Task], Set[str]]

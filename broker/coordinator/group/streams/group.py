@@ -56,12 +56,12 @@ class StreamsGroup(ReconcilingGroup[StreamsMember]):
     assignment_configs: Mapping[str, str] = {}  # at the last change of the group epoch
     topology: Topology | None = None
     configured: ConfiguredTopology | None = None  # None after loading
-    target: dict[str, Tasks] = field(default_factory=dict)  # by member id
-    task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)  # by member id
+    target: dict[str, Tasks] = field(default_factory=dict)
+    task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)
     initial_delay: GroupTimer | None = None  # while the first assignment waits for more members
-    shutdown_requested_by: str | None = None  # a member id
+    shutdown_requested_by: str | None = None
     endpoint_epoch: int = 0  # grows with each change of a member's endpoint or its tasks
-    _active: dict[Task, str] = field(default_factory=dict)  # process ids
+    _active: dict[Task, str] = field(default_factory=dict)
     _standby: dict[Task, set[str]] = field(default_factory=dict)
     _warmup: dict[Task, set[str]] = field(default_factory=dict)
 

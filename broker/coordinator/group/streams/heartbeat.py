@@ -11,8 +11,7 @@ Follows the Streams part of Kafka's GroupMetadataManager. A heartbeat is handled
        `group.streams.assignment.interval.ms` of the last assignment.
     5. Move the member one step towards its target (current_assignment.py).
 
-Steps 3 to 5 are in rebalance.py. A member is removed unless it sends heartbeats within the session timeout and gives up
-tasks within its rebalance timeout. If the records of a heartbeat cannot be written, the group is restored from the log.
+Steps 3 to 5 are in rebalance.py.
 """
 
 from collections.abc import Collection, Mapping
@@ -55,14 +54,14 @@ _CLIENT_TAGS_STATUS_SINCE = 1
 
 class HeartbeatResult(NamedTuple):
     response: StreamsGroupHeartbeatResponse
-    missing_topics: Mapping[str, TopicInfo] = {}  # internal topics to create
+    missing_topics: Mapping[str, TopicInfo] = {}
 
 
 class CreationError(NamedTuple):
     """Why an internal topic could not be created."""
 
     message: str
-    until_ms: float  # monotonic time of the next attempt
+    until_ms: float
 
 
 class _Accepted(NamedTuple):
@@ -80,7 +79,7 @@ class StreamsProtocol:
         self._runtime = runtime
         self._rebalance = StreamsRebalance(runtime)
         self._max_size = runtime.host.config.integer("group.streams.max.size")
-        self.creation_errors: dict[str, CreationError] = {}  # by topic
+        self.creation_errors: dict[str, CreationError] = {}
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 

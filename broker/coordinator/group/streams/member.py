@@ -32,10 +32,10 @@ class Endpoint(NamedTuple):
 
 class StreamsMember(NamedTuple):
     member_id: str
-    member_epoch: int = 0  # of the target that it has or is moving to
-    previous_member_epoch: int = 0  # the response with the current epoch may be lost
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
     state: MemberState = MemberState.STABLE
-    instance_id: str | None = None  # of a static member
+    instance_id: str | None = None
     rack_id: str | None = None
     client_id: str = ""
     client_host: str = ""  # as Java prints an address: "/127.0.0.1"

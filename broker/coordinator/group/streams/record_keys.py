@@ -9,7 +9,6 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue, encode_re
 from sluice.protocol.message import Message
 from sluice.protocol.types import Versions, string
 
-# Record types.
 GROUP_METADATA, MEMBER_METADATA, TARGET_METADATA, TARGET_MEMBER, CURRENT_ASSIGNMENT, TOPOLOGY = 17, 19, 20, 21, 22, 23
 
 

@@ -49,7 +49,6 @@ class StreamsGroupBuilder:
 
     def __init__(self) -> None:
         self._groups: dict[str, StreamsGroup] = {}
-        # By group and member id.
         self._metadata: dict[tuple[str, str], StreamsGroupMemberMetadataValue] = {}
         self._current: dict[tuple[str, str], StreamsGroupCurrentMemberAssignmentValue] = {}
 

@@ -1,6 +1,6 @@
 """The `sticky` assignor of tasks. Follows Kafka's StickyTaskAssignor and ProcessState.
 
-Theory of operation. A quota, the tasks of a kind divided by the members, limits the tasks that a member keeps. When a
+A quota, the tasks of a kind divided by the members, limits the tasks that a member keeps. When a
 member reaches it, the quota is computed again without that member. The load of a process is its tasks per member.
 
     1. Active tasks stay with their members, up to the quota of active tasks.
@@ -41,7 +41,7 @@ class _Process:
     __slots__ = ("counts", "tasks")
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}  # tasks by member
+        self.counts: dict[str, int] = {}
         self.tasks: set[Task] = set()
 
     @property
@@ -94,7 +94,7 @@ class _Assignment:
         all_tasks = len(self._active) + standby_replicas * len(self._stateful)
         self._task_quota = _Quota(all_tasks, len(members))
         self._processes: dict[str, _Process] = {}
-        self._process_of: dict[str, _Process] = {}  # by member
+        self._process_of: dict[str, _Process] = {}
         for member_id, member in members.items():
             process = self._processes.setdefault(member.process_id, _Process())
             process.counts[member_id] = 0

@@ -75,7 +75,7 @@ class Subtopology(NamedTuple):
 
 class Topology(msgspec.Struct, frozen=True, dict=True):
     epoch: int
-    subtopologies: Mapping[str, Subtopology]  # by id
+    subtopologies: Mapping[str, Subtopology]
 
     @cached_property
     def subtopology_of(self) -> Mapping[str, str]:
