@@ -4,11 +4,6 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
-from sluice.broker.coordinator.group.consumer.member import ClassicMetadata
-from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownMember
-from sluice.broker.coordinator.group.group import Commit, NewOffset
-from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
@@ -32,87 +27,6 @@ def make_broker(partitions: int = 4) -> VirtualBroker:
 
 
 # -- offset commits ----------------------------------------------------------------------------------------------------
-
-
-def make_group(topic: Topic, classic: ClassicMetadata | None = None) -> ConsumerGroup:
-    """Return a group whose member "m" is in epoch 9; it owns t-0 since epoch 5 and must revoke t-1, owned since 7."""
-    group = ConsumerGroup("group")
-    topic_id = topic.topic_id
-    group.put(
-        KnownMember("m", 9, 8, assigned={topic_id: {0: 5}}, pending_revocation={topic_id: {1: 7}}, classic=classic)
-    )
-    return group
-
-
-def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
-    new = NewOffset(topic, partition, 1, -1, "")
-    known: dict[str, Any] = {
-        "group_id": "group",
-        "member_id": "m",
-        "group_instance_id": None,
-        "generation_id": 9,
-        "version": 9,
-        "offsets": [new],
-    }
-    return Commit(**(known | fields))
-
-
-@pytest.mark.parametrize(
-    ("fields", "code", "classic_code"),
-    [
-        pytest.param({}, 0, 0, id="current epoch"),
-        pytest.param({"partition": 3}, 0, 0, id="current epoch, other partition"),
-        pytest.param({"generation_id": 10}, STALE, ILLEGAL, id="future epoch"),
-        pytest.param({"generation_id": 5}, 0, 0, id="first epoch of the partition"),
-        pytest.param({"generation_id": 4}, STALE, ILLEGAL, id="epoch before the partition"),
-        pytest.param({"generation_id": 7, "partition": 1}, 0, 0, id="first epoch of a partition to revoke"),
-        pytest.param({"generation_id": 6, "partition": 1}, STALE, ILLEGAL, id="epoch before a partition to revoke"),
-        pytest.param({"generation_id": 8, "partition": 3}, STALE, ILLEGAL, id="earlier epoch, other partition"),
-        pytest.param({"member_id": "x"}, UNKNOWN, UNKNOWN, id="unknown member"),
-        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, UNKNOWN, id="no member"),
-        pytest.param(
-            {"member_id": "", "generation_id": -1, "transactional": True}, 0, 0, id="transaction without member"
-        ),
-        pytest.param({"generation_id": 10, "transactional": True}, STALE, ILLEGAL, id="transaction, future epoch"),
-        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, 0, id="version without member epochs"),
-        pytest.param({"version": 0, "transactional": True}, 0, 0, id="transaction, version 0"),
-    ],
-)
-def test_commit_requires_valid_member_and_epoch(fields: dict[str, Any], code: int, classic_code: int) -> None:
-    topic = make_broker().partition().topic
-    request = commit(topic, **fields)
-    assert make_group(topic).commit_error(request) == code
-    assert make_group(topic, ClassicMetadata(1, ())).commit_error(request) == classic_code
-
-
-def test_commit_without_member_id_is_accepted_for_an_empty_group() -> None:
-    topic = make_broker().partition().topic
-    assert ConsumerGroup("group").commit_error(commit(topic, member_id="", generation_id=-1)) == 0
-    assert ConsumerGroup("group").commit_error(commit(topic)) == UNKNOWN
-
-
-def test_one_invalid_partition_rejects_the_whole_commit() -> None:
-    topic = make_broker().partition().topic
-    offsets = [NewOffset(topic, index, 1, -1, "") for index in (0, 2)]
-    assert make_group(topic).commit_error(commit(topic, generation_id=5, offsets=offsets)) == STALE
-
-
-@pytest.mark.parametrize(
-    ("member_id", "epoch", "code", "classic_code"),
-    [
-        pytest.param(None, -1, 0, 0, id="no member"),
-        pytest.param("m", 9, 0, 0, id="current epoch"),
-        pytest.param("m", 8, STALE, ILLEGAL, id="earlier epoch"),
-        pytest.param("x", 9, UNKNOWN, UNKNOWN, id="unknown member"),
-        pytest.param(None, 9, UNKNOWN, UNKNOWN, id="epoch without member id"),
-    ],
-)
-def test_offset_fetch_requires_valid_member_and_epoch(
-    member_id: str | None, epoch: int, code: int, classic_code: int
-) -> None:
-    topic = make_broker().partition().topic
-    assert make_group(topic).offset_fetch_error(member_id, epoch) == code
-    assert make_group(topic, ClassicMetadata(1, ())).offset_fetch_error(member_id, epoch) == classic_code
 
 
 def test_member_commits_and_fetches_in_its_epoch() -> None:

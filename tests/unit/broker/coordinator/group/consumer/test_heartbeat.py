@@ -16,7 +16,6 @@ from tests.support.consumer_groups import (
     converge,
     topic_partitions,
 )
-from tests.support.groups import stable_group
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
@@ -119,30 +118,6 @@ def test_invalid_regular_expression_is_rejected_without_creating_the_group(broke
 # -- groups and members ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_unknown_group_id_is_rejected(epoch: int) -> None:
-    response = ConsumerMember(make_broker()).send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-@pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_heartbeat_to_a_classic_group_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    stable_group(broker)
-    response = ConsumerMember(broker).send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert response.error_message == "Group group is not a consumer group."
-
-
-def test_full_group_rejects_new_members_only() -> None:
-    broker = make_broker("group.consumer.max.size=1")
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    assert one.join().error_code == 0
-    response = two.join()
-    assert response.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert response.error_message == "The consumer group has reached its maximum capacity of 1 members."
-    assert one.heartbeat().error_code == one.join().error_code == 0
-
-
 def test_full_group_accepts_a_returning_static_member() -> None:
     broker = make_broker("group.consumer.max.size=1")
     one = ConsumerMember(broker, "one", instance_id="i")
@@ -157,14 +132,6 @@ def test_broker_generates_the_member_id_in_version_0(broker: VirtualBroker) -> N
         response = member.join(0)
         assert (response.error_code, len(response.member_id)) == (0, 22)
     assert one.member_id != two.member_id
-
-
-@pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_unknown_member_id_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    ConsumerMember(broker, "one").join()
-    response = ConsumerMember(broker, "two").send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert response.error_message == "Member two is not a member of group group."
 
 
 def test_group_record_above_the_message_size_limit_is_rejected() -> None:

@@ -56,26 +56,6 @@ def test_invalid_request_is_rejected(broker: VirtualBroker, fields: dict[str, An
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
 
 
-@pytest.mark.parametrize(("epoch", "message"), [(1, "Share group group not found."), (-1, "Group group not found.")])
-def test_unknown_group_is_rejected(broker: VirtualBroker, epoch: int, message: str) -> None:
-    response = ShareMember(broker).heartbeat(member_epoch=epoch)
-    assert (response.error_code, response.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, message)
-
-
-@pytest.mark.parametrize(
-    "epoch", [pytest.param(0, id="joins"), pytest.param(1, id="stays"), pytest.param(-1, id="leaves")]
-)
-def test_group_of_another_type_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    consumer = ConsumerMember(broker)
-    consumer.join()
-    consumer.leave()
-    response = ShareMember(broker).join(member_epoch=epoch)
-    assert (response.error_code, response.error_message) == (
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        "Group group is not a share group.",
-    )
-
-
 def test_share_group_rejects_members_of_other_protocols_even_if_empty(broker: VirtualBroker) -> None:
     member = ShareMember(broker)
     member.join()
@@ -89,28 +69,6 @@ def test_share_group_rejects_members_of_other_protocols_even_if_empty(broker: Vi
         protocols=[JoinGroupRequestProtocol(name="range")],
     )
     assert member.client.call(joins, 2).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-
-def test_full_group_rejects_new_members_only() -> None:
-    broker, _ = make_broker("group.share.max.size=1")
-    one, two = ShareMember(broker, "one"), ShareMember(broker, "two")
-    assert one.join().error_code == 0
-    response = two.join()
-    assert (response.error_code, response.error_message) == (
-        ErrorCode.GROUP_MAX_SIZE_REACHED,
-        "The share group has reached its maximum capacity of 1 members.",
-    )
-    assert one.heartbeat().error_code == one.join().error_code == 0
-
-
-@pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_unknown_member_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    ShareMember(broker, "one").join()
-    response = ShareMember(broker, "two").heartbeat(member_epoch=epoch)
-    assert (response.error_code, response.error_message) == (
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        "Member two is not a member of group group.",
-    )
 
 
 @pytest.mark.parametrize(

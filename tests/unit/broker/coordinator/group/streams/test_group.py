@@ -1,16 +1,6 @@
 """Streams groups in other APIs: offset commit and fetch, list, describe and delete, and other protocols."""
 
-from typing import Any
-
-import pytest
-
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
-from sluice.broker.coordinator.group.group import Commit, NewOffset
-from sluice.broker.coordinator.group.streams.group import StreamsGroup
-from sluice.broker.coordinator.group.streams.member import StreamsMember as KnownMember
-from sluice.broker.coordinator.group.streams.tasks import AssignedTasks
-from sluice.broker.coordinator.group.streams.topology import Subtopology, Topology
-from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
@@ -43,78 +33,6 @@ def joined(broker: VirtualBroker) -> StreamsMember:
 
 def committed(epoch: int) -> OffsetCommitRequest:
     return commit_request(member_id="m", generation_id_or_member_epoch=epoch)
-
-
-def make_group(*, topology: bool = True) -> StreamsGroup:
-    """Return a group whose member "m" is in epoch 9; it has t-0 since epoch 5 and must give up t-1, had since 7."""
-    group = StreamsGroup("group")
-    assigned, pending = AssignedTasks({("0", 0): 5}), AssignedTasks({("0", 1): 7})
-    group.put(KnownMember("m", 9, 8, assigned=assigned, pending_revocation=pending))
-    if topology:
-        group.topology = Topology(1, {"0": Subtopology("0", ("t",))})
-    return group
-
-
-def commit(topic: Topic, partition: int = 0, **fields: Any) -> Commit:
-    known: dict[str, Any] = {
-        "group_id": "group",
-        "member_id": "m",
-        "group_instance_id": None,
-        "generation_id": 9,
-        "version": 9,
-        "offsets": [NewOffset(topic, partition, 1, -1, "")],
-    }
-    return Commit(**(known | fields))
-
-
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, 0, id="current epoch"),
-        pytest.param({"partition": 3}, 0, id="current epoch, other partition"),
-        pytest.param({"generation_id": 10}, STALE, id="future epoch"),
-        pytest.param({"generation_id": 5}, 0, id="first epoch of the task"),
-        pytest.param({"generation_id": 4}, STALE, id="epoch before the task"),
-        pytest.param({"generation_id": 7, "partition": 1}, 0, id="first epoch of a task to give up"),
-        pytest.param({"generation_id": 6, "partition": 1}, STALE, id="epoch before a task to give up"),
-        pytest.param({"generation_id": 8, "partition": 3}, STALE, id="earlier epoch, other partition"),
-        pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member"),
-        pytest.param({"member_id": "", "generation_id": -1}, UNKNOWN, id="no member"),
-        pytest.param({"member_id": "", "generation_id": -1, "transactional": True}, 0, id="transaction without member"),
-        pytest.param({"generation_id": 10, "transactional": True}, STALE, id="transaction, future epoch"),
-        pytest.param({"version": 8}, ErrorCode.UNSUPPORTED_VERSION, id="version without member epochs"),
-        pytest.param({"version": 0, "transactional": True}, 0, id="transaction, version 0"),
-    ],
-)
-def test_commit_requires_valid_member_and_epoch(fields: dict[str, Any], code: int) -> None:
-    assert make_group().commit_error(commit(make_broker().partition().topic, **fields)) == code
-
-
-def test_earlier_epochs_need_the_topology_and_its_topics() -> None:
-    broker = make_broker()
-    earlier = commit(broker.partition().topic, generation_id=5)
-    assert make_group(topology=False).commit_error(earlier) == STALE
-    assert make_group().commit_error(commit(broker.topic("u"), generation_id=5)) == STALE
-
-
-def test_commit_without_member_id_is_accepted_for_an_empty_group() -> None:
-    topic = make_broker().partition().topic
-    assert StreamsGroup("group").commit_error(commit(topic, member_id="", generation_id=-1)) == 0
-    assert StreamsGroup("group").commit_error(commit(topic)) == UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("member_id", "epoch", "code"),
-    [
-        pytest.param(None, -1, 0, id="no member"),
-        pytest.param("m", 9, 0, id="current epoch"),
-        pytest.param("m", 8, STALE, id="earlier epoch"),
-        pytest.param("x", 9, UNKNOWN, id="unknown member"),
-        pytest.param(None, 9, UNKNOWN, id="epoch without member id"),
-    ],
-)
-def test_offset_fetch_requires_valid_member_and_epoch(member_id: str | None, epoch: int, code: int) -> None:
-    assert make_group().offset_fetch_error(member_id, epoch) == code
 
 
 def test_a_member_commits_and_fetches_in_its_epoch() -> None:

@@ -21,7 +21,6 @@ from sluice.protocol.apis.streams_group_heartbeat import (
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.coordinators import reload_groups
-from tests.support.groups import stable_group
 from tests.support.streams_groups import (
     AT_ONCE,
     StreamsMember,
@@ -134,42 +133,9 @@ def test_streams_groups_can_be_disabled_by_their_feature(broker: VirtualBroker) 
 # -- groups and members ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epoch", [pytest.param(1, id="stays"), pytest.param(-1, id="leaves")])
-def test_an_unknown_group_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    response = StreamsMember(broker).send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-@pytest.mark.parametrize("epoch", [0, 1, -1])
-def test_a_group_of_another_type_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    stable_group(broker)
-    member = StreamsMember(broker)
-    response = member.join() if not epoch else member.send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert response.error_message == "Group group is not a streams group."
-
-
 def test_members_of_other_protocols_are_rejected(broker: VirtualBroker) -> None:
     StreamsMember(broker).join()
     assert ConsumerMember(broker, "consumer").join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def test_full_group_rejects_new_members_only() -> None:
-    broker = make_broker("group.streams.max.size=1")
-    one, two = StreamsMember(broker, "one"), StreamsMember(broker, "two")
-    assert one.join().error_code == 0
-    response = two.join()
-    assert response.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert response.error_message == "The streams group has reached its maximum capacity of 1 members."
-    assert one.heartbeat().error_code == one.join().error_code == 0
-
-
-@pytest.mark.parametrize("epoch", [1, -1])
-def test_an_unknown_member_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    StreamsMember(broker).join()
-    response = StreamsMember(broker, "other").send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert response.error_message == "Member other is not a member of group group."
 
 
 def test_epochs_are_fenced(broker: VirtualBroker) -> None:
