@@ -1,7 +1,7 @@
-"""Quota charges in columns: gathered by client while input is read, packed for transport, and sorted for a replay.
+"""Quota charges in columns: gathered by client, packed for transport, and sorted for a replay.
 
-A row is a Produce or Fetch request that a broker charged to a quota. Rows are 28 bytes in columns and never objects, so
-that twenty million fit in memory.
+A row is a Produce or Fetch request that a broker charged to a quota: 28 bytes in columns, so that twenty million fit in
+memory.
 """
 
 from array import array
@@ -178,8 +178,6 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
 
 
 class Recorded(NamedTuple):
-    """When a client was seen in the log, and whether it was throttled."""
-
     began_ns: int
     ended_ns: int
     throttled: int  # responses with a throttle time

@@ -1,13 +1,13 @@
-"""Charges from Apache Kafka's request log: the lines that `kafka.request.logger` writes at DEBUG, one per request.
+"""Charges from Apache Kafka's request log, which `kafka.request.logger` writes at DEBUG, a line per request.
 
-- Since Kafka 2.8 a line has request and response as JSON (KIP-673), with the sizes of records instead of the records.
-  The other sizes follow from the schemas, so charges are exact to the byte.
-- Before 2.8 it has the text of Java objects, with the record sizes of a fetch, but those of a Produce request only at
-  TRACE. Lines without sizes are quarantined.
+- Since Kafka 2.8 a line has request and response as JSON (KIP-673), with the sizes of records. The other sizes follow
+  from the schemas, so charges are exact to the byte.
+- Before 2.8 it has the text of Java objects, with the record sizes of a Produce request only at TRACE. Lines without
+  sizes are quarantined.
 
-Kafka writes a line after it has sent the response. The time of the charge is earlier by the time in the response queue
-and of sending, and up to Kafka 1.1 also by the throttle time. Timestamps without a zone are read as UTC, which shifts
-all of them equally. The local address of the connection identifies the broker.
+The line follows the response: the charge is earlier by the time in the response queue and of sending, and up to Kafka
+1.1 by the throttle time. Timestamps without a zone are read as UTC. The connection's local address identifies the
+broker.
 
 Follows Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson and, for the charges, KafkaApis.
 """

@@ -1,8 +1,7 @@
 """The input files as splits, which are read independently.
 
-A split is a byte range of a text file, a whole gzip file, or row groups of a Parquet file. A text line that begins with
-`{` is a journal event, any other a line of Kafka's request log. Unreadable input is quarantined with a reason; no
-content of a file ends the job.
+A text line that begins with `{` is a journal event, any other a line of Kafka's request log. Unreadable input is
+quarantined with a reason; no content of a file ends the job.
 
 Paths are local, or have a scheme of pyarrow (s3://, gs://, hdfs://) that every reading process can access.
 """

@@ -12,8 +12,6 @@ _MOST_QUARANTINED = 0.01  # of the input; above, the rest is not the traffic
 
 
 class Coverage(NamedTuple):
-    """How much of the traffic the input shows."""
-
     seconds: float  # from the first request to the last
     least_s: float  # ten quota windows
     clients: int
@@ -26,7 +24,6 @@ class Coverage(NamedTuple):
 
     @property
     def is_partial(self) -> bool:
-        """Return whether a part of the traffic is missing."""
         used, bad = self.counts.get(USED, 0), self.counts.get(QUARANTINED, 0)
         return bool(self.counts.get(LOST)) or bad > _MOST_QUARANTINED * (used + bad)
 
@@ -36,7 +33,6 @@ class Coverage(NamedTuple):
 
 
 def coverage_of(demands: Iterable[Demand], counts: Mapping[str, int], least_ms: float) -> Coverage:
-    """Return the coverage of the clients; one client may have a demand on several brokers, and of two kinds."""
     worst: dict[tuple[str, str], Confidence] = {}
     began_ms, ended_ms = [], []
     for demand in demands:
@@ -53,7 +49,6 @@ _FROM_WORST: Sequence[Confidence] = ("throttled", "irregular", "brief", "uncerta
 
 
 def warnings_of(coverage: Coverage) -> list[str]:
-    """Return a sentence for each reason not to trust the figures."""
     found, clients, counts = [], coverage.clients, coverage.counts
     if not clients:
         return ["No traffic: the input has no Produce or Fetch requests with a response. Nothing is recommended."]

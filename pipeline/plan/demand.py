@@ -1,11 +1,8 @@
 """The demand of one client on one broker, and how well its log shows it.
 
-The mean of a rate is estimated by batch means: the time of the client is cut into ten parts, and the spread of their
-means gives the 95 % confidence interval, whatever the pauses within a part (Law, "Simulation Modeling and Analysis").
-A part must be at least one quota window long, so a client seen for fewer than ten windows has no known demand.
-
-Worked example: ten parts of 12 s with 100 kB/s on average, and a standard deviation of 30 kB/s between the parts. The
-interval is 2.26 * 30 / sqrt(10) = 21 kB/s on both sides: an uncertainty of 21 %.
+By batch means: the client's time is cut into ten parts, whose spread gives the 95 % confidence interval of the rate.
+With 100 kB/s on average and a standard deviation of 30 kB/s between the parts, it is ± 2.26 * 30 / sqrt(10) = 21 kB/s:
+an uncertainty of 21 %. A part must be a quota window long, so ten windows are the least that shows a demand.
 """
 
 from collections.abc import Sequence
@@ -30,8 +27,6 @@ Confidence = Literal["known", "uncertain", "throttled", "brief", "irregular"]
 
 
 class Demand(NamedTuple):
-    """The demand of one client on one broker, as recorded."""
-
     client: Client
     requests: int
     bytes: int
@@ -42,7 +37,6 @@ class Demand(NamedTuple):
     uncertainty: float  # half of the confidence interval, as a share of the rate
 
     def confidence(self, least_ms: float) -> Confidence:
-        """Return how far the rate can be trusted, if less than `least_ms` is too brief."""
         if self.throttled:
             return "throttled"
         if self.ended_ms - self.began_ms < least_ms:
@@ -53,7 +47,6 @@ class Demand(NamedTuple):
 
 
 def least_ms(windows: QuotaConfig) -> float:
-    """Return ten quota windows: the least duration of a log that shows a demand."""
     return float(WINDOWS * windows.num_samples * windows.window_ms)
 
 

@@ -17,7 +17,6 @@ def html(warnings: Sequence[str], sections: Sequence[Section]) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a text, and whether they are code."""
     end = 0
     for match in _CODE.finditer(text):
         inner = match[2].replace("\\|", "|")

@@ -3,14 +3,11 @@
 "Fixed quotas for everyone but the top k outliers which can justify custom quotas" (KIP-13). A quota applies on each
 broker, so the broker where a client needs most decides.
 
-A recommendation must not throttle a client that the log does not show:
-
-- A default stands on at least ten clients with a known demand. With fewer, each client has an override, and others,
-  such as those of next week, have no quota. If a default is requested nevertheless, it is at least the need of half of
-  the clients, so never that of the smallest.
-- Each quota has a headroom: what it is above the need. It is larger for clients whose demand varies.
-- The demand of a client that was throttled, seen briefly, or too irregular is a lower bound. It has no override. The
-  default is never below what such a client needed in the log; with a throttled client there is no default.
+- A default stands on at least ten clients with a known demand. With fewer, each of them has an override. A default that
+  is requested nevertheless is at least the need of half of the clients, so never that of the smallest.
+- Each quota has a headroom above the need, which is larger for clients whose demand varies.
+- A demand that is a lower bound gives no override. The default is at least what such a client needed in the log; with a
+  throttled client there is no default.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,8 +23,6 @@ LEAST_CLIENTS = 10  # that a default stands on
 
 
 class Policy(NamedTuple):
-    """What to recommend."""
-
     most_overrides: int = 5
     headroom: float = 0.25  # of a known demand
     always_default: bool = False  # also from few clients, or beside throttled ones
@@ -49,15 +44,12 @@ class Need(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Return whether the demand is more than a lower bound."""
         return self.confidence in ("known", "uncertain")
 
     def headroom(self, least: float) -> float:
-        """Return the part of the need that is added: at least the uncertainty of the demand."""
         return max(least, self.uncertainty) if self.confidence == "uncertain" else least
 
     def recommended(self, least_headroom: float) -> int:
-        """Return the quota to set."""
         return readable(self.quota * (1 + self.headroom(least_headroom)))
 
 
@@ -73,17 +65,14 @@ class Recommendation(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no quota to set."""
         return self.default is None and not self.overrides
 
     @property
     def basis(self) -> int:
-        """Return the number of clients that the default stands on."""
         return sum(need.is_known for need in self.others)
 
     @property
     def default_headroom(self) -> float:
-        """Return the headroom of the default above the largest need that it is for."""
         largest = max((need.quota for need in self.others), default=0)
         return self.default / largest - 1 if self.default and largest else 0.0
 
@@ -96,15 +85,9 @@ def recommend(
     least_ms: float,
     withheld: str = "",
 ) -> list[Recommendation]:
-    """Return a recommendation for each kind.
+    """Return a recommendation for each kind; none has a quota if `withheld` gives a reason.
 
-    Args:
-        needs: the smallest sufficient quota of each client and broker
-        demands: for the same clients and brokers
-        by: the level of the quotas
-        policy: what to recommend
-        least_ms: the duration below which a client was seen too briefly
-        withheld: why no quota is recommended
+    `needs` and `demands` are of the same clients and brokers; one seen for less than `least_ms` was seen too briefly.
     """
     by_kind: dict[Kind, dict[tuple[str, str], Need]] = {}
     for finding in needs:

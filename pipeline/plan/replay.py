@@ -1,7 +1,7 @@
 """The replay of one client's requests on one broker under a candidate quota, in virtual time.
 
-The requests are charged again, in the order of virtual time, to a sensor with the candidate's bound, by the arithmetic
-of the broker (`sluice.quotas`). A request over the bound throttles its connection as the profile specifies:
+The requests are charged again to a sensor with the candidate's bound, by the broker's arithmetic (`sluice.quotas`). A
+request over the bound throttles its connection as the profile specifies:
 
 - KIP-13: the response is delayed.
 - KIP-219: the response is sent at once and the connection is muted. A muted fetch returned no records; its charge is
@@ -14,14 +14,10 @@ throttled connection:
 - closed: each is sent after the response plus the think time, the recorded time between the two requests. Think time
   starts when a delayed response is sent; it passes during a mute.
 
-So a connection follows the trace until it is throttled. It is then detached, with a due time for its next request,
-until that equals the trace's time again. In the closed loop, a client with one lane is never detached: all its later
-requests shift by the same time.
-
-While every connection follows the trace, charges that cannot exceed the bound are recorded as runs, found by bisection
-(`Sensor.room`).
-
-Pure: no clock, no randomness, no I/O.
+A connection follows the trace until it is throttled. It is then detached, with a due time for its next request, until
+that equals the trace's time again. In the closed loop, a client with one lane is never detached: its later requests
+shift by the same time. While every connection follows the trace, charges that cannot exceed the bound are recorded as
+runs, found by bisection (`Sensor.room`).
 """
 
 from bisect import bisect_left

@@ -167,7 +167,6 @@ def _cells(need: Need, found: Recommendation, is_override: bool) -> list[str]:
 
 
 def demand_in_words(need: Need) -> str:
-    """Return the demand with its uncertainty, or as a lower bound with the reason."""
     shown = rate(need.offered_rate)
     return f"{shown} ± {need.uncertainty:.0%}" if need.is_known else f"at least {shown} ({need.confidence})"
 

@@ -1,9 +1,8 @@
 """The engine on Spark: splits are read in parallel, then each client's requests on each broker are replayed.
 
-Both steps are the functions of `local_engine`, in Spark's Python workers. Between them Spark shuffles, once, rows of up
-to half a million packed requests; a task of the second step receives whole clients and replays them one after another.
-Spark does not group the rows itself: sorting them, and starting a group for each client, costs as much as the replay.
-Quarantined input and counts are rows of the same data set, so the input is read once.
+Both steps are the functions of `local_engine`, in Spark's Python workers. Between them Spark shuffles rows of up to
+half a million packed requests. A task of the second step receives whole clients: grouping in Spark would start an Arrow
+stream for each. Quarantined input and counts are rows of the same data set, so the input is read once.
 
 Executors need this package, and the input at the same paths.
 """
@@ -104,7 +103,7 @@ _NO_FINDING = (None,) * (len(FINDING) + len(_DEMANDED))
 def _read_splits(
     batches: Iterator[pa.RecordBatch], splits: Sequence[Split], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
-    """Yield packed requests with place 0, so that `repartition` keeps a client together, and other rows."""
+    """Yield packed requests, with place 0 to keep a client together, and other rows."""
     for batch in batches:
         for place in batch.column(0).to_pylist():
             for number, found in enumerate(read(splits[place], settings.by)):

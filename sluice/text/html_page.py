@@ -4,6 +4,5 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 
 def environment(package: str) -> Environment:
-    """Return the templates in the folder `templates` of `package`."""
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("sluice.text")])
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
