@@ -14,9 +14,12 @@ from sluice.broker.coordinator.group.streams.member import StreamsMember as Know
 from sluice.broker.coordinator.group.streams.tasks import AssignedTasks
 from sluice.broker.coordinator.group.streams.topology import Subtopology, Topology
 from sluice.broker.metadata.topic import Topic
+from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
+from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support import consumer_groups, share_groups, streams_groups
-from tests.support.groups import stable_group
+from tests.support.coordinators import reload_groups
+from tests.support.groups import commit_code, commit_request, fetch_request, fetched, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
 STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
@@ -32,6 +35,8 @@ MEMBERS: dict[str, NewMember] = {
     "share": share_groups.ShareMember,
     "streams": streams_member,
 }
+
+STATIC = ["consumer", "streams"]  # group types with static members
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
@@ -80,6 +85,52 @@ def test_unknown_member_is_rejected(group_type: str, epoch: int) -> None:
     broker = make_broker()
     MEMBERS[group_type](broker, "one").join()
     assert send(MEMBERS[group_type](broker, "two"), epoch) == (UNKNOWN, "Member two is not a member of group group.")
+
+
+# -- static members ----------------------------------------------------------------------------------------------------
+
+
+def static(group_type: str, broker: VirtualBroker, member_id: str) -> Any:
+    member = MEMBERS[group_type](broker, member_id)
+    member.instance_id = "i"
+    return member
+
+
+@pytest.mark.parametrize("group_type", STATIC)
+def test_instance_id_has_one_member(group_type: str) -> None:
+    broker = make_broker()
+    one, two = (static(group_type, broker, name) for name in ("one", "two"))
+    one.join()
+    in_use = "cannot join the group because the instance id is owned by one member."
+    assert send(two, 0) == (ErrorCode.UNRELEASED_INSTANCE_ID, f"Static member two with instance id i {in_use}")
+    one.leave(-2)
+    assert send(two, 0)[0] == 0
+    fenced = (ErrorCode.FENCED_INSTANCE_ID, "Static member one with instance id i was fenced by member two.")
+    assert [send(one, epoch) for epoch in (2, -1, -2)] == [fenced] * 3
+
+
+@pytest.mark.parametrize("group_type", STATIC)
+def test_unknown_instance_id_is_rejected(group_type: str) -> None:
+    broker = make_broker()
+    MEMBERS[group_type](broker, "one").join()
+    errors = [send(static(group_type, broker, "one"), epoch) for epoch in (1, 2, -1, -2)]
+    assert errors == [(UNKNOWN, "Instance id i is unknown.")] * 4
+
+
+@pytest.mark.parametrize("group_type", STATIC)
+@pytest.mark.parametrize(("epoch", "after_ms"), [(-1, 0), (-2, 45_000)], ids=["permanently", "until its session ends"])
+def test_static_member_leaves(group_type: str, epoch: int, after_ms: int) -> None:
+    broker = make_broker()
+    member = static(group_type, broker, "m")
+    member.join()
+    assert member.leave(epoch).member_epoch == epoch
+    group = broker.broker.groups.groups["group"]
+    if after_ms:
+        broker.advance(after_ms - 1)
+        assert not group.is_empty
+        broker.advance(1)
+    assert isinstance(group, ConsumerGroup | StreamsGroup)
+    assert (group.state_name, group.static_members) == ("Empty", {})
 
 
 # -- offset commits ----------------------------------------------------------------------------------------------------
@@ -181,3 +232,51 @@ def test_offset_fetch_requires_valid_member_and_epoch(
 ) -> None:
     found = groups(make_broker().partition().topic)
     assert [group.offset_fetch_error(member_id, epoch) for group in found] == [code, code, classic_code]
+
+
+@pytest.mark.parametrize("group_type", STATIC)
+def test_member_commits_and_fetches_in_its_epoch(group_type: str) -> None:
+    broker = make_broker()
+    member = MEMBERS[group_type](broker, "m")
+    member.join()
+    client = broker.client()
+    for epoch, code in ((member.epoch, 0), (member.epoch + 1, STALE)):
+        request = commit_request(42, member_id="m", generation_id_or_member_epoch=epoch)
+        assert commit_code(client.call(request, 9)) == code
+    response = client.call(fetch_request(0, member_id="m", member_epoch=member.epoch), 9)
+    assert fetched(response) == {("t", 0): (42, 0)}
+    [group] = client.call(fetch_request(0, member_id="m", member_epoch=1), 9).groups
+    assert group.error_code == STALE
+
+
+# -- describe and delete -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group_type", MEMBERS)
+@pytest.mark.parametrize(("version", "code"), [(5, 0), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_describe_groups_reports_the_group_as_dead(group_type: str, version: int, code: int) -> None:
+    broker = make_broker()
+    MEMBERS[group_type](broker, "m").join()
+    [group] = broker.client().call(DescribeGroupsRequest(groups=["group"]), version).groups
+    assert (group.group_state, group.error_code) == ("Dead", code)
+    if code:
+        assert group.error_message == "Group group is not a classic group."
+
+
+@pytest.mark.parametrize("group_type", MEMBERS)
+def test_group_is_deleted_only_without_members(group_type: str) -> None:
+    broker = make_broker()
+    member = MEMBERS[group_type](broker, "m")
+    member.join()
+
+    def delete() -> int:
+        [result] = broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2).results
+        code: int = result.error_code
+        return code
+
+    assert delete() == ErrorCode.NON_EMPTY_GROUP
+    member.leave()
+    assert delete() == 0
+    reload_groups(broker)
+    assert broker.broker.groups.groups == {}, "the tombstones of the group"
+    assert delete() == ErrorCode.GROUP_ID_NOT_FOUND

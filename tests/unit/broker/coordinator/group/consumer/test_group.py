@@ -4,8 +4,6 @@ from typing import Any
 
 import pytest
 
-from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
@@ -14,7 +12,6 @@ from sluice.protocol.apis.offset_delete import (
 )
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
-from tests.support.groups import commit_code, commit_request, fetch_request, fetched
 from tests.support.virtual_broker import VirtualBroker
 
 STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
@@ -27,21 +24,6 @@ def make_broker(partitions: int = 4) -> VirtualBroker:
 
 
 # -- offset commits ----------------------------------------------------------------------------------------------------
-
-
-def test_member_commits_and_fetches_in_its_epoch() -> None:
-    broker = make_broker()
-    member = ConsumerMember(broker, "m")
-    member.join()
-    client = broker.client()
-    known: dict[str, Any] = {"member_id": "m", "generation_id_or_member_epoch": member.epoch}
-    assert commit_code(client.call(commit_request(42, **known), 9)) == 0
-    stale = known | {"generation_id_or_member_epoch": member.epoch + 1}
-    assert commit_code(client.call(commit_request(43, **stale), 9)) == STALE
-    response = client.call(fetch_request(0, member_id="m", member_epoch=member.epoch), 9)
-    assert fetched(response) == {("t", 0): (42, 0)}
-    [group] = client.call(fetch_request(0, member_id="m", member_epoch=1), 9).groups
-    assert group.error_code == STALE
 
 
 # -- list, describe, delete --------------------------------------------------------------------------------------------
@@ -65,33 +47,6 @@ def test_list_groups_returns_group_type_and_state() -> None:
     assert listed(types_filter=["classic"]) == []
     two.leave()
     assert listed(states_filter=["empty"]) == [("consumer", "consumer", "Empty")]
-
-
-@pytest.mark.parametrize(("version", "code"), [(5, 0), (6, ErrorCode.GROUP_ID_NOT_FOUND)])
-def test_describe_groups_reports_a_consumer_group_as_dead(version: int, code: int) -> None:
-    broker = make_broker()
-    ConsumerMember(broker, "m").join()
-    [group] = broker.client().call(DescribeGroupsRequest(groups=["group"]), version).groups
-    assert (group.group_state, group.error_code) == ("Dead", code)
-    if code:
-        assert group.error_message == "Group group is not a classic group."
-
-
-def test_group_is_deleted_only_without_members() -> None:
-    broker = make_broker()
-    member = ConsumerMember(broker, "m")
-    member.join()
-    client = broker.client()
-
-    def delete() -> int:
-        [result] = client.call(DeleteGroupsRequest(groups_names=["group"]), 2).results
-        code: int = result.error_code
-        return code
-
-    assert delete() == ErrorCode.NON_EMPTY_GROUP
-    member.leave()
-    assert delete() == 0
-    assert delete() == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.errors import ErrorCode
@@ -198,34 +197,6 @@ def test_rejoining_member_keeps_its_assignment() -> None:
 # -- static members ----------------------------------------------------------------------------------------------------
 
 
-def test_join_with_an_instance_id_in_use_is_rejected(broker: VirtualBroker) -> None:
-    ConsumerMember(broker, "one", instance_id="i").join()
-    response = ConsumerMember(broker, "two", instance_id="i").join()
-    assert response.error_code == ErrorCode.UNRELEASED_INSTANCE_ID
-    assert "because the instance id is owned by one member." in response.error_message
-
-
-@pytest.mark.parametrize(
-    "epoch", [pytest.param(2, id="stays"), pytest.param(-1, id="leaves"), pytest.param(-2, id="leaves temporarily")]
-)
-def test_replaced_static_member_is_fenced(broker: VirtualBroker, epoch: int) -> None:
-    one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two", instance_id="i")
-    one.join()
-    one.leave(-2)
-    two.join()
-    response = one.send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert response.error_message == "Static member one with instance id i was fenced by member two."
-
-
-@pytest.mark.parametrize("epoch", [pytest.param(2, id="stays"), pytest.param(-2, id="leaves temporarily")])
-def test_unknown_instance_id_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    ConsumerMember(broker, "one").join()
-    response = ConsumerMember(broker, "one", instance_id="i").send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert response.error_message == "Instance id i is unknown."
-
-
 def test_returning_static_member_keeps_its_assignment_without_a_rebalance(broker: VirtualBroker) -> None:
     one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
     one.join()
@@ -262,14 +233,6 @@ def test_static_member_that_leaves_temporarily_confirms_its_revocations(broker: 
     one.leave(-2)
     two.heartbeat()
     assert two.partitions == {"t": {2, 3}}
-
-
-def test_static_member_that_leaves_permanently_is_removed_immediately(broker: VirtualBroker) -> None:
-    one = ConsumerMember(broker, "one", instance_id="i")
-    one.join()
-    assert one.leave(-1).member_epoch == -1
-    group = consumer_group(broker)
-    assert (group.state, group.static_members) == (ConsumerState.EMPTY, {})
 
 
 def test_leave_without_instance_id_removes_a_static_member(broker: VirtualBroker) -> None:

@@ -1,8 +1,6 @@
 """Streams groups in other APIs: offset commit and fetch, list, describe and delete, and other protocols."""
 
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
-from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.offset_commit import OffsetCommitRequest
 from sluice.protocol.apis.offset_delete import (
@@ -12,7 +10,7 @@ from sluice.protocol.apis.offset_delete import (
 )
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import reload_groups
-from tests.support.groups import Member, commit_code, commit_request, fetch_request, fetched
+from tests.support.groups import Member, commit_request
 from tests.support.streams_groups import AT_ONCE, StreamsMember, stateless, streams_group
 from tests.support.virtual_broker import VirtualBroker
 
@@ -35,16 +33,6 @@ def committed(epoch: int) -> OffsetCommitRequest:
     return commit_request(member_id="m", generation_id_or_member_epoch=epoch)
 
 
-def test_a_member_commits_and_fetches_in_its_epoch() -> None:
-    broker = make_broker()
-    member = joined(broker)
-    client = broker.client()
-    assert commit_code(client.call(committed(member.epoch), 9)) == 0
-    assert commit_code(client.call(committed(member.epoch + 1), 9)) == STALE
-    request = fetch_request(member_id="m", member_epoch=member.epoch)
-    assert fetched(client.call(request, 9)) == {("t", 0): (7, 0)}
-
-
 def delete_offset(broker: VirtualBroker) -> int:
     topic = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])
     response = broker.client().call(OffsetDeleteRequest(group_id="group", topics=[topic]), 0)
@@ -53,19 +41,14 @@ def delete_offset(broker: VirtualBroker) -> int:
     return code
 
 
-def test_offsets_and_the_group_are_deleted_without_members() -> None:
+def test_offsets_are_deleted_without_members() -> None:
     broker = make_broker()
     member = joined(broker)
     client = broker.client()
     client.call(committed(member.epoch), 9)
     assert delete_offset(broker) == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-    delete = DeleteGroupsRequest(groups_names=["group"])
-    assert client.call(delete, 2).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
     member.leave()
     assert delete_offset(broker) == 0
-    assert client.call(delete, 2).results[0].error_code == 0
-    reload_groups(broker)
-    assert broker.broker.groups.groups == {}, "the tombstones of the group"
 
 
 def test_offsets_of_input_topics_do_not_expire() -> None:
@@ -89,14 +72,6 @@ def test_groups_are_listed_by_state_and_type() -> None:
         assert len(groups) == count
     [group] = broker.client().call(ListGroupsRequest(), 5).groups
     assert (group.protocol_type, group.group_state, group.group_type) == ("streams", "Stable", "streams")
-
-
-def test_describe_groups_does_not_know_the_group() -> None:
-    broker = make_broker()
-    joined(broker)
-    [group] = broker.client().call(DescribeGroupsRequest(groups=["group"]), 6).groups
-    assert group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    assert group.error_message == "Group group is not a classic group."
 
 
 def test_classic_members_join_only_an_empty_group() -> None:

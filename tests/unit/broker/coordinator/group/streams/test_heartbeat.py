@@ -427,51 +427,6 @@ def test_a_static_member_returns_to_its_tasks(broker: VirtualBroker) -> None:
     assert list(streams_group(broker).members) == ["two"]
 
 
-@pytest.mark.parametrize(
-    ("leaves", "error", "message"),
-    [
-        pytest.param(False, ErrorCode.UNRELEASED_INSTANCE_ID, "cannot join the group because the instance id is owned",
-                     id="in use"),
-        pytest.param(True, ErrorCode.NONE, None, id="released"),
-    ],
-)  # fmt: skip
-def test_an_instance_id_has_one_member(
-    broker: VirtualBroker, leaves: bool, error: ErrorCode, message: str | None
-) -> None:
-    one = static(broker, "one")
-    one.join()
-    if leaves:
-        one.leave(-2)
-    response = static(broker, "two").join()
-    assert response.error_code == error
-    assert message is None or message in response.error_message
-    fenced = one.heartbeat()
-    assert (fenced.error_code == ErrorCode.FENCED_INSTANCE_ID) == leaves
-
-
-@pytest.mark.parametrize("epoch", [1, -1, -2])
-def test_an_unknown_instance_id_is_rejected(broker: VirtualBroker, epoch: int) -> None:
-    StreamsMember(broker, "one", topology=stateless()).join()
-    response = static(broker, "two").send(member_epoch=epoch)
-    assert response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert response.error_message == "Instance id i is unknown."
-
-
-def test_a_static_member_that_does_not_return_is_removed(broker: VirtualBroker) -> None:
-    member = static(broker, "one")
-    member.join()
-    member.leave(-2)
-    broker.advance(SESSION_MS)
-    assert streams_group(broker).state is StreamsState.EMPTY
-
-
-def test_a_static_member_leaves_permanently(broker: VirtualBroker) -> None:
-    member = static(broker, "one")
-    member.join()
-    assert member.leave(-1).error_code == 0
-    assert not streams_group(broker).members
-
-
 # -- other fields ------------------------------------------------------------------------------------------------------
 
 
