@@ -59,8 +59,6 @@ _ELECTION_RETRY_MS = 100
 
 
 class Controller:
-    """The controller of a cluster. It is not one of the brokers and fails only by fault rules."""
-
     def __init__(self, cluster: "ClusterState") -> None:
         config = cluster.config
         self.replication = Replication(cluster, self)
@@ -117,7 +115,6 @@ class Controller:
         self._on_broker_up(node_id)
 
     def rejoin(self, node_id: int) -> None:
-        """End a broker's isolation; resign the leaderships that it lost meanwhile."""
         broker = self._cluster.brokers[node_id]
         isolated = broker.rejoin()
         self._hold_forwarded(broker)
@@ -300,7 +297,6 @@ class Controller:
         return elected.leader != before
 
     def _change(self, partition: Partition, leader: int, isr: tuple[int, ...]) -> None:
-        """Change leader or ISR; a new leader takes effect at once, unless elections are slow."""
         if partition in self._elections:
             self._elections[partition] = leader, isr
         elif self._slow and leader not in (partition.leader, NO_LEADER):

@@ -66,8 +66,6 @@ class IsolatedLog(PartitionLog):
 
 
 class IsolatedMetadata(MetadataCache):
-    """The metadata of one broker as of the beginning of its isolation."""
-
     def __init__(self, topics: dict[str, Topic], fenced: set[int], brokers: Mapping[int, Node], node_id: int) -> None:
         super().__init__({}, {}, set(fenced), brokers)
         self._cluster_topics = topics

@@ -86,7 +86,6 @@ class Replication:
         self.follow(partition, partition.replicas)
 
     def follow(self, partition: Partition, followers: tuple[int, ...]) -> None:
-        """Make lagging followers that reach the leader fetch up to the current end of the log."""
         for node_id in followers:
             lag = partition.lagging_followers.get(node_id)
             if lag is None or not self._fetches(partition, node_id):
@@ -101,7 +100,6 @@ class Replication:
         self.update(partition)
 
     def catch_up(self) -> None:
-        """Add followers that caught up while the controller was unavailable to the ISRs."""
         for topic in list(self._cluster.topics.values()):
             for partition in topic.partitions:
                 for node_id in partition.replicas:

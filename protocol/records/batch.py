@@ -135,7 +135,6 @@ def batch_bounds(data: Bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def iter_batches(data: Bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each magic 2 batch. Raises like `batch_bounds`."""
     for position, _, _ in batch_bounds(data):
         yield position, read_header(data, position)
 

@@ -175,7 +175,6 @@ def varint(value: int) -> bytes:
 
 
 def ensure_appendable(record: Record, last_offset: int | None) -> None:
-    """Raise InvalidRecords if `record` cannot follow the record at `last_offset` (None: it is the first)."""
     if last_offset is not None and record.offset <= last_offset:
         message = f"Illegal offset {record.offset} following previous offset {last_offset}"
         raise InvalidRecords(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message} (Offsets must increase monotonically).")

@@ -34,8 +34,6 @@ class SectionTooLarge(InvalidRecords):
 
 
 class TooManyRecords(InvalidRecords):
-    """A batch with more records than the caller's limit."""
-
     def __init__(self, limit: int) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, f"the batch has more than {limit} records")
 

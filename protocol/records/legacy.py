@@ -142,7 +142,6 @@ def _iter_inner(wrapper: Message, inner: list[Message]) -> Iterator[Message]:
 
 
 def _base_offset(wrapper: Message, last_inner_offset: int) -> int:
-    """Return what to add to inner offsets: 0 if they are absolute."""
     # Producers, such as librdkafka, send wrapper offset 0; then the inner offsets are absolute.
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0

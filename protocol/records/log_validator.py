@@ -73,7 +73,6 @@ class Appendable(msgspec.Struct, gc=False):
 
 
 def move_to(appendable: Appendable, first_offset: int, leader_epoch: int) -> None:
-    """Stamp a batch that was validated for offset 0."""
     header = appendable.header
     if header is not None:
         header.base_offset += first_offset
@@ -247,7 +246,6 @@ class LogValidator:
         return _Summary(count, max_timestamp, are_consecutive)
 
     def _valid(self, records: Iterable[Kind], timestamp_type: int, wrapper: Message | None = None) -> Iterator[Kind]:
-        """Yield the records of `wrapper`, if given, until the first error; raise InvalidRecords with all errors."""
         errors: RecordErrors = []
         failed = 0
         code = ErrorCode.INVALID_RECORD

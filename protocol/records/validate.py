@@ -45,7 +45,6 @@ ANY_CODEC_VERSION = 7  # Produce versions that allow zstd
 
 
 def check_produced(version: int, data: Bytes) -> None:
-    """Raise InvalidRecords if Produce requests of this `version` must not have `data` for a partition."""
     if version < _ONE_BATCH_VERSION:
         return
     size = len(data)

@@ -128,8 +128,6 @@ def _walk_headers(section: bytes, position: int) -> int:
 
 
 class SkimmedRecord(msgspec.Struct, frozen=True, gc=False):
-    """A record with only the sizes of key and value; negative sizes are null."""
-
     offset: int
     timestamp: int
     key_bytes: int

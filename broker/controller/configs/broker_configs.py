@@ -141,7 +141,6 @@ def _is_per_broker(name: str) -> bool:
 
 
 def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError | None:
-    """Return what is wrong with a broker's name; Kafka's messages differ by request."""
     if name == str(node_id):
         return None
     if not name.removeprefix("-").isdecimal():

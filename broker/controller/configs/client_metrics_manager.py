@@ -53,7 +53,6 @@ class ClientInstance:
         self.terminating = False
 
     def may_get(self, now_ms: int) -> bool:
-        """Count a subscription request; return whether it is allowed now."""
         last_ms = max(self.last_get_ms, self.last_push_ms)
         if now_ms - last_ms >= self.subscription.interval_ms:
             self.last_get_ms = now_ms
@@ -70,8 +69,6 @@ class ClientInstance:
 
 
 class Telemetry:
-    """The telemetry of one broker; `pushes` and `pushed_bytes` (decompressed) count accepted ones."""
-
     def __init__(self, configs: ClientMetricsConfigs, max_bytes: int, random_bytes: Callable[[int], bytes]) -> None:
         self.max_bytes = max_bytes
         self.pushes = 0
@@ -86,7 +83,6 @@ class Telemetry:
         return client_instance_id
 
     def instance(self, client_instance_id: bytes, selectors: Mapping[str, str], now_ms: int) -> ClientInstance:
-        """Return the instance with this id; a new one if it is unknown, expired, or the configs have changed."""
         version = self._configs.version
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.version < version or _is_forgotten(instance, now_ms):
@@ -114,7 +110,6 @@ class Telemetry:
         *,
         terminating: bool,
     ) -> ErrorCode:
-        """Handle pushed metrics; a terminating client may push at any time, but only once."""
         error = self._check_push(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
         instance.terminating = terminating
         if error == ErrorCode.NONE and metrics:

@@ -52,7 +52,6 @@ class ConfigurationControl:
         return self._put(kind, store, name, own, validate_only)
 
     def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> ApiError | None:
-        """Replace all configs of a resource, as AlterConfigs does; not for log levels."""
         store = self.stores.get(kind)
         if store is None:
             return _unknown_type(kind)

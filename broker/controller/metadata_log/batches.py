@@ -67,14 +67,12 @@ def batches_in(data: bytes) -> Iterator[Batch]:
 
 
 def is_start_of_batch(data: bytes, base_offset: int) -> bool:
-    """Return whether `data` is the incomplete beginning of the batch at `base_offset`."""
     fields = _START.unpack_from(data.ljust(_START.size, b"\0"))
     expected = _START.pack(base_offset, fields[1], fields[2], _ONLY_MAGIC)
     return expected.startswith(data[: _START.size]) and len(data) < max(fields[1] + LOG_OVERHEAD, HEADER_BYTES)
 
 
 def find_batch(data: bytes) -> int | None:
-    """Return the position of the first batch with a valid checksum."""
     view = memoryview(data)
     magic_at = data.find(_MAGIC_BYTE, MAGIC_AT)
     while magic_at >= 0:

@@ -85,7 +85,6 @@ class MetadataLog:
         return ErrorCode.NONE
 
     def compact(self) -> None:
-        """Write a snapshot and delete the records before it; a failure is logged."""
         snapshot = SnapshotId(self.end_offset, self._epoch)
         self._records_since_snapshot = 0
         try:

@@ -129,7 +129,6 @@ def _read_snapshot(directory: Path, log_start_offset: int) -> Recovered:
 
 
 def _read_segment(recovered: Recovered, path: Path) -> Cut | None:
-    """Replay a segment; return its invalid end."""
     data = path.read_bytes()
     position = 0
     reason = "incomplete batch"
@@ -150,7 +149,6 @@ def _read_segment(recovered: Recovered, path: Path) -> Cut | None:
 
 
 def _is_torn(recovered: Recovered, cut: Cut) -> bool:
-    """Return whether the log ends with the first part of one batch."""
     rest = cut.path.read_bytes()[cut.position :]
     is_last = not cut.later_segments
     return is_last and is_start_of_batch(rest, recovered.log_end_offset) and find_batch(rest) is None

@@ -57,7 +57,6 @@ def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[B
 
 
 def compress(codec: int, section: Bytes, magic: int, level: int | None = None) -> bytes:
-    """Compress as a producer of this `magic`; `level` None is the codec's default."""
     if check_codec(codec) == NONE:
         return bytes(section)
     if codec == GZIP:
