@@ -1,12 +1,8 @@
-"""Splits sequences of attempts where a call ended: the next attempt is a new call, not a retry.
-
-When a client gives up an admin call or a commit, the call raises in the application, which decides when to call again.
-That wait is not the client's. Neither is the wait between one client instance and the next.
+"""Splits sequences of attempts where a call ended: the next attempt is a new call, after a wait of the application.
 
 A driver reports these moments; of clients that send all requests within a call, for all kinds of requests. Of a command
 only the requests are known: where its waits fall back, or grow by more than doubling allows, a new call may have begun,
-so they are not compared across that point. (kafkajs gives up after five retries; sarama looks up its coordinator again
-with each heartbeat.)
+so they are not compared across that point.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,11 +1,11 @@
 """The waits that a client's settings require, and the tolerance of the measurement.
 
-Kafka's rule (KIP-580): after n + 1 consecutive failures wait base * 2**n ± 20 %, at most the maximum. If the base is
-not below the maximum, every wait is the maximum, without jitter. `reconnect.backoff.ms` set alone is also the maximum
+Kafka's rule (KIP-580): after n + 1 failures in a row wait base * 2**n ± 20 %, at most the maximum. If the base is not
+below the maximum, every wait is the maximum, without jitter. `reconnect.backoff.ms` set alone is also the maximum
 (KIP-144).
 
-A wait is measured from the end of an attempt at the broker to the arrival of the next one. Scheduling on either side
-can only lengthen it; clocks truncated to milliseconds shorten it by at most 2 ms.
+Waits are measured at the broker. Scheduling lengthens them; clocks truncated to milliseconds shorten them by up to 2
+ms.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
 """Findings besides the statements: storms, stalls, duplicates, waits that fall back.
 
-A storm is defined by its rate: no configuration causes this many requests in so short a time. For APIs that an ordinary
-workload calls constantly, only failures (Fetch) or repeated batches (Produce) count. runs/ finds lost records by
-reading the log.
+No configuration causes the rate of a storm. Of APIs that a workload calls constantly, only failures (Fetch) or repeated
+batches (Produce) count. runs/ finds lost records by reading the log.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence

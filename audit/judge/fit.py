@@ -1,29 +1,26 @@
-"""The backoff that best explains observed waits: its model (constant, linear, exponential), base, cap and jitter.
+"""The backoff that best explains observed waits: model (constant, linear, exponential), base, cap and jitter.
 
-Waits come in rows, one per streak of failures; the n-th wait of a row followed n failures. The fit finds a function of
-n, with jitter proportional to its value. Scheduling can lengthen a wait, never shorten it.
+Waits come in rows, one per streak of failures; the n-th wait of a row followed n failures. Jitter is proportional to
+the value. Scheduling can only lengthen a wait.
 
-*Model.* Fitted to the logarithm of the waits, which makes jitter the same at every n. For each model, and each n at
-which the cap may begin, least squares have a closed form in sums over n. The model with the lowest Bayesian information
-criterion wins: n * log(variance) + parameters * log(n). A deviation below 2 % of the wait counts as rounding.
+*Model.* Least squares of the logarithms, in closed form, for each model and each n at which the cap may begin. The
+lowest Bayesian information criterion wins. A deviation below 2 % counts as rounding.
 
-*Confidence.* The rows (for a single row: its waits) are resampled; the confidence is the share of resamples in which
-the same model wins.
+*Confidence.* The share of resamples of the rows (of a single row: its waits) in which the same model wins.
 
-*Outliers.* Waits are divided by the growth of the model; those more than three interquartile ranges outside the middle
-half had other causes, and are ignored for base and jitter.
+*Outliers.* Waits that, divided by the growth of the model, are more than three interquartile ranges outside the middle
+half.
 
-*Base and jitter.* Each wait below the cap, divided by the growth of the model, is a draw around the base. Draws are
-uniform if a client draws once per wait. Kafka's producer and metadata redraw on every poll, and proceed when the draw
-does not exceed the elapsed time. With u from 0 to 1 across the jitter range, a wait then has the density u * exp(u), or
-u**2 * exp(u + u**2 / 2) with two polls, instead of 1. The most likely of the three densities, at its most likely width,
-gives base and jitter. For uniform draws this is the middle between minimum and maximum, which needs a tenth of the
-waits that a mean would need. Redrawn waits show little of the lower end: for two polls no estimator can have a standard
-deviation of the jitter below 4 % with 480 waits, or 1.6 % with 3,000.
+*Base and jitter.* Each wait below the cap, divided by the growth, is a draw around the base: uniform if a client draws
+once per wait. Kafka's producer and metadata redraw on every poll, and proceed when the draw does not exceed the elapsed
+time. With u from 0 to 1 across the jitter range, the density is then u * exp(u), or u**2 * exp(u + u**2 / 2) with two
+polls. The most likely of the three densities, at its most likely width, gives base and jitter. Redrawn waits show
+little of the lower end: for two polls no estimator has a standard deviation of the jitter below 4 % with 480 waits, or
+1.6 % with 3,000.
 
-*Cap.* Kafka caps after adding jitter, so half of the draws equal the cap. If a third of the waits there are nearly
-equal, or among many waits a fifth are, that value is the cap; otherwise the midpoint is. The probability that
-chance feigns or hides a cap is at most 1 in 1,000.
+*Cap.* Kafka caps after the jitter, so half of the draws equal the cap. If a third of the waits there are nearly equal,
+or of many waits a fifth, that value is the cap, otherwise the midpoint. Chance feigns or hides a cap in 1 of 1,000
+fits.
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
 """Compares the growth of waits with a backoff rule; judges all waits together, never a single one.
 
-A wait that is too short is the client's choice. One that is too long may be caused by the machine: a deviation needs
-several, and a quarter of all waits or half of those after the same number of failures. Results in between are
-inconclusive, and more runs are requested.
+A wait that is too short is the client's choice; one that is too long may be the machine's. So a deviation needs
+several, and a quarter of all waits or half of those after the same number of failures. In between, more runs are
+requested.
 """
 
 from collections import Counter

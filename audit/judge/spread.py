@@ -1,10 +1,9 @@
 """Judges whether waits are drawn at random, by the spread of many waits relative to their expected values.
 
-Scheduling also spreads waits, but matters less for longer ones: with enough expected waits of 200 ms or more, only
-those count.
+Scheduling spreads waits too: with enough expected waits of 200 ms or more, only those count.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from statistics import median, quantiles
 
@@ -25,9 +24,8 @@ _SOME_JITTER = 0.08
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
 # Share of the first quartile. Lag only lengthens waits; jitter also shortens them.
 _EDGE = 0.97
-# If the third quartile of the waits after the same number of failures is this many times the first, other sequences or
-# delays are among them: they do not follow one rule. Below eight waits it may be chance: a sixteenth of all sets of
-# four draws from 0 to twice the value differ that much.
+# With a third quartile this many times the first, waits after the same number of failures do not follow one rule. Below
+# eight waits it may be chance: a sixteenth of all sets of four draws from 0 to twice the value differ that much.
 _ONE_RULE, _QUARTERS, _LEAST_OF_ONE_STEP = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10
@@ -119,16 +117,22 @@ def _but_late(waits: Sequence[float]) -> list[float]:
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
-    """Return half the spread relative to the median after the same number of failures.
+    """Return half the spread relative to the value, or to the median after the same number of failures if that is less.
 
-    The longest tenth may be late, and is dropped; the result is extrapolated to uniform draws.
+    The medians of few draws differ much; a client may also use another base. The longest tenth may be late, and is
+    dropped; the result is extrapolated to uniform draws.
     """
     by_failures: dict[int, list[float]] = {}
     for wait in waits:
         by_failures.setdefault(wait.failures, []).append(wait.waited_ms)
-    middles = {failures: max(median(here), _SHORTEST_MS) for failures, here in by_failures.items()}
+    values = {failures: backoff.value_ms(failures) for failures in by_failures}
     if all(len(here) < _FEW for here in by_failures.values()):
-        middles = {failures: backoff.value_ms(failures) for failures in by_failures}
+        return _around(waits, values)
+    medians = {failures: max(median(here), _SHORTEST_MS) for failures, here in by_failures.items()}
+    return min(_around(waits, values), _around(waits, medians))
+
+
+def _around(waits: Sequence[Wait], middles: Mapping[int, float]) -> float:
     ratios = [wait.waited_ms / middles[wait.failures] for wait in waits]
     kept = _but_late(ratios)
     if len(kept) < _FEW:

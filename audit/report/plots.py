@@ -1,7 +1,6 @@
 """The plots of one verdict: attempts over time, and the wait before each, compared with the allowed band.
 
-The page's template writes paths and labels as SVG, and defines the colours. Dots are zero-length strokes with round
-caps, so that hundreds form one short path.
+Dots are zero-length strokes with round caps, so that hundreds form one short path. The page's template writes the SVG.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,10 +1,8 @@
 """One run of one probe with one subject: its cluster, the subject, the faults, and the observation.
 
-The cluster runs in the event loop that also reads the drivers' output. A line takes microseconds; a separate process
-for the brokers would cost memory, start-up time and a second clock. Judging is slow, and has its own process
-(worker.py). Each observation records the loop's lag, and verdicts that need a smaller one are inconclusive.
-
-In virtual time (sluice/testing.py) the same coroutine runs without lag.
+The cluster runs in the event loop that also reads the drivers' output, which saves a second clock; judging is slow, and
+has its own process (worker.py). Each observation records the loop's lag, which is none in virtual time
+(sluice/testing.py). Verdicts that need a smaller one are inconclusive.
 """
 
 import asyncio

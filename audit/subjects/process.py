@@ -1,6 +1,6 @@
 """A subject's process: started in its own group, read line by line, and ended with its child processes.
 
-Output is discarded unless it is a driver's, except for the last bytes of standard error, which explain an early end.
+Only the output of drivers is kept, and the last bytes of standard error, which explain an early end.
 """
 
 import asyncio

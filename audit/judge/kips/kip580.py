@@ -1,8 +1,8 @@
 """KIP-580: the backoff before retries of batches, metadata, coordinator lookups, heartbeats, commits and admin calls.
 
-Producer and metadata redraw their jitter on every poll, so waits are anywhere in the band but mostly in its upper half.
-Kafka kept joins, offset lookups and producer ids at a static backoff. The KIP's rule is that all waits double; it
-exempts only rebalances. So for these three both pass.
+Producer and metadata redraw their jitter on every poll: waits are anywhere in the band, mostly in its upper half. Kafka
+kept joins, offset lookups and producer ids at a static backoff, where the KIP exempts only rebalances: for these both
+pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import produce_requests
 from sluice.audit.judge.spread import judge_jitter
 from sluice.audit.judge.waits import Track, gives_up_after, partition_of, place_of
+from sluice.journal_events import Request
 
 from .heartbeats import without_regular
 
@@ -175,6 +176,9 @@ def _list_offsets(case: Case) -> Verdict:
 
 
 def _init_producer_id(case: Case) -> Verdict:
+    events = (event for run in case.observations for event in run.events)
+    if not any(isinstance(event, Request) and event.api == "InitProducerId" for event in events):
+        return case.not_observable("it sends no InitProducerId: its producer is not idempotent")
     return _static_or_growing(case, Kind.INIT_PRODUCER_ID)
 
 

@@ -1,8 +1,7 @@
 """The KIPs' requirements for clients as separately observable statements: reference of probes, judge and report.
 
-The numbers are those of the project's lists for KIP-13, KIP-580, KIP-144, KIP-91 and KIP-572, without statements about
-brokers. A statement describes Kafka's own clients, which in places differ from the KIP's text. The judge accepts both
-where both are correct (judge/kips/ lists these).
+The numbers are those of docs/kip-*.md, without statements about brokers. A statement describes Kafka's own clients;
+where the KIP's text differs and both are correct, the judge accepts both (report/kip_texts.toml).
 """
 
 import msgspec

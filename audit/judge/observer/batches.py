@@ -1,17 +1,14 @@
 """Batches in Produce requests: an attempt is one batch in one request (KIP-580, KIP-91).
 
-An idempotent producer identifies its batches: a retry has the same producer id, epoch, base sequence and records. (A
-client may use a sequence number again for other records.) Without one, records are identified by the hashes of their
-content (`sluice.journal.record.hashes`). Clients may send records of a failed batch again in other batches. So a
-sequence is the attempts of records that were always sent together, and one request may be an attempt of several
-sequences. The keys of these end in `~` and a number.
+A retry of an idempotent producer has the same producer id, epoch, base sequence and records. (A client may use a
+sequence number again for other records.) Without idempotence, records are identified by the hashes of their content
+(`sluice.journal.record.hashes`). Clients may send them again in other batches, so a sequence is the attempts of records
+that were always sent together, and one request may be an attempt of several. Their keys end in `~` and a number.
 
-A sequence is *doubtful* if its attempts cannot be distinguished from those of another: if records of equal content were
-sent, or if the journal has no hashes. Then a batch counts as a retry of a failed one if it has the size of that
-request; the judge never bases a verdict on it.
+A sequence is *doubtful*, and decides no verdict, if records of equal content were sent, or if the journal has no
+hashes. Then a batch counts as a retry of a failed one of the same size.
 
-The journal lists the error codes of a response without partitions, so a batch of a request for several partitions
-counts as failed if it is sent again.
+The journal lists error codes without partitions: a batch of a request for several counts as failed if it is sent again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,15 +1,12 @@
-"""Requests other than Produce: an attempt is a request, and a sequence is a failed request with its retries.
+"""Requests other than Produce: a sequence is a failed request with its retries, up to the first success.
 
-Repeated requests are not retries unless one failed: heartbeats, long polls, metadata refreshes. So a sequence begins
-with a failed request and ends with the first request of the same kind that succeeds.
-
-Requests are of the same kind if client, API and subject (group, transactional id or topics) are the same. Two pairs of
-APIs count as one operation:
+Repeated requests are not retries unless one failed. Requests are of the same kind if client, API and subject (group,
+transactional id or topics) are the same. Two pairs of APIs count as one operation:
 
 - JoinGroup and the SyncGroup that follows its success; after a failed SyncGroup the client may retry with either.
 - ConsumerGroupDescribe (KIP-848), and DescribeGroups for classic groups. Kafka's client retries with the second after a
-  backoff and counts the attempt, also if it skips the first because the broker does not support it (AdminApiDriver).
-  Other clients send the second at once: both are then one attempt.
+  backoff and counts the attempt, also if the broker does not support the first (AdminApiDriver). Other clients send the
+  second at once: both are then one attempt.
 """
 
 from collections.abc import Iterable

@@ -1,18 +1,15 @@
-"""Connections as the journal reports them, and which of them are attempts at the same thing (KIP-144).
+"""Connections in the journal, and which of them are attempts at the same thing (KIP-144).
 
-A client keeps a separate backoff for each thing it connects to: a bootstrap address, a broker, a group's coordinator.
-So one broker may see several sequences of attempts at once, even of several clients. A connection's client shows only
-in its first request, which never arrives on a connection closed at once.
+A client keeps a separate backoff for each bootstrap address, broker, and coordinator. So one broker may see several
+sequences of attempts at once, even of several clients; a connection closed at once does not show its client.
 
-Each connection is appended to one of the *sequences* that it may continue. These are the sequences of the same host to
-the same broker whose last connection has ended, and that are not known to belong to another client (client id, KIP-511
-name and version) or to another purpose (the APIs requested).
+Each connection continues one *sequence* of the same host to the same broker whose last connection has ended, and that
+is not known to be of another client (client id, KIP-511 name and version) or purpose (the APIs requested):
 
-- Sequences whose last connection was lost precede those whose last connection the client itself closed after use.
-- Of several, the connection continues the one whose next attempt was due: after the same wait as the last time, or
-  twice that wait.
-- If that does not decide, the one with the nearest source port.
-- If all sequences have an open connection, a new sequence begins.
+- a lost one before one that the client closed after use;
+- of several, the one whose next attempt was due: after the same wait as the last time, or twice that wait;
+- else the one with the nearest source port;
+- if all have an open connection, a new one.
 """
 
 from collections.abc import Iterable, Sequence

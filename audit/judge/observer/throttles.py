@@ -1,14 +1,11 @@
 """Throttle times in responses, and what clients did on those connections until they had passed (KIP-219).
 
-Only versions count in which the client enforces the throttle. In earlier ones clients may send at once.
+Only versions in which the client enforces the throttle count. A request is early only if it was certainly sent after
+the response could be read; KIP-219 lets pipelined requests complete. Not certain are requests that arrive
 
-A client obeys only what it has read. A request is early only if it was certainly sent after the response could be
-read; requests in flight before are not (KIP-219 lets pipelined requests complete). Not certain are requests that arrive
-
-- within the slack after the response: a round trip, measured on the same journal, and the lag of the broker's timers;
-- while an earlier request of the connection still waits for its response, or just after that: meanwhile the broker
-  does not read the connection, and requests wait in the kernel;
-- just after the fault ended, for the same reason: the connection may have been muted until then.
+- within a round trip, measured on the same journal, and the lag of the broker's timers after the response;
+- while an earlier request of the connection waits for its response, or just after: the broker does not read meanwhile;
+- just after the fault ended: the connection may have been muted until then.
 """
 
 from collections.abc import Iterable, Sequence

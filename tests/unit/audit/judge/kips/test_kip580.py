@@ -271,3 +271,11 @@ def test_kip_580_11_regular_heartbeats_are_recognized_beside_a_run_with_lag() ->
     ]
     verdict = judge("KIP-580/11", runs)
     assert verdict.state is not DEVIATES, verdict.why
+
+
+def test_kip_580_14_is_not_observable_of_a_producer_that_is_not_idempotent() -> None:
+    verdict = judge("KIP-580/14", [observed("init-producer-id-error", failed_batch([100]).events)])
+    assert (verdict.state, verdict.why) == (
+        NOT_OBSERVABLE,
+        "it sends no InitProducerId: its producer is not idempotent",
+    )
