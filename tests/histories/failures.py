@@ -50,7 +50,7 @@ RULES: Mapping[str, tuple[tuple[tuple[str, ...] | None, Mapping[str, object]], .
     "refuse-connections": ((None, {"how": "closed-port"}), (None, {"how": "rst"})),
     "silent-connections": ((None, {}),),
     "bandwidth": ((None, {"in_bytes_per_s": 5000, "out_bytes_per_s": 5000}),),
-    "drop-idle": ((None, {"after": 500}),),
+    "drop-idle": ((None, {"idle": 500}),),
     "controller-lost": ((None, {}),),
     "slow-election": ((None, {"takes": 2000}),),
     "leader-moved": ((None, {}),),

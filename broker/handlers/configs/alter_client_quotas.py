@@ -38,7 +38,7 @@ def handle(
     results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
     for entry in ctx.sliced(request.entries):
         entity = {part.entity_type: part.entity_name for part in ctx.sliced(entry.entity)}
-        identity = frozenset(entity.items())
+        identity = frozenset(ctx.sliced(entity.items()))
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
         results[identity] = _result(ctx, entity, code, message)
     entries = list(results.values())

@@ -4,6 +4,8 @@ A member changes to a new target at once, because members share partitions. The 
 else Empty.
 """
 
+from collections.abc import Collection
+
 from msgspec import field
 
 from sluice.broker.controller.cluster import Cluster
@@ -21,6 +23,12 @@ from .records import group_tombstones
 from .state_partitions import StatePartitions
 
 _EMPTY, _STABLE = "Empty", "Stable"
+
+
+def existing_names(cluster: Cluster, names: frozenset[str]) -> Collection[str]:
+    """Return the names of existing topics, at a cost of the smaller of both numbers."""
+    topics = cluster.topics
+    return names.intersection(topics) if len(topics) < len(names) else [name for name in names if name in topics]
 
 
 class ShareGroup(ModernGroup[ShareMember]):
@@ -62,9 +70,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         self.cancel_timer(TimerKind.SESSION, member_id)
 
     def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
-        """Return the existing topics by name, at a cost of the smaller of both numbers."""
-        existing = cluster.topics.keys()
-        names = set().union(*(existing & member.subscribed_topic_names for member in self.members.values()))
+        names = set().union(*(existing_names(cluster, one) for one in self.subscriptions()))
         return [cluster.topics[name] for name in sorted(names)]
 
     def current_metadata_hash(self, cluster: Cluster) -> int:

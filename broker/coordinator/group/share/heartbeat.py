@@ -36,7 +36,7 @@ from sluice.protocol.apis import share_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
 from . import records, simple_assignor
-from .group import ShareGroup
+from .group import ShareGroup, existing_names
 from .initialization import StateInitialization
 from .member import ShareMember
 
@@ -188,8 +188,8 @@ class ShareProtocol:
         return reconciled
 
     def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
-        topics = self._cluster.topics
-        return frozenset(topics[name].topic_id for name in topics.keys() & member.subscribed_topic_names)
+        names = existing_names(self._cluster, member.subscribed_topic_names)
+        return frozenset(self._cluster.topics[name].topic_id for name in names)
 
     # -- removal -------------------------------------------------------------------------------------------------------
 
