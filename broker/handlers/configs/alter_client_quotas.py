@@ -18,7 +18,7 @@ from sluice.protocol.apis.alter_client_quotas import (
     EntryResult,
 )
 from sluice.protocol.errors import ErrorCode
-from sluice.quotas.client_quotas import Entity
+from sluice.quotas.client_quotas import TYPES, Entity
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
@@ -35,12 +35,15 @@ def handle(
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in ctx.sliced(request.entries)])
-    results: dict[frozenset[tuple[str, str | None]], EntryResult] = {}
+    results: dict[frozenset[tuple[str, str | None]] | int, EntryResult] = {}
     for entry in ctx.sliced(request.entries):
         entity = {part.entity_type: part.entity_name for part in ctx.sliced(entry.entity)}
-        identity = frozenset(ctx.sliced(entity.items()))
+        # Entities with more parts than there are types are invalid, however often they are repeated.
+        identity = frozenset(entity.items()) if len(entity) <= len(TYPES) else len(results)
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
         results[identity] = _result(ctx, entity, code, message)
+        if code:
+            ctx.free(entity)
     entries = list(results.values())
     ctx.free(results)
     return AlterClientQuotasResponse(entries=entries)
