@@ -110,6 +110,17 @@ def test_task_one_revolution_ahead_is_not_due(wheel: TimingWheel) -> None:
     assert names_due(wheel, 256) == ["a turn ahead"]
 
 
+def test_next_expiration_is_now_until_the_due_tasks_are_popped(wheel: TimingWheel) -> None:
+    wheel.add(Task(10))
+    wheel.add(Task(DAY_MS))
+    wheel.advance(20)
+    assert wheel.next_expiration_ms() == 20
+    assert wheel.pop_due() is not None
+    next_ms = wheel.next_expiration_ms()
+    assert next_ms is not None
+    assert 20 < next_ms <= DAY_MS
+
+
 def test_cancelling_the_last_task_of_a_bucket_removes_its_expiration(wheel: TimingWheel) -> None:
     near, far = Task(10), Task(DAY_MS)
     wheel.add(near)

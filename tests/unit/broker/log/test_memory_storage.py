@@ -1,9 +1,12 @@
 """Segments in memory, and the memory that is charged for them."""
 
-from sluice.broker.log.log_config import LogConfig
+import pytest
+
+from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.memory_storage import FIRST_SEGMENT_BYTES, MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.segment import INDEX_ENTRY_BYTES
+from sluice.config.broker_config import Config, TopicConfig
 from sluice.protocol.records.log_validator import AppendConfig
 
 NOW_MS = 1_700_000_000_000
@@ -13,6 +16,49 @@ MEMORY_BYTES = 64 * FIRST_SEGMENT_BYTES
 def storage_and_log() -> tuple[MemoryStorage, PartitionLog]:
     storage = MemoryStorage(MEMORY_BYTES)
     return storage, PartitionLog("t-0", LogConfig(AppendConfig()), storage)
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "size", "capacity"),
+    [
+        (0, 100, FIRST_SEGMENT_BYTES),
+        (0, FIRST_SEGMENT_BYTES + 1, 2 * FIRST_SEGMENT_BYTES),
+        (8 * FIRST_SEGMENT_BYTES, 100, 4 * FIRST_SEGMENT_BYTES),
+        (16 * FIRST_SEGMENT_BYTES - 2, 100, 4 * FIRST_SEGMENT_BYTES),
+        (10**9, 100, 8 * FIRST_SEGMENT_BYTES),
+        (10**9, 9 * FIRST_SEGMENT_BYTES, 9 * FIRST_SEGMENT_BYTES),
+    ],
+    ids=[
+        "empty log",
+        "batch above a page",
+        "half of the log",
+        "rounded down",
+        "the largest",
+        "batch above the largest",
+    ],
+)
+def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, log = storage_and_log()
+    monkeypatch.setattr(PartitionLog, "size_in_bytes", log_bytes)
+    monkeypatch.setattr(storage.budget, "largest_segment_bytes", 8 * FIRST_SEGMENT_BYTES)
+    assert storage.begin_segment(log, 0, size, NOW_MS).charged_bytes == capacity
+
+
+@pytest.mark.parametrize(
+    ("configs", "level"),
+    [
+        ({}, None),
+        ({"compression.type": "gzip"}, None),
+        ({"compression.type": "gzip", "compression.gzip.level": "-1"}, None),
+        ({"compression.type": "gzip", "compression.gzip.level": "5"}, 5),
+        ({"compression.type": "gzip", "compression.zstd.level": "5"}, None),
+        ({"compression.type": "snappy"}, None),
+    ],
+    ids=["producer", "default", "the same as the default", "a level", "of another codec", "without levels"],
+)
+def test_compression_level_of_a_log(configs: dict[str, str], level: int | None) -> None:
+    config = Config.load()
+    assert log_settings(TopicConfig(config, configs), config, "t-0").append.compression_level == level
 
 
 def test_empty_log_is_charged_no_memory() -> None:

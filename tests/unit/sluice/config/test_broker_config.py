@@ -329,6 +329,7 @@ def test_property_raises_the_default_of_another(override: str, name: str) -> Non
     assert config.integer(name) == 2**30
     assert config.of_node(2).synonyms(name) == [Synonym(name, str(2**30), DEFAULT_CONFIG)]
     assert Config.load().synonyms(name) != config.synonyms(name)
+    assert Config.load(overrides=[override, f"{name}={2**30 + 1}"]).integer(name) == 2**30 + 1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
