@@ -13,6 +13,7 @@ import pytest
 
 from sluice.broker.faults.rule import parse_rule
 from sluice.cli.main import COMMANDS
+from tests.docs.findings import DEFECTS
 from tests.support.command_lines import check_command_line
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,10 @@ NOT_RUN = {
         "SLUICE_ADMIN_TOKEN=": ENGINE,
     },
     "docs/demo.md": {"make demo": MINUTES, "client  quota": OUTPUT},
+    **{
+        f"docs/findings/{name}.md": {"sluice audit run": "takes up to a minute; tests/clients/test_findings.py runs it"}
+        for name in DEFECTS
+    },
     "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs the built package"},
     "docs/plan.md": {"sluice pipeline plan": "needs a file of millions of rows; the page runs similar commands"},
     "docs/pytest.md": {"def test_a_pizza": "the first test of the page; a console block runs a variant"},
