@@ -128,7 +128,8 @@ class FrameReader:
         """Return the buffer for the next bytes, never empty. `limit` bounds a read into the scratch buffer."""
         if self._buffer is None:
             if not self._large_bytes:
-                return self.pool.scratch[:limit]
+                scratch = self.pool.scratch
+                return scratch if limit == SCRATCH_BYTES else scratch[:limit]
             self._adopt(self.pool.take(self._large_bytes))
         elif self._filled == len(self._buffer):
             self._grow(self._filled + 1)
@@ -170,7 +171,10 @@ class FrameReader:
         """
         rest = self._filled - self._position
         if rest == 0:
-            self._release_buffer()
+            if self._buffer is None and not self._reserved:  # as after most reads
+                self._position = self._filled = self._size = 0
+            else:
+                self._release_buffer()
             return True
         if self._buffer is None:
             scratch = self.view

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import asyncio
 
 
+monotonic_s = time.monotonic  # for event loops
+
+
 class TimerHandle(Protocol):
     """A pending call."""
 

@@ -290,6 +290,12 @@ class Dispatcher:
         """Count requests with the same start and a response now."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
+        if len(routes) == 1:
+            (route,) = routes
+            route.requests += 1
+            route.latency_counts[bucket] += 1
+            route.latency_sum_s += seconds
+            return
         while routes:
             route = routes[0]
             count = routes.count(route)

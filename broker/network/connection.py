@@ -7,8 +7,7 @@ time. Different on purpose:
   next read.
 - A response that fits into the transport's buffer (64 KiB) counts as sent; Kafka waits until the kernel has it.
 
-Larger responses wait here, by reference, and the transport gets them in pieces. So it never has much to copy, and its
-`write` pauses this protocol in every Python; `writelines` does not before 3.12.9 and 3.13.2 (CVE-2024-12254).
+Larger responses wait here, by reference, and the transport gets them in pieces, so that it never has much to copy.
 
 A connection is *running*, or *waiting* from `park` to `resume` (frames stay in the buffer).
 """
@@ -153,7 +152,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_lost(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.get_buffer(PARKED_READ_BYTES if self.waiting else SCRATCH_BYTES)
+        return self._reader.get_buffer(PARKED_READ_BYTES) if self.waiting else self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         complete = self._reader.received(nbytes)

@@ -1,17 +1,29 @@
 """One listening socket, which fault rules can make refuse connections."""
 
 import asyncio
+import errno
+import logging
 import socket
 from collections.abc import Callable
 
 from sluice.config.broker_config import Endpoint
+
+from .socket_transport import SocketTransport
+
+log = logging.getLogger("sluice.broker")
+
+# Per event-loop iteration: each takes 0.1 ms.
+_ACCEPTED_AT_ONCE = 16
+# As in asyncio: out of file descriptors or memory, the next attempt is after this time.
+_OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_RETRY_AFTER_S = 1.0
 
 
 class Listener:
     def __init__(
         self,
         endpoint: Endpoint,
-        factory: Callable[[], asyncio.BaseProtocol],
+        factory: Callable[[], asyncio.BufferedProtocol],
         bound: socket.socket,
         backlog: int,
         loop: asyncio.AbstractEventLoop,
@@ -28,9 +40,12 @@ class Listener:
         self._refusals = 0
         self._closed = False
         self._opening = False
-        self._listening: asyncio.Server | None = None
+        self._is_accepting = False
+        self._listening: asyncio.Server | None = None  # of a loop that accepts itself
 
     async def listen(self) -> None:
+        if not hasattr(self._loop, "bind") and self._accept_here():
+            return
         self._opening = True
         self._listening = await self._loop.create_server(self._factory, sock=self._socket)
         self._opening = False
@@ -45,13 +60,13 @@ class Listener:
     def refuse(self) -> None:
         """Refuse new connections, as a closed port does, but keep the port reserved."""
         self._refusals += 1
-        if self._listening is not None:
+        if self._is_open:
             self._refuse()
 
     async def listen_again(self) -> None:
         """Undo one `refuse`; after the last one, accept connections again."""
         self._refusals -= 1
-        if not (self._refusals or self._closed or self._opening or self._listening is not None):
+        if not (self._refusals or self._closed or self._opening or self._is_open):
             self._share_port(1)
             self._socket.listen(self._backlog)
             await self.listen()
@@ -60,6 +75,42 @@ class Listener:
         self._closed = True
         if not self._opening:
             self._close_socket()
+
+    @property
+    def _is_open(self) -> bool:
+        return self._is_accepting or self._listening is not None
+
+    def _accept_here(self) -> bool:
+        """Accept connections; return False if the loop has no readers, as on Windows."""
+        try:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
+        except NotImplementedError:
+            return False
+        self._is_accepting = True
+        return True
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                accepted, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                log.error("connections wait", extra={"listener": self.endpoint.name, "reason": str(error)})
+                self._loop.remove_reader(self._socket.fileno())
+                self._loop.call_later(_RETRY_AFTER_S, self._accept_again)
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            SocketTransport(self._loop, accepted, self._factory(), peer).start()
+            if not self._is_accepting:
+                return
+
+    def _accept_again(self) -> None:
+        if self._is_accepting:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def _refuse(self) -> None:
         family, protocol = self._socket.family, self._socket.proto
@@ -74,6 +125,9 @@ class Listener:
         self._share_port(0)  # not with another listener
 
     def _close_socket(self) -> None:
+        if self._is_accepting:
+            self._is_accepting = False
+            self._loop.remove_reader(self._socket.fileno())
         if self._listening is not None:
             self._listening.close()
             self._listening = None

@@ -166,7 +166,7 @@ class SocketServer:
         self.channel_builders.append(builder)
         return builder
 
-    def _accept(self, listener: str, accept: "Callable[[], Connection | TlsTransport]") -> asyncio.BaseProtocol:
+    def _accept(self, listener: str, accept: "Callable[[], Connection | TlsTransport]") -> asyncio.BufferedProtocol:
         above = accept()
         if not self.accept_hooks or isinstance(above, Connection):
             return above

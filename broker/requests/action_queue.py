@@ -26,7 +26,7 @@ class ActionQueue:
 
     def complete(self) -> None:
         """Complete deferred operations, and those that this makes possible."""
-        if self._completing:
+        if self._completing or not self._deferred:
             return
         self._completing = True
         try:

@@ -12,6 +12,11 @@ from sluice.errors import SluiceError
 BACKLOG = 8
 
 
+class Reader(asyncio.BufferedProtocol):
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return bytearray(1)
+
+
 async def test_refusing_listener_keeps_its_port_and_can_listen_again() -> None:
     listener, port = await listening()
     listener.refuse()
@@ -37,6 +42,6 @@ async def listening() -> tuple[Listener, int]:
     sock = bind("127.0.0.1", 0, BACKLOG)
     port: int = sock.getsockname()[1]
     endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port)
-    listener = Listener(endpoint, asyncio.Protocol, sock, BACKLOG, asyncio.get_running_loop(), is_tls=False)
+    listener = Listener(endpoint, Reader, sock, BACKLOG, asyncio.get_running_loop(), is_tls=False)
     await listener.listen()
     return listener, port

@@ -1,13 +1,14 @@
 """The event loop's selector: a limited number of ready sockets per iteration, in turn."""
 
-import asyncio
 from collections.abc import Iterator
+from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE
 from socket import socket, socketpair
+from time import monotonic
 
 import pytest
 
-from sluice.broker.network.fair_selector import AT_ONCE, FairSelector
+from sluice.broker.network.fair_selector import AT_ONCE, READS_S, FairLoop, FairSelector, Watch
 
 SOCKETS = 2 * AT_ONCE + 5
 
@@ -67,14 +68,39 @@ def test_select_without_ready_sockets_returns_nothing(selector: FairSelector) ->
     assert selector.select(0) == []
 
 
+def test_watches_are_called_until_their_time_is_over_and_then_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = iter(range(1000))
+    monkeypatch.setattr("sluice.broker.network.fair_selector.monotonic_s", lambda: next(now_s) * READS_S / 3)
+    called: list[int] = []
+    with FairSelector() as selector:
+        pairs = [socketpair() for _ in range(7)]
+        for ours, peer in pairs:
+            peer.send(b"x")
+            watch = Watch()
+            watch.reader = partial(called.append, ours.fileno())
+            selector.update(ours, watch)
+        counts = []
+        for _ in range(3):
+            assert selector.select(0) == []
+            counts.append(len(called))
+        assert counts == [3, 6, 7]
+        assert len(set(called)) == 7
+    for pair in pairs:
+        for sock in pair:
+            sock.close()
+
+
 def test_due_timer_runs_before_most_ready_sockets() -> None:
-    loop = asyncio.SelectorEventLoop(FairSelector())
+    loop = FairLoop()
     pairs = [socketpair() for _ in range(SOCKETS)]
     order: list[str] = []
 
     def read(sock: socket) -> None:
         loop.remove_reader(sock)
         order.append("socket")
+        end_s = monotonic() + READS_S / 4
+        while monotonic() < end_s:
+            pass
         if order.count("socket") == SOCKETS:
             loop.stop()
 
@@ -85,9 +111,50 @@ def test_due_timer_runs_before_most_ready_sockets() -> None:
         loop.call_later(0, order.append, "timer")
         loop.run_forever()
     finally:
-        for ours, peer in pairs:
-            loop.remove_reader(ours)
-            ours.close()
-            peer.close()
+        for pair in pairs:
+            for sock in pair:
+                sock.close()
         loop.close()
-    assert order.index("timer") <= AT_ONCE
+    assert order.index("timer") <= 4
+
+
+def test_error_of_a_reader_is_reported_and_other_sockets_are_read() -> None:
+    loop = FairLoop()
+    reported: list[object] = []
+    pairs = [socketpair() for _ in range(3)]
+    loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+
+    def read(sock: socket) -> None:
+        assert loop.remove_reader(sock)
+        raise ValueError(len(reported))
+
+    for ours, peer in pairs:
+        peer.send(b"x")
+        loop.add_reader(ours, read, ours)
+    loop.call_later(0.01, loop.stop)
+    loop.run_forever()
+    loop.close()
+    for pair in pairs:
+        for sock in pair:
+            sock.close()
+    assert [str(error) for error in reported] == ["0", "1", "2"]
+
+
+def test_reader_and_writer_of_one_socket_are_removed_separately() -> None:
+    loop = FairLoop()
+    called: list[str] = []
+    ours, peer = socketpair()
+    peer.send(b"x")
+    loop.add_reader(ours, called.append, "read")
+    loop.add_writer(ours, called.append, "write")
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert called == ["read", "write"]
+    assert [loop.remove_reader(ours), loop.remove_reader(ours)] == [True, False]
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert called == ["read", "write", "write"]
+    assert [loop.remove_writer(ours), loop.remove_writer(ours)] == [True, False]
+    loop.close()
+    ours.close()
+    peer.close()

@@ -1,0 +1,208 @@
+"""The transport of a TCP connection: one call between a ready socket and its protocol, and one to the socket's send.
+
+asyncio's own needs several of each. Writes that the socket does not accept are kept by reference if they are large, and
+the protocol is paused above HIGH_WATER_BYTES of them in every Python; asyncio's `writelines` does not before 3.12.9 and
+3.13.2 (CVE-2024-12254).
+"""
+
+import asyncio
+import socket
+from collections import deque
+
+# asyncio's default.
+HIGH_WATER_BYTES = 64 * 1024
+LOW_WATER_BYTES = HIGH_WATER_BYTES // 4
+
+
+class SocketTransport(asyncio.Transport):
+    __slots__ = (
+        "_buffer_updated",
+        "_closing",
+        "_fd",
+        "_get_buffer",
+        "_is_paused",
+        "_is_reading",
+        "_loop",
+        "_lost",
+        "_peer",
+        "_protocol",
+        "_recv_into",
+        "_send",
+        "_socket",
+        "_unsent",
+        "_unsent_bytes",
+    )
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, protocol: asyncio.BufferedProtocol, peer: object
+    ) -> None:
+        """Serve a connected, non-blocking socket; `start` calls the protocol."""
+        self._loop = loop
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._peer = peer
+        self._recv_into, self._send = sock.recv_into, sock.send
+        self._protocol = protocol
+        self._get_buffer, self._buffer_updated = protocol.get_buffer, protocol.buffer_updated
+        self._unsent: deque[bytes | memoryview] = deque()
+        self._unsent_bytes = 0
+        self._is_reading = False
+        self._is_paused = False  # the protocol's writing
+        self._closing = False
+        self._lost = False  # `connection_lost` was or will be called
+
+    def start(self) -> None:
+        """Call the protocol with the connection, and read unless it pauses that."""
+        self._is_reading = True
+        self._protocol.connection_made(self)
+        if self._is_reading and not self._closing:
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        if name == "socket":
+            return self._socket
+        if name == "peername":
+            return self._peer
+        if name == "sockname":
+            return default if self._lost else self._socket.getsockname()
+        return default
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.BufferedProtocol), protocol
+        self._protocol = protocol
+        self._get_buffer, self._buffer_updated = protocol.get_buffer, protocol.buffer_updated
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def is_reading(self) -> bool:
+        return self._is_reading and not self._closing
+
+    def pause_reading(self) -> None:
+        if self._is_reading and not self._closing:
+            self._is_reading = False
+            self._loop.remove_reader(self._fd)
+
+    def resume_reading(self) -> None:
+        if not self._is_reading and not self._closing:
+            self._is_reading = True
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def get_write_buffer_size(self) -> int:
+        return self._unsent_bytes
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._lost:
+            return
+        if not self._unsent:
+            try:
+                sent = self._send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._lose(error)
+                return
+            if sent == len(data):
+                return
+            data = memoryview(data)[sent:]
+            self._loop.add_writer(self._fd, self._on_writable)
+        if data:
+            # Small parts are copied, so that they do not keep a large buffer in memory.
+            self._unsent.append(bytes(data) if len(data) <= HIGH_WATER_BYTES else memoryview(data))
+            self._unsent_bytes += len(data)
+            if self._unsent_bytes > HIGH_WATER_BYTES and not self._is_paused:
+                self._is_paused = True
+                self._protocol.pause_writing()
+
+    def close(self) -> None:
+        """Close after unsent bytes have left."""
+        if self._closing:
+            return
+        self._closing = True
+        self._loop.remove_reader(self._fd)
+        if not self._unsent:
+            self._end(None)
+
+    def abort(self) -> None:
+        self._lose(None)
+
+    # -- internals -----------------------------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        try:
+            nbytes = self._recv_into(self._get_buffer(-1))
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        try:
+            if nbytes:
+                self._buffer_updated(nbytes)
+            elif self._protocol.eof_received():
+                self._loop.remove_reader(self._fd)  # the protocol may still write
+            else:
+                self.close()
+        except Exception as error:
+            self._fail(error)
+
+    def _on_writable(self) -> None:
+        unsent = self._unsent
+        try:
+            while unsent:
+                data = unsent[0]
+                sent = self._send(data)
+                self._unsent_bytes -= sent
+                if sent < len(data):
+                    unsent[0] = memoryview(data)[sent:]
+                    break
+                unsent.popleft()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._lose(error)
+            return
+        if not unsent:
+            self._loop.remove_writer(self._fd)
+        if self._is_paused and self._unsent_bytes <= LOW_WATER_BYTES:
+            self._is_paused = False
+            try:
+                self._protocol.resume_writing()
+            except Exception as error:
+                self._fail(error)
+                return
+        if self._closing and not self._unsent:
+            self._end(None)
+
+    def _fail(self, error: Exception) -> None:
+        """Report an error of the protocol, and close."""
+        context = {"message": "error of a protocol", "exception": error, "transport": self, "protocol": self._protocol}
+        self._loop.call_exception_handler(context)
+        self._lose(error)
+
+    def _lose(self, error: Exception | None) -> None:
+        """Close at once and discard unsent bytes."""
+        if self._lost:
+            return
+        if self._unsent:
+            self._unsent.clear()
+            self._unsent_bytes = 0
+            self._loop.remove_writer(self._fd)
+        if not self._closing:
+            self._closing = True
+            self._loop.remove_reader(self._fd)
+        self._end(error)
+
+    def _end(self, error: Exception | None) -> None:
+        if not self._lost:
+            self._lost = True
+            self._loop.call_soon(self._call_connection_lost, error)
+
+    def _call_connection_lost(self, error: Exception | None) -> None:
+        try:
+            self._protocol.connection_lost(error)
+        finally:
+            self._socket.close()
