@@ -131,8 +131,11 @@ class ClientQuotaManager:
         That is the limit times the N-1 whole windows of the rate's least divisor: 5 MB/s * 10 s = 50 MB by default. A
         larger fetch would be throttled forever.
         """
-        limit = self.rules.limit(self.rules.bucket(user, client_id))
-        if limit is None:
+        try:
+            limit: float | None = self._sensors_by_client[user][client_id].quota.bound
+        except KeyError:
+            limit = self.rules.limit(self.rules.bucket(user, client_id))
+        if limit is None or limit == UNLIMITED:
             return float_info.max
         return limit * (self.config.num_samples - 1) * (self.config.window_ms / MS_PER_S)
 

@@ -179,6 +179,9 @@ class FetchSessionCache:
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
 
+    def find(self, session_id: int) -> FetchSession | None:
+        return self._sessions.get(session_id)
+
     def open(
         self, ctx: RequestContext, partitions: Sequence[ResponsePartition], *, privileged: bool, by_id: bool
     ) -> int:

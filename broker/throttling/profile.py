@@ -17,6 +17,7 @@ A fetch is limited to the bytes that its quota grants an idle client at once, ex
 """
 
 from enum import Enum
+from functools import cache
 
 from msgspec import Struct
 
@@ -51,7 +52,12 @@ class Profile(Struct, frozen=True):
     def throttling_of(self, api_key: int, version: int) -> Throttling:
         if self.throttling is not _BY_VERSION:
             return self.throttling
-        return MUTE if API_KEYS[api_key].client_throttles(version) else HOLD
+        return _by_version(api_key, version)
+
+
+@cache
+def _by_version(api_key: int, version: int) -> Throttling:
+    return MUTE if API_KEYS[api_key].client_throttles(version) else HOLD
 
 
 # The first Kafka release of each behaviour.

@@ -34,7 +34,7 @@ from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 from .profile import HOLD, MUTE, WITHHOLD, Profile
 from .request_charges import RequestCharges, ThrottleJournal, throttle_times_of
 from .throttle_histogram import ThrottleHistograms
-from .throttling_mode import HasThrottleTime, Hold, Mute, ThrottlingMode, Withhold
+from .throttling_mode import Hold, Mute, ThrottlingMode, Withhold, throttle_time_of
 
 if TYPE_CHECKING:
     from sluice.quotas.mutation_quota import ControllerMutationQuota
@@ -133,7 +133,7 @@ class Throttler:
 
     def finish_mutation(self, ctx: RequestContext, response: Message | Outcome) -> None:
         """Finish a request whose handler charged its mutations and set the throttle time."""
-        throttle_ms = response.throttle_time_ms if isinstance(response, HasThrottleTime) else 0
+        throttle_ms = throttle_time_of(response)
         if self.quotas.request is None and not throttle_ms:
             ctx.responder.answer(ctx, response)
         else:

@@ -19,7 +19,6 @@ response and 2 s after it.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, runtime_checkable
 
 from sluice.broker.requests.context import PARKED, FetchInProgress, Outcome, RequestContext
 from sluice.protocol.apis.fetch import FetchResponse
@@ -31,11 +30,6 @@ from .throttled_channel import HeldFetch, HeldResponse, MutedChannel
 
 EncodedBody = list[bytes | memoryview]
 _Fetch = FetchInProgress | None  # None if the request names an unknown session
-
-
-@runtime_checkable
-class HasThrottleTime(Protocol):
-    throttle_time_ms: int
 
 
 class ThrottlingMode:
@@ -84,7 +78,7 @@ class ThrottlingMode:
         if fetch is not None and fetch.sent(response):
             body = ctx.encode(response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
-        if self._charges.quotas.fetch.quotas_enabled and not _throttle_time(response):  # else it was held before
+        if self._charges.quotas.fetch.quotas_enabled and not throttle_time_of(response):  # else it was held before
             stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
@@ -269,12 +263,14 @@ def _charged_size(body: EncodedBody) -> int:
     return 4 + sum(map(len, body))
 
 
-def _throttle_time(response: Message) -> int:
-    return response.throttle_time_ms if isinstance(response, HasThrottleTime) else 0
+def throttle_time_of(response: Message | Outcome) -> int:
+    """Return the response's throttle time; 0 if its class has none."""
+    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
+    return throttle_ms
 
 
 def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:
-    if isinstance(response, HasThrottleTime):
+    if hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = throttle_ms
 
 

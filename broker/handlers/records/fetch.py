@@ -19,6 +19,7 @@ from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 
 from .general_fetch import Fetch, begin_fetch
+from .session_fetch import read_in_session
 from .single_partition_fetch import build_response, eligible_partition, read_available, waits_at_end
 
 if TYPE_CHECKING:
@@ -31,13 +32,17 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices")
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else start a long poll."""
     partition = eligible_partition(ctx, broker, request)
     if partition is not None:
-        found = read_available(broker, request, partition)
+        found = read_available(request, request.topics[0].partitions[0], partition, broker.max_fetch_bytes)
         if found is not None:
             return build_response(request, partition, found)
         if waits_at_end(broker, request, partition):
             return ctx.park_for_more(
                 _DelayedSinglePartitionFetch(ctx, broker, request, partition), broker.replicas.fetches, (partition,)
             )
+    elif request.session_id:
+        response = read_in_session(ctx, broker, request)
+        if response is not None:
+            return response
     return _handle_general(ctx, broker, request)
 
 
@@ -94,7 +99,8 @@ class _DelayedSinglePartitionFetch(DelayedOperation):
     def try_complete(self) -> bool:
         ctx, request, partition = self._ctx, self._request, self._partition
         if eligible_partition(ctx, self._broker, request) is partition:
-            self._found = read_available(self._broker, request, partition)
+            requested = request.topics[0].partitions[0]
+            self._found = read_available(request, requested, partition, self._broker.max_fetch_bytes)
             if self._found is not None:
                 return self.force_complete()
         return self._general_fetch().is_ready() and self.force_complete()

@@ -11,7 +11,7 @@ from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.fetch_session import FINAL_EPOCH
 from sluice.broker.replica.partition_reader import aborted_transactions, partition_data
 from sluice.broker.requests.context import RequestContext
-from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -53,14 +53,16 @@ def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: F
     return partition
 
 
-def read_available(broker: "RecordServices", request: FetchRequest, partition: Partition) -> LogRead | None:
+def read_available(
+    request: FetchRequest, requested: FetchPartition, partition: Partition, limit_bytes: int
+) -> LogRead | None:
+    """Read up to `limit_bytes`, or one batch; return None on an error or with fewer than `min_bytes`."""
     log = partition.log
-    requested = request.topics[0].partitions[0]
     offset, most_bytes = requested.fetch_offset, requested.partition_max_bytes
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     if not log.log_start_offset <= offset < end:
         return None
-    max_bytes, limit_bytes = request.max_bytes, broker.max_fetch_bytes
+    max_bytes = request.max_bytes
     if max_bytes > limit_bytes:  # cheaper than a call of `min`
         max_bytes = limit_bytes
     found = log.read(offset, min(max_bytes, most_bytes), end, True)
