@@ -37,7 +37,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,10 @@ demo: setup ## throttle real clients for 35 s and check their rates
 
 check: lint $(ASSERTS_READY) ## run the linters and the unit tests
 	$(BIN)/python -m tests.run --unit
+
+# Record intended changes by python -m bench.instructions --write.
+check-instructions: setup ## compare the instructions of a start, of requests and of a scrape with the recorded ones
+	$(BIN)/python -m bench.instructions
 
 # PySpark is installed while the first tests run.
 test: setup $(ASSERTS_READY) ## run the whole test suite

@@ -1,0 +1,309 @@
+"""The requests whose instructions `bench.instructions` counts, in their order, and a client that sends them."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import count
+from struct import Struct
+from typing import Any, NamedTuple
+
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.header import RequestHeader, ResponseHeader
+from sluice.protocol.apis.heartbeat import HeartbeatRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from sluice.protocol.apis.sync_group import SyncGroupRequest
+from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
+from sluice.protocol.message import Message
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.record import Record
+
+CLIENT_ID = "bench"
+TOPIC = "counted"
+_WALL_MS = 1_700_000_000_000  # where the clock of the counted process starts
+_HIGH_QUOTA = 1e12  # bytes/s: charged, never throttled
+_LARGE_BATCH_BYTES = 64 * 1024
+_CONNECTIONS = 64  # twice as many requests as CONNECTIONS
+_size = Struct(">i")
+
+
+class Client:
+    """Blocking connections to the counted broker."""
+
+    def __init__(self, pid: int, port: int) -> None:
+        self.pid = pid
+        self._port = port
+        self.socket = self.connect()
+        self._names = count()
+
+    def new_name(self) -> str:
+        """Return a name that was not used before."""
+        return f"group-{next(self._names)}"
+
+    def connect(self) -> socket.socket:
+        """Return another connection."""
+        return socket.create_connection(("127.0.0.1", self._port), timeout=120)
+
+    def call(self, request: Message, version: int) -> Any:
+        """Send one request; return its response."""
+        self.socket.sendall(frame(request, version))
+        body = memoryview(receive(self.socket))
+        api = api_of(request)
+        _, start = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
+        response = decoder(api.response, version)(body, start, len(body))
+        assert not getattr(response, "error_code", 0), response
+        return response
+
+    def exchange(self, frames: list[bytes]) -> None:
+        """Send requests one at a time; receive each response."""
+        for each in frames:
+            with self.stopped() if len(each) > _LARGE_BATCH_BYTES else nullcontext():
+                self.socket.sendall(each)
+            receive(self.socket)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the broker's process, so that it finds everything at once that is sent meanwhile."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+
+def api_of(request: Message) -> Any:
+    """Return the API of a request."""
+    return API_KEYS[request.API_KEY]  # type: ignore[attr-defined]  # each request class has it
+
+
+def frame(request: Message, version: int) -> bytes:
+    """Return a request as bytes: size, header, body."""
+    api = api_of(request)
+    parts: list[bytes | memoryview] = []
+    header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=CLIENT_ID)
+    encoder(RequestHeader, api.request_header_version(version))(header, parts)
+    encoder(type(request), version)(request, parts)
+    body = b"".join(parts)
+    return _size.pack(len(body)) + body
+
+
+def receive(sock: socket.socket) -> bytes:
+    """Return the body of the next response."""
+    (size,) = _size.unpack(_receive(sock, 4))
+    return _receive(sock, size)
+
+
+def _receive(sock: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = sock.recv(size - len(data))
+        assert piece, "the broker closed the connection"
+        data += piece
+    return data
+
+
+class Kind(NamedTuple):
+    """Requests that are counted together."""
+
+    name: str
+    prepare: Callable[[Client, int], Callable[[], None]]  # returns what sends them
+
+
+def fill_topic(client: Client, records: int) -> None:
+    """Create the topic of all requests, with batches of one record."""
+    client.exchange([_metadata(TOPIC)] + [frame(_produce(_batch()), 12)] * records)
+
+
+def _one_at_a_time(frames: Callable[[Client, int], list[bytes]]) -> Callable[[Client, int], Callable[[], None]]:
+    def prepare(client: Client, count: int) -> Callable[[], None]:
+        prepared = frames(client, count)
+        return lambda: client.exchange(prepared)
+
+    return prepare
+
+
+def _same(request: Message, version: int) -> Callable[[Client, int], Callable[[], None]]:
+    return _one_at_a_time(lambda _, count: [frame(request, version)] * count)
+
+
+def _batch(size: int = 100, producer_id: int = -1, producer_epoch: int = -1, base_sequence: int = -1) -> bytes:
+    return build_batch(
+        [Record(0, _WALL_MS, None, bytes(size), ())],
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def _produce(records: bytes) -> ProduceRequest:
+    data = [PartitionProduceData(index=0, records=records)]
+    return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
+
+
+def _pipelined(client: Client, count: int) -> Callable[[], None]:
+    depth = 16
+    block = frame(_produce(_batch()), 12) * depth
+
+    def send() -> None:
+        for _ in range(count // depth):
+            client.socket.sendall(block)
+            for _ in range(depth):
+                receive(client.socket)
+
+    return send
+
+
+def _many_connections(client: Client, count: int) -> Callable[[], None]:
+    request = frame(_produce(_batch()), 12)
+    connections = [client.connect() for _ in range(_CONNECTIONS)]
+
+    def send() -> None:
+        for _ in range(count // _CONNECTIONS):
+            with client.stopped():
+                for each in connections:
+                    each.sendall(request)
+            for each in connections:
+                receive(each)
+
+    for each in connections:
+        each.sendall(request)
+        receive(each)
+    return send
+
+
+def _idempotent(client: Client, count: int) -> list[bytes]:
+    producer = client.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
+    batches = [_batch(100, producer.producer_id, producer.producer_epoch, sequence) for sequence in range(count + 1)]
+    frames = [frame(_produce(batch), 12) for batch in batches]
+    client.exchange(frames[:1])
+    return frames[1:]
+
+
+def _fetch(offset: int, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
+    partition = FetchPartition(partition=0, current_leader_epoch=0, fetch_offset=offset, partition_max_bytes=200)
+    return FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=[FetchTopic(topic=TOPIC, partitions=[partition])],
+    )
+
+
+def _fetch_without_session(_: Client, count: int) -> list[bytes]:
+    return [frame(_fetch(offset), 12) for offset in range(count)]
+
+
+def _fetch_in_session(client: Client, count: int) -> list[bytes]:
+    opened = client.call(_fetch(0, session_epoch=0), 12)
+    frames = [frame(_fetch(1 + i, opened.session_id, 1 + i), 12) for i in range(count + 1)]
+    client.exchange(frames[:1])
+    return frames[1:]
+
+
+def _fetch_with_quota(client: Client, count: int) -> list[bytes]:
+    client.call(_quotas(), 1)
+    return _fetch_in_session(client, count)
+
+
+def _idempotent_with_quota(client: Client, count: int) -> list[bytes]:
+    client.call(_quotas(), 1)
+    return _idempotent(client, count)
+
+
+def _quotas() -> AlterClientQuotasRequest:
+    entity = [EntityData(entity_type="client-id", entity_name=CLIENT_ID)]
+    keys = ("producer_byte_rate", "consumer_byte_rate")
+    ops = [OpData(key=key, value=_HIGH_QUOTA) for key in keys]
+    return AlterClientQuotasRequest(entries=[EntryData(entity=entity, ops=ops)])
+
+
+def _ten_topics(client: Client, count: int) -> list[bytes]:
+    names = [f"{TOPIC}-{i}" for i in range(10)]
+    topics = [CreatableTopic(name=name, num_partitions=3, replication_factor=1) for name in names]
+    client.call(CreateTopicsRequest(topics=topics, timeout_ms=1000), 7)
+    return [_metadata(*names)] * count
+
+
+def _metadata(*names: str) -> bytes:
+    return frame(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names]), 12)
+
+
+class _Member(NamedTuple):
+    group_id: str
+    member_id: str
+    generation_id: int
+
+
+def _join(client: Client, group_id: str) -> _Member:
+    """Join a new group as its only member."""
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"")]
+    join = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=protocols,
+    )
+    joined = client.call(join, 3)
+    member = _Member(group_id, joined.member_id, joined.generation_id)
+    client.call(SyncGroupRequest(**member._asdict()), 3)
+    return member
+
+
+def _heartbeats(client: Client, count: int) -> list[bytes]:
+    member = _join(client, client.new_name())
+    return [frame(HeartbeatRequest(**member._asdict()), 4)] * count
+
+
+def _commits(client: Client, count: int) -> list[bytes]:
+    member = _join(client, client.new_name())
+
+    def commit(offset: int) -> OffsetCommitRequest:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        return OffsetCommitRequest(
+            group_id=member.group_id,
+            generation_id_or_member_epoch=member.generation_id,
+            member_id=member.member_id,
+            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+        )
+
+    return [frame(commit(offset), 9) for offset in range(count)]
+
+
+# Those with a quota are last: it applies to all later ones.
+KINDS = (
+    Kind("ApiVersions", _same(ApiVersionsRequest(client_software_name="bench", client_software_version="1"), 4)),
+    Kind("Metadata of a topic", _one_at_a_time(lambda _, count: [_metadata(TOPIC)] * count)),
+    Kind("Metadata of ten topics", _one_at_a_time(_ten_topics)),
+    Kind("Produce", _same(_produce(_batch()), 12)),
+    Kind("Produce, 16 in flight", _pipelined),
+    Kind("Produce on 64 connections", _many_connections),
+    Kind("Produce of 64 KiB", _same(_produce(_batch(_LARGE_BATCH_BYTES)), 12)),
+    Kind("Produce, idempotent", _one_at_a_time(_idempotent)),
+    Kind("Fetch", _one_at_a_time(_fetch_without_session)),
+    Kind("Fetch in a session", _one_at_a_time(_fetch_in_session)),
+    Kind("Heartbeat", _one_at_a_time(_heartbeats)),
+    Kind("OffsetCommit", _one_at_a_time(_commits)),
+    Kind("Produce, idempotent, with a quota", _one_at_a_time(_idempotent_with_quota)),
+    Kind("Fetch in a session, with a quota", _one_at_a_time(_fetch_with_quota)),
+)

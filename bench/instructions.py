@@ -1,0 +1,153 @@
+"""`make check-instructions`: the instructions of a start, of requests and of a scrape, compared with recorded ones.
+
+A real broker runs under callgrind, or with the processor's counter where valgrind is missing. Each kind of request is
+sent some hundred times. Counts differ by less than 0.5 % between runs, because hash seeds, addresses and clocks are
+fixed. They depend on the build of Python, so each minor version has its file, which names its build.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.counted_requests import KINDS, Client, Kind, fill_topic
+from bench.instruction_counters import Counter, UnavailableError, best_counter
+from sluice.protocol.apis.metadata import MetadataRequest
+
+# A change beyond this is reported: twice what counts differ between runs.
+TOLERANCE = 0.01
+_SCRAPES = 2
+REQUESTS = 64  # of each kind, in each lap
+_LAPS = 2
+_FOLDER = Path(__file__).parent
+_ARGUMENTS = ("serve", "--port", "0", "--admin-port", "0", "--seed", "1")
+_OVERRIDES = ("group.initial.rebalance.delay.ms=0", "sluice.log.memory.bytes=64MiB")
+
+
+def build() -> str:
+    """Return what the counts depend on."""
+    return f"{platform.python_implementation()} {platform.python_version()}, {platform.python_compiler()}"
+
+
+def measure(counter: Counter, only: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the names of measurements, and their instructions, per request where there are requests."""
+    compile_all = [
+        sys.executable,
+        "-m",
+        "compileall",
+        "-q",
+        "sluice",
+        "broker",
+        "cli",
+        "protocol",
+        "purgatory",
+        "quotas",
+    ]
+    subprocess.run(compile_all, cwd=_FOLDER.parent, check=True)
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    overrides = [word for one in _OVERRIDES for word in ("--override", one)]
+    process = counter.start((*_ARGUMENTS, *overrides), environment)
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline().removeprefix("ready "))
+        client = Client(process.pid, int(ready["bootstrap"].rpartition(":")[2]))
+        client.call(MetadataRequest(topics=[]), 12)
+        yield "start", counter.lap(process)
+        fill_topic(client, (1 + _LAPS) * REQUESTS)
+        counter.lap(process)
+        lap = counter.lap(process)  # the instructions of a lap itself
+        for kind in KINDS:
+            if only in kind.name:
+                laps = _laps(counter, process, client, kind)
+                yield kind.name, (min(laps) - lap) // REQUESTS
+        if only in "scrape":
+            yield "scrape", (_scrape(counter, process, f"{ready['admin']}/metrics") - lap) // _SCRAPES
+    finally:
+        process.kill()  # its clock hardly advances, so a stop would take long
+        process.wait()
+
+
+def _laps(counter: Counter, process: "subprocess.Popen[str]", client: Client, kind: Kind) -> list[int]:
+    """Return the instructions of REQUESTS requests, several times; in some, timers of the loop end their wait.
+
+    The first requests, which compile codecs and adapt bytecode, are not counted.
+    """
+    kind.prepare(client, REQUESTS)()
+    laps = []
+    for _ in range(_LAPS):
+        send = kind.prepare(client, REQUESTS)
+        counter.lap(process)
+        send()
+        laps.append(counter.lap(process))
+    return laps
+
+
+def _scrape(counter: Counter, process: "subprocess.Popen[str]", url: str) -> int:
+    def scrape() -> None:
+        with urllib.request.urlopen(url, timeout=120) as response:
+            response.read()
+
+    scrape()
+    counter.lap(process)
+    for _ in range(_SCRAPES):
+        scrape()
+    return counter.lap(process)
+
+
+def compare(counts: dict[str, int], recorded: dict[str, int]) -> list[str]:
+    """Return a line for each count that differs by more than the tolerance."""
+    problems = []
+    for name, count in counts.items():
+        before = recorded.get(name)
+        if before is None:
+            problems.append(f"{name}: no count is recorded")
+        elif abs(count / before - 1) > TOLERANCE:
+            problems.append(f"{name}: {count:,} instructions instead of {before:,} ({count / before - 1:+.1%})")
+    return problems
+
+
+def main() -> int:
+    """Measure, print a table, and compare or write the counts."""
+    parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="record the counts of this version of Python")
+    parser.add_argument("--only", default="", help="text that the names of the requests contain")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            counter = best_counter(Path(folder))
+        except UnavailableError as reason:
+            print(f"instructions: skipped; {reason}")
+            return 0
+        path = _FOLDER / f"instructions-{sys.version_info.major}.{sys.version_info.minor}.json"
+        recorded = json.loads(path.read_text()) if path.exists() else {}
+        before = recorded.get(counter.name, {}) if recorded.get("build") == build() else {}
+        counts = {}
+        for name, count in measure(counter, arguments.only):
+            counts[name] = count
+            change = f"{count / before[name] - 1:+8.2%}" if name in before else ""
+            print(f"{name:<36} {count:>14,} {change}", flush=True)
+    if arguments.write:
+        kept = {} if recorded.get("build") != build() else recorded
+        kept |= {"build": build(), counter.name: before | counts}
+        path.write_text(json.dumps(kept, indent=2) + "\n")
+        return 0
+    if not before:
+        print(f"instructions: not compared; {path.name} has no counts of {build()} by {counter.name}; use --write")
+        return 0
+    problems = compare(counts, before)
+    for problem in problems:
+        print(f"instructions: {problem}")
+    if problems:
+        print("instructions: if this is intended, run python -m bench.instructions --write")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
