@@ -12,7 +12,7 @@ import click
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import QUOTA_KEYS, keys_of_quotas, settings_of_quotas
 from sluice.cli.options import admin_options, bootstrap_option, format_option
-from sluice.config.value_types import parse_rate
+from sluice.config.value_types import QUOTA_NAMES, parse_quota
 from sluice.errors import SluiceError
 from sluice.text.error_text import expected, nearest, shown, unknown
 
@@ -23,7 +23,6 @@ Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
 
 _EXACT, _DEFAULT = 0, 1  # match types of DescribeClientQuotas
-_BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 # Names of the Python API and of KIP-13, for suggestions.
 _OTHER_NAMES = {
     "produce": "producer_byte_rate",
@@ -88,8 +87,8 @@ def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> N
 def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options: str | bool | None) -> None:
     """Set quotas of one entity, such as producer_byte_rate=2M; its other quotas are kept.
 
-    For users and client ids: producer_byte_rate and consumer_byte_rate (bytes per second, such as 512Ki),
-    request_percentage, controller_mutation_rate. For IP addresses: connection_creation_rate.
+    For users and client ids: producer_byte_rate and consumer_byte_rate (bytes per second, such as 512Ki), or produce
+    and fetch for short, request_percentage, controller_mutation_rate. For IP addresses: connection_creation_rate.
     """
     changes: dict[str, float | None] = {}
     for item in quotas:
@@ -97,6 +96,7 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
         if not (key and equals):
             accepted = f"KEY=VALUE with a key of {', '.join(QUOTA_KEYS)}"
             raise click.UsageError(f"quota: {expected(accepted, item)}")
+        key = QUOTA_NAMES.get(key, key)
         if key in changes:
             raise click.UsageError(f"{key}: given twice")
         if key not in QUOTA_KEYS and nearest(_OTHER_NAMES.get(key, key), QUOTA_KEYS):  # others may exist in new brokers
@@ -112,6 +112,7 @@ def set_(bootstrap: str, output_format: str, quotas: tuple[str, ...], **options:
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=keys_of_quotas)
 def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options: str | bool | None) -> None:
     """Delete quotas of one entity."""
+    keys = tuple(QUOTA_NAMES.get(key, key) for key in keys)
     unknown = [key for key in keys if key not in QUOTA_KEYS]
     if unknown:
         raise click.UsageError(_unknown(unknown[0]))
@@ -163,12 +164,10 @@ def _required(options: dict[str, str | bool | None]) -> Entity:
 
 
 def _value(key: str, text: str) -> float:
-    """Parse a byte rate as in properties (2M, 512Ki), or a number; the broker validates further."""
     try:
-        return parse_rate(text) if key in _BYTE_RATES else float(text)
-    except ValueError:
-        accepted = "bytes per second of at least 1, such as 2M, 512Ki or 1e6" if key in _BYTE_RATES else "a number"
-        raise click.UsageError(f"{key}: {expected(accepted, text)}") from None
+        return parse_quota(key, text)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _unknown(key: str) -> str:

@@ -282,6 +282,22 @@ def parse_rate(text: str) -> float:
     return float(value)
 
 
+BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
+# Keywords of the Python API, also accepted by the command line.
+QUOTA_NAMES = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
+
+
+def parse_quota(key: str, text: str) -> float:
+    """Parse a byte rate as in properties (2M, 512Ki), or a number; raise ValueError with one line."""
+    from sluice.text.error_text import expected
+
+    try:
+        return parse_rate(text) if key in BYTE_RATES else float(text)
+    except ValueError:
+        accepted = "bytes per second of at least 1, such as 2M, 512Ki or 1e6" if key in BYTE_RATES else "a number"
+        raise ValueError(f"{key}: {expected(accepted, text)}") from None
+
+
 def parse_rates(text: str) -> dict[str, float]:
     r"""Parse KIP-13's overrides, `gold:4M,silver:2M`, to bytes per second by client id.
 

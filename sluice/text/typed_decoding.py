@@ -70,6 +70,15 @@ def _decode_error(given: object, wanted: type[T], text: str) -> DecodeError:
     return DecodeError(*location.error(reason))
 
 
+_PLAIN: dict[type, tuple[type, ...]] = {
+    inspect.StrType: (str,),
+    inspect.IntType: (int,),
+    inspect.FloatType: (int, float),
+    inspect.BoolType: (bool,),
+    inspect.NoneType: (type(None),),
+}
+
+
 class _Location:
     def __init__(self, path: str, given: object, types: Sequence[inspect.Type]) -> None:
         self._path = path
@@ -88,10 +97,10 @@ class _Location:
         return _Location(f"{self._path}[{index}]", value, list(self._inner_types("")))
 
     def _wrong_key(self) -> str:
-        """Return the first key with a value that is not plain; tables with free names have plain values here."""
+        """Return the first key with a value of a wrong type; tables with free names have plain values here."""
         assert isinstance(self._given, Mapping)
-        plain = str | int | float | bool
-        return next((str(key) for key, value in self._given.items() if not isinstance(value, plain)), "...")
+        plain = tuple({kind for one in _plain(list(self._inner_types(""))) for kind in _PLAIN.get(type(one), ())})
+        return next((str(key) for key, value in self._given.items() if type(value) not in plain), "...")
 
     def _inner_types(self, name: str) -> Iterator[inspect.Type]:
         for one in self._types:

@@ -42,7 +42,9 @@ def test_a_quota_is_edited_in_its_row_and_the_throttle_time_appears(
     field = row.get_by_role("textbox", name="produce quota")
     field.fill("-5")
     field.press("Enter")
-    expect(row.get_by_role("alert")).to_contain_text("Quota producer_byte_rate must be greater than 0")
+    expect(row.get_by_role("alert")).to_contain_text(
+        "producer_byte_rate: expected bytes per second of at least 1, such as 2M, 512Ki or 1e6, got"
+    )
     expect(field).to_have_attribute("aria-invalid", "true")
     field.fill("1k")
     field.press("Enter")
@@ -62,6 +64,7 @@ def test_a_click_on_a_name_explains_the_throttle_time_with_its_arithmetic(
     name.focus()
     page.keyboard.press("Enter")
     sheet = page.get_by_role("dialog", name="shop")
+    expect(page.get_by_text("amber is traffic above it")).to_be_visible()
     expect(sheet).to_contain_text("Throttled by its Produce quota")
     expect(sheet.locator(".sum").first).to_contain_text(re.compile(r"100,\d+ bytes / 10\.\d+ s = "))
     expect(sheet.locator(".sum").last).to_contain_text(
@@ -87,6 +90,9 @@ def test_many_clients_are_paged_and_searched(broker: SyncBroker, open_page: Open
     expect(page.locator("#client-count")).to_have_text("1 of 30")
     page.get_by_label("Client id or user").fill("missing")
     expect(page.get_by_text("No client id or user contains “missing”.")).to_be_visible()
+    phone = open_page(broker, viewport={"width": 390, "height": 844})
+    expect(phone.locator("#client-rows tr")).to_have_count(6)
+    assert phone.evaluate("document.documentElement.scrollHeight") < 3300
 
 
 def test_a_page_without_clients_shows_the_first_steps(open_page: OpenPage, connect: Connect) -> None:

@@ -41,7 +41,6 @@ export async function send(method, path, body) {
   return result(await open(path, { method, headers, body: JSON.stringify(body ?? {}) }));
 }
 
-/** Returns the broker's error message, if there is one. */
 export function messageOf(error) {
   return error instanceof Problem ? error.message : "The broker cannot be reached.";
 }

@@ -5,7 +5,7 @@ import { count, milliseconds, named, seconds } from "./format.js";
 import { Meter, Spark } from "./meter.js";
 import { setQuota } from "./quota_api.js";
 
-const PAGE = 25;
+const PAGE = matchMedia("(max-width: 760px)").matches ? 6 : 25; // rows are cards on a phone
 const TYPING_MS = 250;
 const OTHERS = { Request: "request time", ControllerMutation: "partitions created and deleted" };
 
@@ -67,6 +67,7 @@ export class Clients {
   total({ total, matched }) {
     const { page, size, search } = this.view;
     byId("client-table").hidden = !this.order.length;
+    byId("client-legend").hidden = !this.order.some((id) => this.seen.get(id)?.meters.some((seen) => seen.bound !== null));
     setText(byId("client-count"), matched === total ? count(total) : `${count(matched)} of ${count(total)}`);
     byId("client-none").hidden = total === 0 || matched > 0;
     setText(byId("client-none"), `No client id or user contains “${search}”.`);

@@ -10,7 +10,6 @@ export class Connections {
     this.rows = new Children(byId("connection-rows"), () => new Row());
   }
 
-  /** The query parameters of the stream. */
   get view() {
     return this.list.open ? { connections: true } : {};
   }

@@ -7,7 +7,6 @@ export function el(tag, attributes = {}, ...children) {
   return withContent(document.createElement(tag), attributes, children);
 }
 
-/** Creates an SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   return withContent(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -26,7 +25,6 @@ export function setAttribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-/** Shows a message, or hides the node if it is empty. */
 export function showProblem(node, problem) {
   setText(node, problem || "");
   node.hidden = !problem;

@@ -55,7 +55,6 @@ function contentOf(answer) {
   ];
 }
 
-/** Returns a summary in one sentence. */
 function verdict(answer) {
   const quotas = answer.brokers.flatMap((broker) => broker.quotas);
   const throttled = quotas.map((quota) => [quota, endOf(quota) - answer.at_ms]).filter(([, left]) => left > 0).sort((a, b) => b[1] - a[1]);

@@ -19,7 +19,6 @@ export class FaultForm {
     this.schema = null;
   }
 
-  /** Requests the schema when the form is opened for the first time. */
   async open() {
     if (this.schema !== null) return;
     try {
@@ -60,7 +59,6 @@ export class FaultForm {
     this.shape();
   }
 
-  /** The fields of the chosen action. */
   shape() {
     const action = this.schema[this.kinds[this.kind.value]];
     this.about.textContent = action.description ?? "";
@@ -103,7 +101,6 @@ export class FaultForm {
     }
   }
 
-  /** The fields by their paths in a rule. */
   places() {
     const ofAction = Object.entries(this.actionFields).map(([name, each]) => [`action.${name}`, each]);
     return { ...this.fields, action: this.action, ...Object.fromEntries(ofAction) };

@@ -84,7 +84,6 @@ class Row {
   }
 }
 
-/** Formats a rule as the arguments of `sluice faults add`. */
 function inWords(rule) {
   const { action, id, ...rest } = rule;
   const { kind, ...fields } = typeof action === "string" ? { kind: action } : action;

@@ -1,8 +1,6 @@
 // Formats numbers and names.
 
 const STEPS = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
-const FACTORS = { "": 1, k: 1e3, M: 1e6, G: 1e9, Ki: 1024, Mi: 1024 ** 2, Gi: 1024 ** 3 };
-const RATE = /^\s*(-?\d+(?:\.\d+)?(?:e\d+)?)\s*(Ki|Mi|Gi|k|M|G)?(?:B)?(?:\/s)?\s*$/i;
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export function count(number) {
@@ -21,7 +19,6 @@ export function bytesPerSecond(number) {
   return `${scaled(number)}B/s`;
 }
 
-/** Formats a quota or rate with its unit. */
 export function measured(kind, value) {
   switch (kind) {
     case "Produce": case "Fetch": case "producer_byte_rate": case "consumer_byte_rate":
@@ -46,7 +43,6 @@ export function seconds(s) {
   return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
 }
 
-/** Formats the local time of day, with milliseconds. */
 export function clock(ms) {
   const at = new Date(ms);
   const two = (number) => String(number).padStart(2, "0");
@@ -60,7 +56,6 @@ export function named(text, empty) {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
 }
 
-/** Describes the entity of a quota. */
 export function entityInWords(entity) {
   const parts = [];
   if ("user" in entity) parts.push(entity.user === null ? "every user" : `user ${named(entity.user, "(empty)")}`);
@@ -69,15 +64,6 @@ export function entityInWords(entity) {
   }
   if ("ip" in entity) parts.push(entity.ip === null ? "every address" : `address ${named(entity.ip, "")}`);
   return parts.join(", ");
-}
-
-/** Parses 2M and 512Ki as numbers; returns other text unchanged, so that the broker reports the error. */
-export function rateOf(text) {
-  const found = RATE.exec(text);
-  if (found === null) return text;
-  const letters = (found[2] ?? "").toLowerCase();
-  const unit = Object.keys(FACTORS).find((each) => each.toLowerCase() === letters);
-  return Number((Number(found[1]) * FACTORS[unit]).toPrecision(15));
 }
 
 /** Formats a number as input: 1M instead of 1000000. */

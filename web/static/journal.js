@@ -39,7 +39,6 @@ export class Journal {
     this.button.addEventListener("click", () => this.pause(!this.paused));
   }
 
-  /** The filters as query parameters of the stream. */
   get view() {
     return Object.fromEntries(new FormData(this.form));
   }

@@ -9,7 +9,6 @@ const WIDTH = 150;
 const HEIGHT = 30;
 const BASE = 25; // the throttle marks are below it
 
-/** One kind of quota of one client. */
 export class Meter {
   /** `save(text, meter)` sets the quota, or throws an error. */
   constructor(kind, label, save) {

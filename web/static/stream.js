@@ -20,7 +20,6 @@ export class Stream {
     document.addEventListener("visibilitychange", () => this.seen());
   }
 
-  /** Opens the stream with this view, unless it is already open. */
   subscribe(query) {
     if (query === this.query && this.reader !== null) return;
     this.query = query;

@@ -14,6 +14,7 @@ from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.session import ANONYMOUS
 from sluice.broker.server.cluster_server import ClusterServer
+from sluice.config.value_types import parse_quota
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.explain import BrokerSeen, ConnectionSeen, Explanation, explain
 
@@ -24,10 +25,12 @@ _Entity = Annotated[
 
 
 class Alteration(msgspec.Struct, forbid_unknown_fields=True):
-    """New values of quotas; null removes one."""
+    """New values of quotas; byte rates also as text, such as 2M; null removes one."""
 
     entity: _Entity
-    quotas: Annotated[dict[str, float | None], Meta(extra_json_schema={"examples": [{"producer_byte_rate": 1e6}]})]
+    quotas: Annotated[
+        dict[str, float | str | None], Meta(extra_json_schema={"examples": [{"producer_byte_rate": 1e6}]})
+    ]
 
 
 class Removal(msgspec.Struct, forbid_unknown_fields=True):
@@ -61,7 +64,16 @@ async def _list(context: AdminContext, params: Nothing, body: Nothing) -> AllQuo
 
 
 async def _alter(context: AdminContext, params: Nothing, body: Alteration) -> QuotasShown:
-    return _altered(context.server, body.entity, body.quotas)
+    return _altered(context.server, body.entity, {key: _number(key, value) for key, value in body.quotas.items()})
+
+
+def _number(key: str, value: float | str | None) -> float | None:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_quota(key, value)
+    except ValueError as error:
+        raise RefusedError(400, str(error), f"quotas.{key}") from None
 
 
 async def _remove(context: AdminContext, params: Nothing, body: Removal) -> QuotasShown:
