@@ -63,7 +63,7 @@ def _servers() -> Kind:
 
 def _is_server(server: str) -> bool:
     host, _, port = server.rpartition(":")
-    return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT
+    return bool(host) and "/" not in host and port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT
 
 
 _LARGEST_PORT = 65535

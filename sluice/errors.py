@@ -9,6 +9,10 @@ class ConfigError(SluiceError):
     """An invalid option, property or environment variable. Exit code 2."""
 
 
+class ArgumentError(ConfigError, TypeError):
+    """An argument of a wrong type or out of range."""
+
+
 class RemoteProtocolError(SluiceError):
     """A frame or message from the peer that cannot be decoded. Its connection is closed."""
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _MARK = "kafka"
 _HELP = (
-    "kafka(brokers=1, config={}, quota={}, faults=[], scenario=None, seed=0, admin_port=None): "
+    "kafka(brokers=1, config={}, quota={}, faults=[], scenario=None, seed=0, admin_port=None, tls=False, sasl=None, "
+    "users={}, acls=[]): "
     "options of the broker of the fixture kafka_broker, or the quota and faults of kafka_broker_session for this test."
 )
 

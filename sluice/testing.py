@@ -19,6 +19,8 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from sluice.errors import ArgumentError
+from sluice.text.arguments import Count, Duration, check_argument
 from sluice.virtual_time.event_loop import DAY_S, MAX_TURNS, DeadlockError, RunawayError, VirtualLoop
 from sluice.virtual_time.link import Link
 from sluice.virtual_time.network import MemoryServer, Network
@@ -53,9 +55,19 @@ def run(main: Coroutine[Any, Any, T], *, seed: int = 0, until: float = DAY_S, ma
         max_turns: Limit of event-loop iterations.
 
     Raises:
+        ArgumentError: An argument has a wrong type.
         DeadlockError: All tasks wait and no timer is pending.
         RunawayError: A limit was reached.
     """
+    try:
+        check_argument("run", "main", main, Coroutine)
+        check_argument("run", "seed", seed, int)
+        check_argument("run", "until", until, Duration)
+        check_argument("run", "max_turns", max_turns, Count)
+    except ArgumentError:
+        if isinstance(main, Coroutine):
+            main.close()  # else Python also warns that it was never awaited
+        raise
     loop = VirtualLoop(seed=seed, until=until, max_turns=max_turns)
     with _seeded_random(seed), patch_time(loop), asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(main)

@@ -171,7 +171,8 @@ async def run(
 ) -> RunResult:
     """Run once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
     probe = _at_free_port(probe)
-    config = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
+    given = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
+    config = {"group.initial.rebalance.delay.ms": 3000, **given}  # Kafka's, which Broker shortens
     async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
         await _prepare(broker, probe)
         probe_run = ProbeRun(broker, subject, probe, seed, clock, starting)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sluice.clock import Clock, sleep_ms
 from sluice.journal_events import KINDS, AnyEvent, Gap, Request
 from sluice.protocol.apis import API_KEYS
+from sluice.text.arguments import Index, checks_arguments
 from sluice.text.error_text import expected, one_of, unknown
 
 from .entries import Entry, broker_of, entry, event
@@ -79,6 +80,7 @@ class EventPage(NamedTuple):
     after: int
 
 
+@checks_arguments
 class JournalReader:
     def __init__(self, journal: Journal, clock: Clock) -> None:
         self._journal = journal
@@ -91,7 +93,7 @@ class JournalReader:
     def events(
         self,
         *,
-        after: int = 0,
+        after: Index = 0,
         kind: str | Collection[str] = (),
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),
@@ -104,7 +106,7 @@ class JournalReader:
     def requests(
         self,
         *,
-        after: int = 0,
+        after: Index = 0,
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
@@ -116,7 +118,7 @@ class JournalReader:
     async def follow(
         self,
         *,
-        after: int | None = None,
+        after: Index | None = None,
         kind: str | Collection[str] = (),
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),

@@ -29,6 +29,7 @@ from sluice.protocol.apis.describe_user_scram_credentials import (
     UserName,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, Outcomes, controller, least_loaded, outcome, raise_error
 
@@ -66,18 +67,19 @@ class ScramMechanism(IntEnum):
     SCRAM_SHA_512 = 2
 
 
+@checks_arguments
 class AccessAdmin:
     _calls: AdminCalls
 
     async def describe_acls(
-        self, wanted: AclFilter | None = None, *, timeout_ms: int | None = None
+        self, wanted: AclFilter | None = None, *, timeout_ms: Milliseconds | None = None
     ) -> list[DescribeAclsResource]:
         """Return the matching ACLs, by resource; all by default."""
         request = request_of(_filtering(DescribeAclsRequest, wanted or AclFilter()), oldest=1)
         response = await self._calls.call(least_loaded, request, DescribeAclsResponse, timeout_ms, raise_error)
         return response.resources
 
-    async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: int | None = None) -> Outcomes[Acl, None]:
+    async def create_acls(self, acls: Iterable[Acl], *, timeout_ms: Milliseconds | None = None) -> Outcomes[Acl, None]:
         """Create ACLs."""
         wanted = list(dict.fromkeys(acls))
         creations = [
@@ -97,7 +99,7 @@ class AccessAdmin:
         return Outcomes({acl: outcome(result, None) for acl, result in zip(wanted, response.results, strict=True)})
 
     async def delete_acls(
-        self, filters: Iterable[AclFilter], *, timeout_ms: int | None = None
+        self, filters: Iterable[AclFilter], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[AclFilter, list[DeleteAclsMatchingAcl]]:
         """Delete the ACLs that match filters; return those that each filter deleted."""
         wanted = list(dict.fromkeys(filters))
@@ -112,7 +114,7 @@ class AccessAdmin:
         )
 
     async def describe_user_scram_credentials(
-        self, users: Iterable[str] | None = None, *, timeout_ms: int | None = None
+        self, users: Iterable[str] | None = None, *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, list[CredentialInfo]]:
         """Return the mechanisms and iterations of users; of all users by default."""
         wanted = None if users is None else [UserName(name=name) for name in users]
@@ -127,7 +129,7 @@ class AccessAdmin:
         passwords: Mapping[tuple[str, ScramMechanism], str | None],
         *,
         iterations: int = 4096,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[str, None]:
         """Set passwords by user and mechanism; None deletes a credential. Sent to the controller."""
         message = AlterUserScramCredentialsRequest(

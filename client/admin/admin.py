@@ -18,6 +18,7 @@ from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
+from sluice.text.arguments import checks_arguments
 
 from .access import AccessAdmin
 from .calls import AdminCalls
@@ -33,6 +34,7 @@ from .transactions import TransactionAdmin
 _MAX_IN_FLIGHT = 1
 
 
+@checks_arguments
 class AdminClient(
     TopicAdmin, PartitionAdmin, ConfigAdmin, ShareGroupAdmin, AccessAdmin, QuotaAdmin, TransactionAdmin, ClusterAdmin
 ):

@@ -17,6 +17,7 @@ from sluice.protocol.apis.describe_quorum import (
 )
 from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, controller, least_loaded, raise_error
 
@@ -33,18 +34,19 @@ class FeatureChange(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
+@checks_arguments
 class ClusterAdmin:
     _calls: AdminCalls
 
     async def describe_cluster(
-        self, *, include_fenced_brokers: bool = False, timeout_ms: int | None = None
+        self, *, include_fenced_brokers: bool = False, timeout_ms: Milliseconds | None = None
     ) -> DescribeClusterResponse:
         """Return the cluster id, the controller and the brokers."""
         message = DescribeClusterRequest(include_fenced_brokers=include_fenced_brokers)
         request = request_of(message, oldest=2 * include_fenced_brokers)
         return await self._calls.call(least_loaded, request, DescribeClusterResponse, timeout_ms, raise_error)
 
-    async def describe_features(self, *, timeout_ms: int | None = None) -> Mapping[str, int]:
+    async def describe_features(self, *, timeout_ms: Milliseconds | None = None) -> Mapping[str, int]:
         """Return the finalized feature levels, such as transaction.version (KIP-584)."""
         request = request_of(
             ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
@@ -58,7 +60,7 @@ class ClusterAdmin:
         *,
         change: FeatureChange = FeatureChange.UPGRADE,
         validate_only: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> None:
         """Change the finalized levels of features, all or none; 0 disables a feature."""
         updates = [
@@ -75,14 +77,14 @@ class ClusterAdmin:
         request = request_of(message, oldest=int(only_in_v1))
         await self._calls.call(controller, request, UpdateFeaturesResponse, timeout_ms, _raise_update_error)
 
-    async def describe_metadata_quorum(self, *, timeout_ms: int | None = None) -> ResponsePartitionData:
+    async def describe_metadata_quorum(self, *, timeout_ms: Milliseconds | None = None) -> ResponsePartitionData:
         """Return the leader, voters and observers of the metadata log (KIP-836)."""
         response = await self._calls.call(
             least_loaded, request_of(_QUORUM), DescribeQuorumResponse, timeout_ms, _raise_quorum_error
         )
         return response.topics[0].partitions[0]
 
-    async def unregister_broker(self, broker_id: int, *, timeout_ms: int | None = None) -> None:
+    async def unregister_broker(self, broker_id: int, *, timeout_ms: Milliseconds | None = None) -> None:
         """Remove a stopped broker from the cluster permanently."""
         request = request_of(UnregisterBrokerRequest(broker_id=broker_id))
         await self._calls.call(least_loaded, request, UnregisterBrokerResponse, timeout_ms, raise_error)

@@ -36,6 +36,7 @@ from sluice.protocol.apis.incremental_alter_configs import (
 )
 from sluice.protocol.apis.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from sluice.protocol.message import Message
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, NodeProvider, Outcomes, RequestSource, broker, least_loaded, outcome, raise_error
 
@@ -78,6 +79,7 @@ class Alteration(NamedTuple):
 _NEVER: Collection[int] = ()
 
 
+@checks_arguments
 class ConfigAdmin:
     _calls: AdminCalls
 
@@ -87,7 +89,7 @@ class ConfigAdmin:
         *,
         include_synonyms: bool = False,
         include_documentation: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[ConfigResource, list[DescribeConfigsResourceResult]]:
         """Return all configs of resources, with the sources of their values."""
 
@@ -124,7 +126,7 @@ class ConfigAdmin:
         alterations: Mapping[ConfigResource, Iterable[Alteration]],
         *,
         validate_only: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[ConfigResource, None]:
         """Change the given configs and no others (KIP-339)."""
         return await self._alter(
@@ -148,7 +150,7 @@ class ConfigAdmin:
         configs: Mapping[ConfigResource, Mapping[str, str]],
         *,
         validate_only: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[ConfigResource, None]:
         """Replace all configs of resources, for brokers before 2.3."""
         return await self._alter(
@@ -194,7 +196,7 @@ class ConfigAdmin:
         )
 
     async def list_config_resources(
-        self, types: Iterable[ResourceType] = (), *, timeout_ms: int | None = None
+        self, types: Iterable[ResourceType] = (), *, timeout_ms: Milliseconds | None = None
     ) -> list[ConfigResource]:
         """Return the resources of these types, or all types, that have configs."""
         wanted = [int(type_) for type_ in types]
@@ -207,7 +209,7 @@ class ConfigAdmin:
         ]
 
     async def describe_log_dirs(
-        self, broker_ids: Iterable[int], *, timeout_ms: int | None = None
+        self, broker_ids: Iterable[int], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[int, list[DescribeLogDirsResult]]:
         """Return the log directories of each broker, with their replicas."""
         return await self._calls.call_by_key(
@@ -221,7 +223,7 @@ class ConfigAdmin:
         )
 
     async def alter_replica_log_dirs(
-        self, folders: Mapping[tuple[int, TopicPartition], str], *, timeout_ms: int | None = None
+        self, folders: Mapping[tuple[int, TopicPartition], str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[tuple[int, TopicPartition], None]:
         """Move replicas, by broker id and partition, to other log directories."""
 

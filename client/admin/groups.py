@@ -31,6 +31,7 @@ from sluice.protocol.apis.offset_fetch import OffsetFetchResponse
 from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, Outcomes, outcome, raise_error
 from .lookups import find_group_coordinators
@@ -45,11 +46,12 @@ _COORDINATOR_ERRORS = {
 }
 
 
+@checks_arguments
 class GroupAdmin:
     _calls: AdminCalls
 
     async def list_groups(
-        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: int | None = None
+        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_ms: Milliseconds | None = None
     ) -> dict[str, ListedGroup]:
         """Return groups by id, optionally of some states and types only."""
         message = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
@@ -58,7 +60,7 @@ class GroupAdmin:
         return {group.group_id: group for response in responses for group in response.groups}
 
     async def describe_classic_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, describe_groups.DescribedGroup]:
         """Return classic groups, with the metadata and assignments of their members."""
         return await self._calls.call_by_key(
@@ -71,7 +73,7 @@ class GroupAdmin:
         )
 
     async def describe_consumer_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, consumer_group_describe.DescribedGroup]:
         """Return KIP-848 consumer groups; GROUP_ID_NOT_FOUND for other groups."""
         return await self._calls.call_by_key(
@@ -84,7 +86,7 @@ class GroupAdmin:
         )
 
     async def describe_streams_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, streams_group_describe.DescribedGroup]:
         """Return Streams groups (KIP-1071), with their topologies and members; GROUP_ID_NOT_FOUND for other groups."""
         return await self._calls.call_by_key(
@@ -96,7 +98,9 @@ class GroupAdmin:
             timeout_ms,
         )
 
-    async def delete_groups(self, group_ids: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
+    async def delete_groups(
+        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
+    ) -> Outcomes[str, None]:
         """Delete groups without members, with their offsets."""
         return await self._calls.call_by_key(
             group_ids,
@@ -113,7 +117,7 @@ class GroupAdmin:
         partitions: Iterable[TopicPartition] | None = None,
         *,
         require_stable: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return committed offsets, of all partitions by default; None for a partition without one."""
         # Version 2 is the first that can request all partitions, version 7 the first with stable offsets.
@@ -123,7 +127,11 @@ class GroupAdmin:
         return {partition: committed_offset(found) for partition, found in fetched_offsets(response).items()}
 
     async def alter_consumer_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int | None = None
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[TopicPartition, None]:
         """Commit offsets for a group without members."""
         message = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets))
@@ -134,7 +142,7 @@ class GroupAdmin:
         )
 
     async def delete_consumer_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[TopicPartition, None]:
         """Delete the committed offsets of partitions."""
         message = OffsetDeleteRequest(
@@ -159,7 +167,7 @@ class GroupAdmin:
         instance_ids: Iterable[str] | None = None,
         *,
         reason: str | None = None,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[str, None]:
         """Remove static members by instance id, or all members; those without instance id by member id."""
         if instance_ids is None:

@@ -30,6 +30,7 @@ from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
     OngoingPartitionReassignment,
 )
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, Outcomes, RequestSource, controller, outcome, raise_error
 from .lookups import find_leaders
@@ -39,11 +40,12 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 _OFFSETS_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
+@checks_arguments
 class PartitionAdmin:
     _calls: AdminCalls
 
     async def delete_records(
-        self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+        self, before: Mapping[TopicPartition, int], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[TopicPartition, int]:
         """Delete records below an offset (-1: all); return the new log start offsets. Sent to the leaders."""
 
@@ -76,7 +78,7 @@ class PartitionAdmin:
         timestamps: Mapping[TopicPartition, int],
         *,
         read_committed: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[TopicPartition, ListOffsetsPartitionResponse]:
         """Return the first offset at or after a timestamp in ms, or at LATEST, EARLIEST, ... Sent to the leaders."""
         oldest = max([1 + read_committed, *(_OFFSETS_SINCE.get(timestamp, 1) for timestamp in timestamps.values())])
@@ -114,7 +116,7 @@ class PartitionAdmin:
         partitions: Iterable[TopicPartition] | None = None,
         *,
         unclean: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[TopicPartition, None]:
         """Elect preferred replicas; `unclean`: any replica if none is in sync. All partitions by default."""
         topics = None if partitions is None else by_topic(partitions).items()
@@ -134,7 +136,7 @@ class PartitionAdmin:
         )
 
     async def alter_partition_reassignments(
-        self, replicas: Mapping[TopicPartition, list[int] | None], *, timeout_ms: int | None = None
+        self, replicas: Mapping[TopicPartition, list[int] | None], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[TopicPartition, None]:
         """Move partitions to other replicas; None cancels a reassignment. Sent to the controller."""
         topics = [
@@ -156,7 +158,7 @@ class PartitionAdmin:
         )
 
     async def list_partition_reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: Milliseconds | None = None
     ) -> dict[TopicPartition, OngoingPartitionReassignment]:
         """Return ongoing reassignments, of all partitions by default. Sent to the controller."""
         wanted = None

@@ -10,6 +10,7 @@ from sluice.protocol.apis.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, Outcomes, least_loaded, outcome, raise_error
 
@@ -17,11 +18,12 @@ from .calls import AdminCalls, Outcomes, least_loaded, outcome, raise_error
 QuotaEntity = frozenset[tuple[str, str | None]]
 
 
+@checks_arguments
 class QuotaAdmin:
     _calls: AdminCalls
 
     async def describe_client_quotas(
-        self, components: Iterable[ComponentData] = (), *, strict: bool = False, timeout_ms: int | None = None
+        self, components: Iterable[ComponentData] = (), *, strict: bool = False, timeout_ms: Milliseconds | None = None
     ) -> dict[QuotaEntity, dict[str, float]]:
         """Return quotas of entities that match all components and, if `strict`, have no others."""
         request = request_of(DescribeClientQuotasRequest(components=list(components), strict=strict))
@@ -36,7 +38,7 @@ class QuotaAdmin:
         quotas: Mapping[QuotaEntity, Mapping[str, float | None]],
         *,
         validate_only: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[QuotaEntity, None]:
         """Set quotas by name, such as `producer_byte_rate` in bytes per second; None removes one."""
         entries = [

@@ -25,6 +25,7 @@ from sluice.protocol.apis.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
 )
 from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import Outcomes, outcome, raise_error
 from .groups import GroupAdmin
@@ -33,9 +34,10 @@ from .lookups import find_group_coordinators
 ShareOffset = DescribeShareGroupOffsetsResponsePartition  # start offset, leader epoch and lag; -1: none
 
 
+@checks_arguments
 class ShareGroupAdmin(GroupAdmin):
     async def describe_share_groups(
-        self, group_ids: Iterable[str], *, timeout_ms: int | None = None
+        self, group_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, share_group_describe.DescribedGroup]:
         """Return share groups with their members; GROUP_ID_NOT_FOUND for other groups."""
         return await self._calls.call_by_key(
@@ -48,7 +50,11 @@ class ShareGroupAdmin(GroupAdmin):
         )
 
     async def list_share_group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, timeout_ms: int | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[TopicPartition, ShareOffset]:
         """Return start offsets and lags, of all partitions by default."""
         topics = None if partitions is None else by_topic(partitions)
@@ -77,7 +83,7 @@ class ShareGroupAdmin(GroupAdmin):
         )
 
     async def alter_share_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
+        self, group_id: str, offsets: Mapping[TopicPartition, int], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[TopicPartition, None]:
         """Set the start offsets of a group without members."""
         message = AlterShareGroupOffsetsRequest(
@@ -107,7 +113,7 @@ class ShareGroupAdmin(GroupAdmin):
         )
 
     async def delete_share_group_offsets(
-        self, group_id: str, topics: Iterable[str], *, timeout_ms: int | None = None
+        self, group_id: str, topics: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, None]:
         """Delete the start offsets of topics in a group without members."""
         named = [DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]

@@ -35,6 +35,7 @@ from sluice.protocol.apis.metadata import (
     MetadataResponseTopic,
 )
 from sluice.protocol.message import Message
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import (
     CONTROLLER_RETRIES,
@@ -59,11 +60,12 @@ class NewTopic(NamedTuple):
     assignments: Mapping[int, list[int]] = {}
 
 
+@checks_arguments
 class TopicAdmin:
     _calls: AdminCalls
 
     async def create_topics(
-        self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: int | None = None
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, CreatableTopicResult]:
         """Create topics; the outcomes are by name. Sent to the controller."""
         by_name = {topic.name: topic for topic in topics}
@@ -87,7 +89,9 @@ class TopicAdmin:
             CONTROLLER_RETRIES,
         )
 
-    async def delete_topics(self, names: Iterable[str], *, timeout_ms: int | None = None) -> Outcomes[str, None]:
+    async def delete_topics(
+        self, names: Iterable[str], *, timeout_ms: Milliseconds | None = None
+    ) -> Outcomes[str, None]:
         """Delete topics. Sent to the controller."""
 
         def build(wanted: list[str]) -> RequestSource:
@@ -118,7 +122,7 @@ class TopicAdmin:
         *,
         assignments: Mapping[str, list[list[int]]] | None = None,
         validate_only: bool = False,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> Outcomes[str, None]:
         """Increase partition counts; `assignments`: replicas of new partitions. Sent to the controller."""
 
@@ -143,7 +147,7 @@ class TopicAdmin:
             CONTROLLER_RETRIES,
         )
 
-    async def list_topics(self, *, timeout_ms: int | None = None) -> dict[str, MetadataResponseTopic]:
+    async def list_topics(self, *, timeout_ms: Milliseconds | None = None) -> dict[str, MetadataResponseTopic]:
         """Return all topics, including internal ones, that the client may describe."""
         # In version 0 an empty array requests all topics, not null.
         request = request_of(MetadataRequest(topics=None), oldest=1)
@@ -151,7 +155,7 @@ class TopicAdmin:
         return {topic.name: topic for topic in response.topics if topic.name is not None}
 
     async def describe_topics(
-        self, names: Iterable[str], *, timeout_ms: int | None = None
+        self, names: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, DescribeTopicPartitionsResponseTopic | MetadataResponseTopic]:
         """Return partitions, leaders and replicas, by DescribeTopicPartitions (KIP-966) or an old broker's Metadata."""
         wanted = sorted(set(names))

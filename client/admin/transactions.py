@@ -21,6 +21,7 @@ from sluice.protocol.apis.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from sluice.text.arguments import Milliseconds, checks_arguments
 
 from .calls import AdminCalls, NodeProvider, Outcomes, RequestSource, outcome, raise_error
 from .lookups import find_leaders, find_transaction_coordinators
@@ -29,11 +30,12 @@ from .lookups import find_leaders, find_transaction_coordinators
 _FENCING_TRANSACTION_TIMEOUT_MS = 1
 
 
+@checks_arguments
 class TransactionAdmin:
     _calls: AdminCalls
 
     async def describe_producers(
-        self, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[TopicPartition, list[ProducerState]]:
         """Return the active producers of partitions."""
 
@@ -54,7 +56,7 @@ class TransactionAdmin:
         )
 
     async def describe_transactions(
-        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+        self, transactional_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, describe_transactions.TransactionState]:
         """Return the state of each transactional id's last transaction."""
         return await self._calls.call_by_key(
@@ -75,7 +77,7 @@ class TransactionAdmin:
         producer_ids: Iterable[int] = (),
         longer_than_ms: int = -1,
         id_pattern: str | None = None,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> dict[str, list_transactions.TransactionState]:
         """Return the transactions of all coordinators, by transactional id."""
         message = ListTransactionsRequest(
@@ -95,7 +97,7 @@ class TransactionAdmin:
         producer_id: int,
         producer_epoch: int,
         coordinator_epoch: int,
-        timeout_ms: int | None = None,
+        timeout_ms: Milliseconds | None = None,
     ) -> None:
         """Abort a hanging transaction in one partition, bypassing its coordinator."""
         marker = WritableTxnMarker(
@@ -116,7 +118,7 @@ class TransactionAdmin:
         outcomes.all()
 
     async def fence_producers(
-        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+        self, transactional_ids: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, tuple[int, int]]:
         """Fence producers by transactional id; return their new producer ids and epochs."""
 

@@ -34,6 +34,8 @@ from sluice.client.metadata.cluster import NO_EPOCH, TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
+from sluice.errors import ArgumentError
+from sluice.text.arguments import Duration, checks_arguments
 
 from .metadata import ConsumerMetadata
 from .offset_reset import EARLIEST, EARLIEST_TIMESTAMP, LATEST, LATEST_TIMESTAMP, OffsetReset, offset_reset
@@ -55,6 +57,7 @@ class NoOffsetForPartitionError(KafkaException):
         )
 
 
+@checks_arguments
 class Consumer:
     """A consumer, used in `async with`, in one event loop, with one `poll` at a time."""
 
@@ -87,9 +90,12 @@ class Consumer:
         self._api_timeout_ms = self.config.integer("default.api.timeout.ms")
         self._subscriptions = SubscriptionState(offset_reset(self.config.text("auto.offset.reset")))
         self._assignors = tuple(assignors) or assignors_of(self.config)
-        self._is_closing = self._is_closed = False
+        self._is_started = self._is_closing = self._is_closed = False
 
     async def __aenter__(self) -> "Consumer":
+        if self._is_started:
+            raise KafkaException("a consumer can be started only once; create another one")
+        self._is_started = True
         config, uniform = self.config, self._random.uniform
         read_committed = config.text("isolation.level") == "read_committed"
         self._metadata = ConsumerMetadata(
@@ -138,7 +144,6 @@ class Consumer:
         Raises:
             NoSubscriptionError: If partitions are assigned manually, or `group.id` is not set.
         """
-        self._ensure_open()
         group = self._in_group("subscribe")
         if isinstance(topics, Pattern):
             self._subscriptions.subscribe_pattern(topics)
@@ -175,11 +180,13 @@ class Consumer:
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these partitions until `resume`; fetched records are kept."""
+        self._ensure_open()
         for partition in partitions:
             self._subscriptions.state_of(partition).is_paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Undo `pause`."""
+        self._ensure_open()
         for partition in partitions:
             self._subscriptions.state_of(partition).is_paused = False
         self._network.wakeup()
@@ -190,7 +197,7 @@ class Consumer:
 
     # -- records -------------------------------------------------------------------------------------------------------
 
-    async def poll(self, timeout_ms: float) -> list[ConsumerRecord]:
+    async def poll(self, timeout_ms: Duration) -> list[ConsumerRecord]:
         """Return up to `max.poll.records` records, in offset order within each partition; none after the timeout.
 
         Raises:
@@ -235,8 +242,10 @@ class Consumer:
 
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Continue at an offset; with a leader epoch, validate first that the log was not truncated."""
+        self._ensure_open()
         given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
-        assert given.offset >= 0, f"{partition}: expected an offset of at least 0, got {given.offset}"
+        if given.offset < 0:
+            raise ArgumentError(f"seek: offset: expected an integer of at least 0, got {given.offset}")
         state = self._subscriptions.state_of(partition)
         if given.leader_epoch != NO_EPOCH:
             self._metadata.update_last_seen_epoch_if_newer(partition, given.leader_epoch)
@@ -253,12 +262,14 @@ class Consumer:
         self._reset(partitions, LATEST)
 
     def _reset(self, partitions: Iterable[TopicPartition], to: OffsetReset) -> None:
+        self._ensure_open()
         for partition in partitions:
             self._subscriptions.state_of(partition).reset_by(to)
         self._network.wakeup()
 
-    async def position(self, partition: TopicPartition, *, timeout_ms: float | None = None) -> int:
+    async def position(self, partition: TopicPartition, *, timeout_ms: Duration | None = None) -> int:
         """Return the offset of the next record, once it is known; raise TimeoutException, or as `poll` does."""
+        self._ensure_open()
         deadline_ms = self._deadline_ms(timeout_ms)
         while True:
             self._ensure_open()
@@ -281,7 +292,7 @@ class Consumer:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     async def commit(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, *, timeout_ms: float | None = None
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None, *, timeout_ms: Duration | None = None
     ) -> None:
         """Commit the given offsets, or the positions; retry until the timeout.
 
@@ -289,22 +300,20 @@ class Consumer:
             CommitFailedError: If the group has removed this member.
             TimeoutException: If no attempt succeeds in time.
         """
-        self._ensure_open()
         group = self._in_group("commit")
         consumed = self._subscriptions.all_consumed() if offsets is None else offsets
         await group.offsets.commit(consumed, self._deadline_ms(timeout_ms))
 
     def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None) -> "asyncio.Task[None]":
-        """Start a commit without retries; the task also raises RetriableException."""
-        self._ensure_open()
+        """Start a commit without retries, within `default.api.timeout.ms`; the task also raises RetriableException."""
         group = self._in_group("commit")
-        return group.commit_later(self._subscriptions.all_consumed() if offsets is None else offsets)
+        consumed = self._subscriptions.all_consumed() if offsets is None else offsets
+        return group.commit_later(consumed, self._deadline_ms(None))
 
     async def committed(
-        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: Duration | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the group's committed offsets; None for a partition without one."""
-        self._ensure_open()
         group = self._in_group("read committed offsets")
         return await group.offsets.committed(partitions, self._deadline_ms(timeout_ms))
 
@@ -322,31 +331,32 @@ class Consumer:
         return self._group is not None and self._group.is_rebalancing
 
     def _in_group(self, action: str) -> ConsumerGroup:
+        self._ensure_open()
         if self._group is None:
             raise NoSubscriptionError(f"cannot {action}: group.id is not set")
         return self._group
 
     # -- topics and offsets --------------------------------------------------------------------------------------------
 
-    async def partitions_for(self, topic: str, *, timeout_ms: float | None = None) -> Sequence[int]:
+    async def partitions_for(self, topic: str, *, timeout_ms: Duration | None = None) -> Sequence[int]:
         """Return the partition indexes of a topic; raise TimeoutException if it is not found in time."""
         self._ensure_open()
         return await self._topic_offsets.partitions_of(topic, self._deadline_ms(timeout_ms))
 
     async def beginning_offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: Duration | None = None
     ) -> dict[TopicPartition, int]:
         """Return the log start offsets."""
         return await self._end_offsets(partitions, EARLIEST_TIMESTAMP, timeout_ms)
 
     async def end_offsets(
-        self, partitions: Iterable[TopicPartition], *, timeout_ms: float | None = None
+        self, partitions: Iterable[TopicPartition], *, timeout_ms: Duration | None = None
     ) -> dict[TopicPartition, int]:
         """Return the high watermarks or, with read_committed, the last stable offsets."""
         return await self._end_offsets(partitions, LATEST_TIMESTAMP, timeout_ms)
 
     async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: float | None = None
+        self, timestamps: Mapping[TopicPartition, int], *, timeout_ms: Duration | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first offset at or after each timestamp in ms; None if all records are older."""
         self._ensure_open()
@@ -368,14 +378,16 @@ class Consumer:
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
         """Return KIP-13's `fetch-throttle-time-avg` and `-max` in ms, of one node or all."""
+        if not self._is_started:
+            self._ensure_open()
         now_ms = self._clock.monotonic_ms()
         return self._network.client.throttle_times.metrics("fetch", now_ms, node_id)
 
     # -- closing -------------------------------------------------------------------------------------------------------
 
-    async def close(self, timeout_ms: float = 30_000) -> None:
+    async def close(self, timeout_ms: Duration = 30_000) -> None:
         """Commit if `enable.auto.commit`, leave the group within `timeout_ms`, and close all connections."""
-        if self._is_closing:
+        if self._is_closing or not self._is_started:
             return
         self._is_closing = True
         if self._group is not None:  # not closed yet: the listener can still commit
@@ -385,10 +397,13 @@ class Consumer:
         await self._network.close()
 
     def _ensure_open(self) -> None:
+        if not self._is_started:
+            raise KafkaException("the consumer is not started; use it within `async with`")
+        self._network.raise_failure()
         if self._is_closed:
             raise KafkaException("the consumer is closed")
 
-    def _deadline_ms(self, timeout_ms: float | None) -> float:
+    def _deadline_ms(self, timeout_ms: Duration | None) -> float:
         return self._clock.monotonic_ms() + (self._api_timeout_ms if timeout_ms is None else timeout_ms)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from sluice.protocol.errors import ErrorCode
+from sluice.text.arguments import Index
 
 V = TypeVar("V")
 
@@ -28,7 +29,7 @@ class Node(NamedTuple):
 
 class TopicPartition(NamedTuple):
     topic: str
-    partition: int
+    partition: Index
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"

@@ -59,7 +59,10 @@ class AsyncNetwork:
         clock: Clock | None = None,
     ) -> "AsyncNetwork":
         """Return a network on the running loop; it connects on the first request."""
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise KafkaException("no event loop runs in this thread; create the client in a coroutine") from None
         connector = AsyncioConnector(loop, config)
         client = NetworkClient(
             config,
@@ -73,6 +76,8 @@ class AsyncNetwork:
         return cls(client, loop, connector)
 
     async def wait(self, until_ms: float = inf) -> None:
+        """Return after a change, or at a time; raise the internal error that closed the client."""
+        self.raise_failure()
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(waiter)
         timer = None if until_ms == inf else self.clock.call_at(until_ms, lambda: _complete(waiter))
@@ -81,6 +86,7 @@ class AsyncNetwork:
         finally:
             if timer is not None:
                 timer.cancel()
+        self.raise_failure()
 
     def wakeup(self) -> None:
         """Wake all waiting callers, and check the client's timers."""
@@ -114,6 +120,7 @@ class AsyncNetwork:
         future: asyncio.Future[Exchange] = self._loop.create_future()
         self.client.send(node.id, request, partial(_complete_exchange, future), now_ms)
         exchange = await future
+        self.raise_failure()
         failure = exchange.failure()
         if failure is not None:
             raise failure
@@ -133,7 +140,26 @@ class AsyncNetwork:
         failure = self.client.last_failure
         return TimeoutException(problem if failure is None else f"{problem}; last connection failure: {failure}")
 
+    def start(self, what: str, run: Callable[[], Coroutine[object, object, None]]) -> "asyncio.Task[None]":
+        """Run a background task; its failure closes the client, and reaches each caller."""
+
+        async def watched() -> None:
+            try:
+                await run()
+            except KafkaException as error:
+                if error is not self.client.failure:
+                    self.client.fail(what, error)
+            except Exception as error:
+                self.client.fail(what, error)
+
+        return self._loop.create_task(watched())
+
+    def raise_failure(self) -> None:
+        if self.client.failure is not None:
+            raise self.client.failure
+
     def raise_if_closed(self) -> None:
+        self.raise_failure()
         if self.client.is_closed:
             raise KafkaException("the client is closed")
 
@@ -205,6 +231,9 @@ class AsyncioConnector:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             resolved(OSError(error.strerror))
+            return
+        except (UnicodeError, OverflowError) as error:  # not a host name, or not a port
+            resolved(OSError(str(error)))
             return
         resolved(list(dict.fromkeys((str(info[4][0]), port) for info in found)))
 

@@ -25,8 +25,10 @@ If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, 
 
 *Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 
+*Internal errors* close the client (`fail`), so that each caller gets the cause at once.
+
 Different on purpose: a malformed response, or one with a wrong correlation id, closes the connection (Kafka continues);
-`close_node` fails pending requests instead of discarding them.
+`close_node` fails pending requests instead of discarding them; Kafka logs internal errors and continues.
 """
 
 import logging
@@ -36,10 +38,11 @@ from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the type of an argument; nothing is drawn from the module)
 from struct import Struct
+from struct import error as StructError  # noqa: N812  (a class)
 from typing import NamedTuple, Protocol
 
 from sluice.client.config import ClientConfig
-from sluice.client.errors import AuthenticationException, UnsupportedVersionException
+from sluice.client.errors import AuthenticationException, KafkaException, UnsupportedVersionException
 from sluice.client.metadata.cluster import Node
 from sluice.client.metadata.metadata import Metadata
 from sluice.clock import Clock, TimerHandle
@@ -133,6 +136,7 @@ class NetworkClient:
         self._timer: TimerHandle | None = None
         self._due_ms = inf
         self.is_closed = False
+        self.failure: KafkaException | None = None  # the internal error that closed the client
         self.last_failure: ConnectionFailure | None = None  # after all addresses of a host; None once a node is ready
         metadata.bootstrap(config.names("bootstrap.servers"))
         metadata.on_update_requested = self.wakeup  # the first update request starts the first connection
@@ -202,11 +206,14 @@ class NetworkClient:
         try:
             exchange.version = self._versions[node_id].latest_usable(request.api, request.oldest, request.latest)
             message = request.build(exchange.version)
+            self._write(self._connections[node_id], exchange, message)
         except UnsupportedVersionException as error:
             exchange.error = error
-            self.clock.call_at(now_ms, partial(self._not_sent, exchange))
+        except (StructError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            exchange.error = KafkaException(f"{request.api.name}: the request cannot be encoded: {error}")
+        else:
             return exchange
-        self._write(self._connections[node_id], exchange, message)
+        self.clock.call_at(now_ms, partial(self._not_sent, exchange))
         return exchange
 
     def disconnect(self, node_id: int) -> None:
@@ -231,6 +238,14 @@ class NetworkClient:
             self._timer.cancel()
             self._timer = None
         self._changed()
+
+    def fail(self, what: str, error: BaseException) -> None:
+        """Close the client after an internal error, which all callers raise."""
+        if self.failure is None:
+            log.error(f"{what} failed", exc_info=error)
+            self.failure = KafkaException(f"{what} failed: {error!r}; the client is closed. Create another one.")
+            self.failure.__cause__ = error
+            self.close()
 
     def listen(self, callback: Callable[[], None]) -> None:
         self._listeners.append(callback)
@@ -287,8 +302,8 @@ class NetworkClient:
     def _complete(self, exchange: Exchange) -> None:
         try:
             exchange.on_complete(exchange)
-        except Exception:  # a bug in one handler must not affect other responses
-            log.exception("response handler failed", extra={"api": exchange.api.name, "node": exchange.node_id})
+        except Exception as error:
+            self.fail(f"the handler of {exchange.api.name} responses", error)
 
     # -- connecting ----------------------------------------------------------------------------------------------------
 
@@ -464,6 +479,12 @@ class NetworkClient:
         self._timer = self.clock.call_at(at_ms, self._tick)
 
     def _tick(self) -> None:
+        try:
+            self._run_timers()
+        except Exception as error:
+            self.fail("the timer of the client", error)
+
+    def _run_timers(self) -> None:
         now_ms = self.clock.monotonic_ms()
         self._timer, self._due_ms = None, inf
         self._close_expired(now_ms)

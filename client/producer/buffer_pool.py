@@ -49,6 +49,11 @@ class BufferPool:
         self.available += size
         self._grant()
 
+    def release_waiters(self) -> None:
+        """Wake all waiters after a failure; they check it."""
+        for ticket in self._waiting:
+            ticket.granted()
+
     def _grant(self) -> None:
         while self._waiting and self._waiting[0].size <= self.available:
             ticket = self._waiting.popleft()

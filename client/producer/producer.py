@@ -8,12 +8,12 @@
 `delivery.timeout.ms` of the creation of the record's batch (KIP-91), with a RecordMetadata or an exception of
 `sluice.client.errors`. The futures of a partition complete in the order of `send`.
 
-Keys and values are bytes; the application serializes. Different on purpose: `send` raises all its errors, where Kafka
-puts some of them into the future.
+Keys and values are bytes or text, which is sent as UTF-8; the application serializes the rest. Different on purpose:
+`send` raises all its errors, where Kafka puts some of them into the future. An internal error closes the producer and
+fails all records, where Kafka's producer logs it and continues.
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,7 +27,9 @@ from sluice.client.metadata.cluster import Partitions, TopicPartition
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import Clock
+from sluice.errors import ArgumentError
 from sluice.protocol.records.compression import NAMES
+from sluice.text.arguments import Duration, Index, Timestamp, check_argument, checks_arguments
 
 from .batch import Codec, Header, RecordMetadata, size_upper_bound
 from .buffer_pool import BufferPool
@@ -41,15 +43,13 @@ from .transactions import Transactions
 
 _Record = tuple[int, bytes | None, bytes | None, Sequence[Header], asyncio.Future[RecordMetadata]]
 
-log = logging.getLogger("sluice.client")
-
 _MESSAGE_TOO_LARGE = 10
 # Metadata keeps an unused topic for minutes, so not every record needs to mark its topic.
 _TOUCH_INTERVAL_MS = 1000
-# Prevents a busy loop after an internal error of the sender.
-_AFTER_FAILURE_MS = 100
+_Bytes = bytes | bytearray | memoryview | str | None
 
 
+@partial(checks_arguments, but=("send",))
 class Producer:
     """A producer, to be used in `async with`, in one event loop."""
 
@@ -76,10 +76,14 @@ class Producer:
         most = min(self._max_request_size, self.config.integer("buffer.memory"))
         self._always_fits = most - size_upper_bound(None, None, ())  # bytes of key and value together
         self._ignores_keys = self.config.boolean("partitioner.ignore.keys")
-        self._is_closing = False
+        self._is_started = False
+        self._is_closing = True
         self._used_ms: dict[str, int] = {}  # wall-clock time at which metadata marked a topic as used
 
     async def __aenter__(self) -> "Producer":
+        if self._is_started:
+            raise KafkaException("a producer can be started only once; create another one")
+        self._is_started, self._is_closing = True, False
         config, uniform = self.config, self._random.uniform
         in_flight = config.integer("max.in.flight.requests.per.connection")
         self._loop = asyncio.get_running_loop()
@@ -111,7 +115,7 @@ class Producer:
             keeps_order=in_flight == 1,
         )
         self._sender = Sender(settings, self._accumulator, self._metadata, self._network.client, transactions)
-        self._running = self._loop.create_task(self._run())
+        self._running = self._network.start("the sender", self._run)
         return self
 
     async def __aexit__(
@@ -122,9 +126,9 @@ class Producer:
     async def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: _Bytes = None,
         *,
-        key: bytes | None = None,
+        key: _Bytes = None,
         partition: int | None = None,
         timestamp_ms: int | None = None,
         headers: Sequence[Header] = (),
@@ -132,12 +136,19 @@ class Producer:
         """Append a record to a batch; return a future of its metadata.
 
         Raises:
+            ArgumentError: If an argument has a wrong type; text is sent as UTF-8.
             TimeoutException: If metadata or memory is not available within `max.block.ms`.
             RecordTooLargeException: If the record exceeds `max.request.size` or `buffer.memory`.
             KafkaException: If the topic is invalid or not authorized, or the producer is closed.
         """
-        if self._is_closing:
-            raise KafkaException("the producer is closed")
+        if self._is_closing or self._network.client.failure is not None:
+            self._ensure_open()
+        if type(topic) is not str or partition is not None or timestamp_ms is not None or headers:
+            headers = _check_record(topic, partition, timestamp_ms, headers)
+        if type(value) is not bytes:
+            value = _as_bytes("value", value)
+        if key is not None and type(key) is not bytes:
+            key = _as_bytes("key", key)
         if self._transactions is not None:
             self._transactions.ensure_in_transaction()
         if headers or len(value or b"") + len(key or b"") > self._always_fits:
@@ -266,18 +277,22 @@ class Producer:
 
     def metrics(self, node_id: int | None = None) -> dict[str, float]:
         """Return KIP-13's `produce-throttle-time-avg` and `-max` in ms, of one node or all."""
+        if not self._is_started:
+            self._ensure_open()
         now_ms = self._clock.monotonic_ms()
         return self._network.client.throttle_times.metrics("produce", now_ms, node_id)
 
     async def flush(self) -> None:
-        """Send all records without lingering; return when they are complete."""
+        """Send all records without lingering; return when they are complete, within `delivery.timeout.ms`."""
+        if not self._is_started:
+            self._ensure_open()
         async with self._flushing():
             for batch in list(self._accumulator.incomplete):
                 for delivery in batch.deliveries:
                     if isinstance(delivery, asyncio.Future) and not delivery.done():
                         await asyncio.wait([delivery])
 
-    async def close(self, timeout_ms: float | None = None) -> None:
+    async def close(self, timeout_ms: Duration | None = None) -> None:
         """Send pending records within `timeout_ms`, abort an open transaction, and close all connections."""
         if self._is_closing:
             return
@@ -298,14 +313,16 @@ class Producer:
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        while True:
-            now_ms = self._clock.monotonic_ms()
-            try:
-                until_ms = self._sender.run_once(now_ms)
-            except Exception:
-                log.exception("the sender failed")
-                until_ms = now_ms + _AFTER_FAILURE_MS
-            await self._network.wait(until_ms)
+        try:
+            while True:
+                await self._network.wait(self._sender.run_once(self._clock.monotonic_ms()))
+        except Exception as error:
+            self._network.client.fail("the sender", error)
+            assert self._network.client.failure is not None
+            self._accumulator.abort(self._network.client.failure)
+            if self._transactions is not None:
+                self._transactions.fail(self._network.client.failure)
+            self._pool.release_waiters()
 
     async def _until_done(self, aborting: Result | None) -> None:
         if aborting is not None:
@@ -366,6 +383,9 @@ class Producer:
             raise
 
     def _ensure_open(self) -> None:
+        if not self._is_started:
+            raise KafkaException("the producer is not started; use it within `async with`")
+        self._network.raise_failure()
         if self._is_closing:
             raise KafkaException("the producer is closed")
 
@@ -376,6 +396,27 @@ class Producer:
                     f"The message is {size} bytes when serialized which is larger than {most}, which is the value "
                 )
                 raise exception_of(_MESSAGE_TOO_LARGE, f"{message}of the {name} configuration.")
+
+
+def _check_record(
+    topic: object, partition: object, timestamp_ms: object, headers: Sequence[Header]
+) -> Sequence[Header]:
+    """Raise ArgumentError for a wrong type; return the headers with values in bytes."""
+    check_argument("send", "topic", topic, str)
+    check_argument("send", "partition", partition, Index | None)
+    check_argument("send", "timestamp_ms", timestamp_ms, Timestamp | None)
+    check_argument("send", "headers", headers, Sequence[tuple[str, _Bytes]])
+    return [(name, _as_bytes("headers", value)) for name, value in headers]
+
+
+def _as_bytes(name: str, value: object) -> bytes | None:
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise ArgumentError(f"send: {name}: expected text that UTF-8 can encode, got {value!r}") from None
+    check_argument("send", name, value, _Bytes)
+    return None if value is None else bytes(value)  # type: ignore[call-overload]  # checked above
 
 
 def _transactions(config: ClientConfig, uniform: Uniform) -> TransactionManager | None:

@@ -235,7 +235,7 @@ class Transactions(TransactionManager):
     def is_aborting(self) -> bool:
         return self.state is State.ABORTING_TRANSACTION
 
-    def _fail(self, error: KafkaException) -> None:
+    def fail(self, error: KafkaException) -> None:
         self._transition_to(State.FATAL_ERROR, error)
         self.fatal_error = error
         self._fail_requests(error)
@@ -244,7 +244,7 @@ class Transactions(TransactionManager):
         if self.state is State.ABORTING_TRANSACTION:
             return
         if self.state not in _FROM[State.ABORTABLE_ERROR]:
-            self._fail(error)
+            self.fail(error)
             return
         if not self.is_v2 and not self.is_completing:
             self._bumps_epoch = True
@@ -328,7 +328,7 @@ class Transactions(TransactionManager):
             request.result.end(self.last_error)
         elif isinstance(failure, UnsupportedVersionException):
             request.result.end(failure)
-            self._fail(failure)
+            self.fail(failure)
         elif response is None:
             request.may_have_started = request.adds
             if request.ends_transaction and not self.is_v2:
@@ -373,7 +373,7 @@ class Transactions(TransactionManager):
             if code in _ABORTABLE[type(response)] and not (request.ends_transaction and self.is_aborting):
                 self._fail_transaction(error)
             else:
-                self._fail(error)
+                self.fail(error)
         return False
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -436,7 +436,7 @@ class Transactions(TransactionManager):
                 self.reenqueue(request, now_ms, min(backoff_ms, _ADD_PARTITIONS_BACKOFF_MS) if is_first else None)
                 return
             if code in _FENCED or code in _FATAL_FOR_PARTITIONS:
-                self._fail(exception_of(E.PRODUCER_FENCED if code in _FENCED else code))
+                self.fail(exception_of(E.PRODUCER_FENCED if code in _FENCED else code))
                 return
         failed = [code for code in codes if code]
         if failed:
@@ -537,7 +537,7 @@ class Transactions(TransactionManager):
     def failed(self, batch: ProducerBatch, code: int, *, is_refused: bool) -> None:
         """Fail the transaction, also if the batch was never sent."""
         if code in _FATAL_FOR_BATCHES:
-            self._fail(exception_of(code))
+            self.fail(exception_of(code))
             return
         self._fail_transaction(exception_of(code))
         if batch.has_sequence:

@@ -12,18 +12,19 @@ code without an event loop.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from random import Random  # noqa: TID251  (the broker's single source of randomness)
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.process import BrokerProcess
 from sluice.clock import LoopClock, sleep_ms
 from sluice.config.broker_config import Config, address_of
 from sluice.errors import ConfigError, SluiceError
-from sluice.journal_events import Event
+from sluice.journal_events import AnyEvent, Event
+from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
 from sluice.web import load as load_page
 
 from .client import LocalClient
@@ -32,6 +33,7 @@ from .fault_control import LocalFault, LocalFaults
 from .journal_assertions import JournalAssertions
 from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
 from .scenario_control import LocalScenario, start_run
+from .security import AclFields, Library, Mechanism, Security
 from .wait_conditions import POLL_INTERVAL_MS, Filters, wait_condition
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
 
 
+@checks_arguments
 class Broker(JournalAssertions):
     """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal.
 
@@ -60,28 +63,40 @@ class Broker(JournalAssertions):
         self,
         brokers: int = 1,
         *,
-        config: Mapping[str, str | float] | None = None,
-        admin_port: int | None = None,
+        config: Mapping[str, str | float | bool] | None = None,
+        admin_port: Port | None = None,
         seed: int = 0,
+        tls: bool = False,
+        sasl: Mechanism | None = None,
+        users: Mapping[str, str] | None = None,
+        acls: Sequence[AclFields] | None = None,
     ) -> None:
         """Configure the brokers; `async with` starts them.
 
         Args:
             brokers: Number of brokers.
-            config: Broker properties by name; they override the defaults above.
+            config: Broker properties by name.
             admin_port: Port of the admin HTTP server; 0 picks a free port, None disables the server.
             seed: Seed of all randomness.
+            tls: Whether listeners use TLS, with a certificate made by trustme (extra `tls`).
+            sasl: SASL mechanism that clients must use.
+            users: Passwords by user, with `sasl`. Default: alice, with alice-secret.
+            acls: ACLs, such as {"user": "alice", "allow": "Read", "topic": "orders"}, with `sasl`. None: no authorizer.
 
         Raises:
             ConfigError: An unknown property, or an invalid value.
         """
+        given = config or {}
+        self._security = Security(tls, sasl, users, acls, given)
         defaults: dict[str, str | float] = {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
+            **self._security.properties(),
             "sluice.brokers": brokers,
             "sluice.journal.events": _JOURNAL_EVENTS,
             "sluice.journal.record.hashes": "true",
+            "group.initial.rebalance.delay.ms": 0,
+            "group.streams.initial.rebalance.delay.ms": 0,
         }
-        self._config = Config.of({**defaults, **(config or {})})
+        self._config = Config.of({**defaults, **given})
         self._admin_port = admin_port
         self._seed = seed
         self._server: BrokerProcess | None = None
@@ -94,7 +109,7 @@ class Broker(JournalAssertions):
         host = self._config.text("sluice.admin.host")
         server = self._new_server()
         await server.start(admin=None if self._admin_port is None else (host, self._admin_port))
-        self._server = server
+        self._server = self._with_acls(server)
         return self
 
     async def __aexit__(
@@ -118,12 +133,17 @@ class Broker(JournalAssertions):
         admin = None if before.admin is None else (before.admin.host, before.admin.port)
         server = self._new_server()
         await server.start({node_id: one.endpoints for node_id, one in before.servers.items()}, admin)
-        self._server = server
+        self._server = self._with_acls(server)
 
     def _new_server(self) -> BrokerProcess:
         loop = asyncio.get_running_loop()
         random = Random(self._seed)  # noqa: S311  (runs are repeatable)
         return BrokerProcess(self._config, LoopClock(loop), random, loop, load_page)
+
+    def _with_acls(self, server: BrokerProcess) -> BrokerProcess:
+        if self._security.acls:
+            server.cluster.acls.create(self._security.acls)
+        return server
 
     @property
     def bootstrap(self) -> str:
@@ -172,6 +192,9 @@ class Broker(JournalAssertions):
         produce: float | str | None = None,
         fetch: float | str | None = None,
         request_percentage: float | None = None,
+        controller_mutation_rate: float | None = None,
+        producer_byte_rate: float | str | None = None,
+        consumer_byte_rate: float | str | None = None,
     ) -> LocalQuota:
         """Set quotas of a client id, a user, or both; without either, the default of all client ids.
 
@@ -184,6 +207,9 @@ class Broker(JournalAssertions):
             produce: Produce rate in bytes per second on each broker, such as 100_000 or "100k".
             fetch: Fetch rate in bytes per second on each broker.
             request_percentage: Percentage of one thread's time.
+            controller_mutation_rate: Created and deleted partitions per second.
+            producer_byte_rate: Kafka's name of `produce`.
+            consumer_byte_rate: Kafka's name of `fetch`.
 
         Returns:
             The quotas, effective from the next request until they are removed.
@@ -191,11 +217,29 @@ class Broker(JournalAssertions):
         Raises:
             SluiceError: No quota is given, or a value is invalid.
         """
-        return set_quota(self._running.cluster, client_id, user, produce, fetch, request_percentage)
+        rates = {"produce": (produce, producer_byte_rate), "fetch": (fetch, consumer_byte_rate)}
+        rest = {"request_percentage": request_percentage, "controller_mutation_rate": controller_mutation_rate}
+        return set_quota(self._running.cluster, client_id, user, rates, rest)
 
     def client(self, client_id: str = CLIENT_ID) -> LocalClient:
-        """Return a client that sends and receives records."""
-        return LocalClient(self.bootstrap, client_id)
+        """Return a client that sends and receives records, as a super user."""
+        return LocalClient(self._security.own_client(self.bootstrap, client_id))
+
+    def client_config(self, library: Library, *, client_id: str = CLIENT_ID, user: str | None = None) -> dict[str, Any]:
+        """Return the settings of a client library: addresses, client id, TLS and login.
+
+            confluent_kafka.Producer(broker.client_config("confluent-kafka"))
+            aiokafka.AIOKafkaProducer(**broker.client_config("aiokafka"))
+
+        Args:
+            library: confluent-kafka, aiokafka, kafka-python or java.
+            client_id: Client id.
+            user: One of the users; by default the first.
+
+        Raises:
+            ConfigError: Another library or user, or `listeners` is set by `config`.
+        """
+        return self._security.client(library, self.bootstrap, client_id, user)
 
     @overload
     async def wait_for(
@@ -212,6 +256,20 @@ class Broker(JournalAssertions):
     ) -> list[_E]: ...
 
     @overload
+    async def wait_for(
+        self,
+        what: str,
+        *,
+        where: Callable[[Any], object] | None = None,
+        times: int = 1,
+        after: int = 0,
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+        timeout_s: float = WAIT_S,
+    ) -> list[AnyEvent]: ...
+
+    @overload
     async def wait_for(self, what: LocalFault, *, times: int = 1, timeout_s: float = WAIT_S) -> int: ...
 
     @overload
@@ -219,20 +277,20 @@ class Broker(JournalAssertions):
 
     async def wait_for(
         self,
-        what: type[_E] | LocalFault | Callable[[], object],
+        what: type[_E] | str | LocalFault | Callable[[], object],
         *,
         where: Callable[[_E], object] | None = None,
-        times: int = 1,
-        after: int = 0,
+        times: Count = 1,
+        after: Index = 0,
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
-        timeout_s: float = WAIT_S,
+        timeout_s: Duration = WAIT_S,
     ) -> object:
         """Wait for a condition and return its result.
 
         Args:
-            what: A type of `sluice.journal_events`, a fault, or a function without arguments.
+            what: A type of `sluice.journal_events` or its name, a fault, or a function without arguments.
                 For an event type: wait for `times` matching events in the journal, and return them.
                 For a fault: wait until it has hit `times` times, and return its hits.
                 For a function: wait until it returns a true value, and return that.

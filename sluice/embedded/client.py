@@ -1,7 +1,11 @@
 """A client for tests that send and receive records: `broker.client()`."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from sluice.errors import ArgumentError
+from sluice.text.arguments import Count, Duration, Index, checks_arguments
 
 if TYPE_CHECKING:
     from sluice.client.consumer import ConsumerRecord
@@ -11,6 +15,7 @@ if TYPE_CHECKING:
 _POLL_MS = 100.0
 
 
+@checks_arguments
 class LocalClient:
     """A client that sends records, and reads topics from the beginning.
 
@@ -20,28 +25,48 @@ class LocalClient:
         (order,) = await broker.client().receive("orders")
     """
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
-        self._config = {"bootstrap.servers": bootstrap, "client.id": client_id}
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._config = dict(config)
 
     async def send(
-        self, topic: str, *values: bytes | None, key: bytes | None = None, partition: int | None = None
+        self,
+        topic: str,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
+        partition: Index | None = None,
+        timeout_s: Duration = 10.0,
     ) -> "list[RecordMetadata]":
-        """Send records in this order, all with the same key.
+        """Send records in this order, all with the same key; text is sent as UTF-8.
 
         Returns:
             The partition and offset of each record.
 
         Raises:
             KafkaException: A subclass from `sluice.client.errors`.
+            TimeoutError: The records were not written within `timeout_s` seconds.
         """
         from sluice.client.producer import Producer  # most tests do not use it
 
-        async with Producer(self._config) as producer:
-            sent = [await producer.send(topic, value, key=key, partition=partition) for value in values]
-            await producer.flush()
-            return [await each for each in sent]
+        if not values:
+            raise ArgumentError("send: values: expected at least one value, got none")
+        config: dict[str, str | int] = dict(self._config)
+        config["max.block.ms"] = max(1, int(timeout_s * 900))  # its error has more details
+        sent: list[asyncio.Future[RecordMetadata]] = []
+        try:
+            async with asyncio.timeout(timeout_s), Producer(config) as producer:
+                for value in values:  # so that `sent` is complete up to a timeout
+                    sent.append(  # noqa: PERF401
+                        await producer.send(topic, value, key=key, partition=partition)
+                    )
+                await producer.flush()
+                return [await each for each in sent]
+        except TimeoutError:
+            written = sum(each.done() and not each.cancelled() and each.exception() is None for each in sent)
+            raise TimeoutError(
+                f"after {timeout_s:g} s: {written} of {len(values)} records of topic {topic} were written"
+            ) from None
 
-    async def receive(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> "list[ConsumerRecord]":
+    async def receive(self, topic: str, count: Count = 1, *, timeout_s: Duration = 10.0) -> "list[ConsumerRecord]":
         """Return the first `count` records of a topic, without a consumer group; each partition is in order.
 
         Raises:

@@ -9,39 +9,51 @@ from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import format_value
-from sluice.errors import SluiceError
+from sluice.errors import ArgumentError, SluiceError
+from sluice.text.arguments import Index, checks_arguments
 
 
+@checks_arguments
 class ClusterControl:
     """Control of brokers by node id, topics by name, and partitions by topic and index.
 
-    An impossible operation raises `sluice.errors.SluiceError`.
+    The node id can be omitted if there is one broker. An impossible operation raises `sluice.errors.SluiceError`.
     """
 
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
 
-    async def stop(self, node_id: int, *, controlled: bool = True) -> None:
+    async def stop(self, node_id: int | None = None, *, controlled: bool = True) -> None:
         """Stop a broker, after it has moved its leaders; with `controlled=False`, as if it was killed."""
-        self._running.stop_broker(node_id, controlled=controlled)
+        self._running.stop_broker(self._node("stop", node_id), controlled=controlled)
 
-    async def start(self, node_id: int) -> None:
+    async def start(self, node_id: int | None = None) -> None:
         """Start a stopped broker on its previous ports."""
-        await self._running.start_broker(node_id)
+        await self._running.start_broker(self._node("start", node_id))
 
-    async def isolate(self, node_id: int) -> None:
+    async def isolate(self, node_id: int | None = None) -> None:
         """Isolate a broker from the controller and the other brokers; clients still reach it."""
-        self._running.isolate_broker(node_id)
+        self._running.isolate_broker(self._node("isolate", node_id))
 
-    async def rejoin(self, node_id: int) -> None:
+    async def rejoin(self, node_id: int | None = None) -> None:
         """End the isolation of a broker."""
-        self._running.rejoin_broker(node_id)
+        self._running.rejoin_broker(self._node("rejoin", node_id))
 
-    async def move_leader(self, topic: str, partition: int, node_id: int) -> None:
+    def _node(self, where: str, node_id: int | None) -> int:
+        known = list(self._server.servers)
+        if node_id is None and len(known) == 1:
+            return known[0]
+        if node_id is None:
+            raise ArgumentError(f"{where}: node_id: missing; expected one of {', '.join(map(str, known))}")
+        return node_id
+
+    async def move_leader(self, topic: str, partition: Index, node_id: int) -> None:
         """Make an in-sync replica the leader."""
         self._running.move_leader(topic, partition, node_id)
 
-    async def elect(self, topic: str, partition: int, election: Literal["preferred", "unclean"] = "preferred") -> None:
+    async def elect(
+        self, topic: str, partition: Index, election: Literal["preferred", "unclean"] = "preferred"
+    ) -> None:
         """Elect a leader, if an election is needed."""
         self._running.elect_leader(topic, partition, Election[election.upper()])
 
@@ -52,7 +64,7 @@ class ClusterControl:
         *,
         replication_factor: int = -1,
         assignments: Mapping[int, Collection[int]] | None = None,
-        config: Mapping[str, str | float] | None = None,
+        config: Mapping[str, str | float | bool] | None = None,
     ) -> None:
         """Create a topic.
 
@@ -69,7 +81,7 @@ class ClusterControl:
         if isinstance(created, TopicError):
             raise ClusterError(f"topic {name}: {created.code.name}: {created.message or created.code.message}")
 
-    def partition(self, topic: str, partition: int) -> PartitionState:
+    def partition(self, topic: str, partition: Index) -> PartitionState:
         """Return the current replicas, ISR, leader (-1: none) and epochs of a partition."""
         return self._server.partition(topic, partition).state
 

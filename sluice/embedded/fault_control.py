@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 import msgspec
 
 from sluice.errors import SluiceError
+from sluice.text.arguments import checks_arguments
 
 if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
@@ -92,6 +93,7 @@ class LocalFault:
             raise_problem(self.id, self.problem)
 
 
+@checks_arguments
 class LocalFaults:
     """The fault rules of a broker."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sluice.broker.journal.format_event import format_event
 from sluice.errors import ConfigError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
+from sluice.text.arguments import Duration, Index, checks_arguments
 from sluice.text.error_text import did_you_mean, one_of
 
 from .wait_conditions import Journal
@@ -26,6 +27,7 @@ _LAST_EVENTS = 40
 _E = TypeVar("_E", Request, Throttle)
 
 
+@checks_arguments
 class JournalAssertions:
     """The assertions of a broker with a journal."""
 
@@ -40,7 +42,7 @@ class JournalAssertions:
         raise NotImplementedError
 
     def assert_throttled(
-        self, client_id: str, *, at_least_ms: float = 1, quota: str | None = None, after: int = 0
+        self, client_id: str, *, at_least_ms: Duration = 1, quota: str | None = None, after: Index = 0
     ) -> list[Throttle]:
         """Assert that quotas throttled a client; return the throttles.
 
@@ -57,7 +59,7 @@ class JournalAssertions:
             raise AssertionError(self._failure_text(expected, _throttled(found), found, client_id, after))
         return found
 
-    def assert_not_throttled(self, client_id: str, *, quota: str | None = None, after: int = 0) -> None:
+    def assert_not_throttled(self, client_id: str, *, quota: str | None = None, after: Index = 0) -> None:
         """Assert that a client sent something and was not throttled. Arguments as in `assert_throttled`."""
         __tracebackhide__ = True
         expected = f"client {client_id} not throttled{_by(quota)}"
@@ -71,11 +73,11 @@ class JournalAssertions:
         *,
         client_id: str | Collection[str] = (),
         broker: int | Collection[int] = (),
-        after: int = 0,
+        after: Index = 0,
         where: Callable[[Request], object] | None = None,
-        exactly: int | None = None,
-        at_least: int | None = None,
-        at_most: int | None = None,
+        exactly: Index | None = None,
+        at_least: Index | None = None,
+        at_most: Index | None = None,
     ) -> list[Request]:
         """Assert the number of matching requests, by default at least one; return them.
 
@@ -104,7 +106,7 @@ class JournalAssertions:
         return kept
 
     def assert_backoff(
-        self, client_id: str, kip: int = 580, *, settings: Mapping[str, float] | None = None, after: int = 0
+        self, client_id: str, kip: int = 580, *, settings: Mapping[str, float] | None = None, after: Index = 0
     ) -> "list[Verdict]":
         """Assert that a client backs off between attempts as a KIP specifies.
 
@@ -206,7 +208,7 @@ def _by(quota: str | None) -> str:
     return "" if quota is None else f" by its {quota} quota"
 
 
-def _bounds(exactly: int | None, at_least: int | None, at_most: int | None) -> tuple[int, int | None]:
+def _bounds(exactly: Index | None, at_least: Index | None, at_most: Index | None) -> tuple[int, int | None]:
     if exactly is not None:
         if at_least is not None or at_most is not None:
             raise ValueError("exactly excludes at_least and at_most")

@@ -1,12 +1,12 @@
 """A thread whose event loop runs a Broker, for code without an event loop or with another one.
 
 Calls from any thread run in the broker's loop, one after the other. An unexpected exception in the loop is raised to
-the next caller, or at the end.
+the next caller, or at the end. If the loop stops running, callers get an error after 30 s.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from threading import Event, Lock, Thread, current_thread
 from typing import TypeVar
 
@@ -20,11 +20,18 @@ _T = TypeVar("_T")
 
 # A broker stops within a second. The limit prevents a deadlock if the broker's loop itself waits for the caller.
 _STOPS_WITHIN_S = 5.0
+# Much longer than the longest event-loop iteration on a busy machine.
+_RUNS_WITHIN_S = 30.0
 
 
 class _StoppedError(SluiceError):
     def __init__(self) -> None:
         super().__init__("the broker has stopped")
+
+
+class _BlockedError(SluiceError):
+    def __init__(self) -> None:
+        super().__init__(f"the broker's event loop has not run for {_RUNS_WITHIN_S:g} s; does a callback block it?")
 
 
 class BrokerThread:
@@ -45,7 +52,11 @@ class BrokerThread:
             raise SluiceError("a broker can be started only once; create another one")
         self._thread.start()
         try:
+            if not wait([self._started], _RUNS_WITHIN_S).done:
+                raise _BlockedError
             self._started.result()
+        except _BlockedError:
+            raise
         except Exception:
             self._thread.join()
             raise
@@ -55,7 +66,9 @@ class BrokerThread:
             loop, self._loop = self._loop, None
             if loop is not None:
                 loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        self._thread.join(_RUNS_WITHIN_S)
+        if self._thread.is_alive():
+            raise _BlockedError
 
     def raise_failure(self) -> None:
         if self._failure is not None:
@@ -96,13 +109,25 @@ class BrokerThread:
         with self._lock:
             if self._loop is None:
                 raise _StoppedError if self._started.done() else SluiceError("a broker is available only within `with`")
-            future = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
+            loop = self._loop
+            future = asyncio.run_coroutine_threadsafe(awaited(), loop)
         try:
+            while not wait([future], _RUNS_WITHIN_S).done:
+                self._ensure_running(loop)
             return future.result()
         except CancelledError:
             raise _StoppedError from None
         finally:
             future.cancel()  # its result is not needed after an interrupt
+
+    def _ensure_running(self, loop: asyncio.AbstractEventLoop) -> None:
+        ran = Event()
+        try:
+            loop.call_soon_threadsafe(ran.set)
+        except RuntimeError:  # closed
+            raise _StoppedError from None
+        if not ran.wait(_RUNS_WITHIN_S) and not self._ended.is_set():
+            raise _BlockedError
 
     def _run(self) -> None:
         try:

@@ -7,6 +7,7 @@ faults      list of fault rules, each an argument of Broker.faults.add
 scenario    name in the catalogue, file, or Scenario; starts with the test, on the brokers that it requires
 seed        seed of all randomness
 admin_port  port of the admin HTTP server; 0 picks a free port
+tls, sasl, users, acls  as in `sluice.Broker`
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from sluice.text.error_text import expected, unknown
 
 from .fault_control import raise_problem
 from .scenario_control import load_scenario
+from .security import AclFields, Mechanism
 from .sync_broker import SyncBroker
 from .sync_handles import SyncFault, SyncQuota, SyncScenario
 
@@ -37,6 +39,9 @@ class QuotaFields(TypedDict, total=False):
     produce: float | str
     fetch: float | str
     request_percentage: float
+    controller_mutation_rate: float
+    producer_byte_rate: float | str
+    consumer_byte_rate: float | str
 
 
 class BrokerOptions(TypedDict, total=False):
@@ -49,6 +54,10 @@ class BrokerOptions(TypedDict, total=False):
     scenario: "Scenario | PathLike[str] | str"
     seed: int
     admin_port: int | None
+    tls: bool
+    sasl: Mechanism
+    users: Mapping[str, str]
+    acls: Sequence[AclFields]
 
 
 # Accepted types and their description.
@@ -63,7 +72,12 @@ _ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
     "scenario": ((object,), "a name of the catalogue, a file or a Scenario"),
     "seed": ((int,), "a number"),
     "admin_port": ((int, type(None)), "a port, 0 for a free one, or None"),
+    "tls": ((bool,), "True or False"),
+    "sasl": ((str,), "one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+    "users": ((Mapping,), 'passwords by user, such as {"alice": "alice-secret"}'),
+    "acls": ((list, tuple), 'ACLs, such as [{"user": "alice", "allow": "Read", "topic": "orders"}]'),
 }
+_OF_BROKER = ("admin_port", "seed", "tls", "sasl", "users", "acls")  # arguments of SyncBroker
 RUNNING_BROKER_OPTIONS = ("quota", "faults")  # options that can be applied to running brokers
 
 
@@ -78,7 +92,7 @@ def checked(given: Mapping[str, object]) -> BrokerOptions:
         if name not in _ACCEPTED:
             raise ConfigError(f"{name}: {unknown('option', name, _ACCEPTED)}")
         types, accepted = _ACCEPTED[name]
-        if not isinstance(value, types) or isinstance(value, bool):
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ConfigError(f"{name}: {expected(accepted, repr(value))}")
     return given  # type: ignore[return-value]  # checked above
 
@@ -96,8 +110,9 @@ def started(**options: Unpack[BrokerOptions]) -> Iterator[Started]:
         own = broker_properties(scenario)
         brokers = options.get("brokers", int(own.pop("sluice.brokers")))
         config = {**own, **config}
+    of_broker = {name: options[name] for name in _OF_BROKER if name in options}  # type: ignore[literal-required]
     with (
-        SyncBroker(brokers, config=config, admin_port=options.get("admin_port"), seed=options.get("seed", 0)) as broker,
+        SyncBroker(brokers, config=config, **of_broker) as broker,
         applied(broker, options),
     ):
         if scenario is None:

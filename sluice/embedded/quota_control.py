@@ -8,8 +8,11 @@ from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.config.value_types import parse_rate
 from sluice.errors import SluiceError
 from sluice.quotas.client_quotas import CLIENT_ID, USER, Entity
-from sluice.quotas.store import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from sluice.quotas.store import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from sluice.text.error_text import expected
+
+# Keywords of Python, and keys of Kafka and the command line.
+QUOTA_KEYWORDS = {"produce": PRODUCER_BYTE_RATE, "fetch": CONSUMER_BYTE_RATE}
 
 
 class LocalQuota:
@@ -48,21 +51,20 @@ def set_quota(
     cluster: Cluster,
     client_id: str | None,
     user: str | None,
-    produce: float | str | None,
-    fetch: float | str | None,
-    request_percentage: float | None,
+    rates: Mapping[str, tuple[float | str | None, float | str | None]],
+    rest: Mapping[str, float | None],
 ) -> LocalQuota:
     """Without a client id and a user, set the quotas of all client ids. Raises SluiceError."""
     names = {USER: user, CLIENT_ID: client_id}
     entity: Entity = {type_: name for type_, name in names.items() if name is not None} or {CLIENT_ID: None}
-    given = {
-        PRODUCER_BYTE_RATE: _rate("produce", produce),
-        CONSUMER_BYTE_RATE: _rate("fetch", fetch),
-        REQUEST_PERCENTAGE: request_percentage,
-    }
+    given: dict[str, float | None] = dict(rest)
+    for name, (value, same) in rates.items():
+        if value is not None and same is not None:
+            raise SluiceError(f"quota: {name} and {QUOTA_KEYWORDS[name]} are the same quota; expected one of them")
+        given[QUOTA_KEYWORDS[name]] = _rate(name, same if value is None else value)
     quotas = {key: value for key, value in given.items() if value is not None}
     if not quotas:
-        raise SluiceError("quota: expected at least one of produce, fetch, request_percentage")
+        raise SluiceError(f"quota: expected at least one of {', '.join((*rates, *rest))}")
     found = cluster.client_quotas.matching(entity, (), strict=True)
     before = {key: found[0][1].get(key) if found else None for key in quotas}
     _alter(cluster, entity, quotas)

@@ -9,16 +9,18 @@
 The broker runs in its own thread (loop_thread.py). Any other thread may call the methods.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
-from sluice.journal_events import Event
+from sluice.journal_events import AnyEvent, Event
+from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
 
-from .blocking import Blocking, opens, reads, waits
+from .blocking import Blocking, calls, opens, reads, waits
 from .broker import WAIT_S, Broker
 from .journal_assertions import JournalAssertions
 from .loop_thread import BrokerThread
+from .security import AclFields, Mechanism
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
 from .wait_conditions import POLL_INTERVAL_MS, Filters, wait_condition
 
@@ -26,6 +28,7 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
 
 
+@checks_arguments
 class SyncBroker(Blocking[Broker], JournalAssertions):
     """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal.
 
@@ -37,11 +40,17 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         self,
         brokers: int = 1,
         *,
-        config: Mapping[str, str | float] | None = None,
-        admin_port: int | None = None,
+        config: Mapping[str, str | float | bool] | None = None,
+        admin_port: Port | None = None,
         seed: int = 0,
+        tls: bool = False,
+        sasl: Mechanism | None = None,
+        users: Mapping[str, str] | None = None,
+        acls: Sequence[AclFields] | None = None,
     ) -> None:
-        broker = Broker(brokers, config=config, admin_port=admin_port, seed=seed)
+        broker = Broker(
+            brokers, config=config, admin_port=admin_port, seed=seed, tls=tls, sasl=sasl, users=users, acls=acls
+        )
         super().__init__(broker, BrokerThread(broker))
 
     __init__.__doc__ = Broker.__init__.__doc__
@@ -64,6 +73,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
     quotas = reads(Broker.quotas)
     quota = opens(SyncQuota, Broker.quota)
     client = opens(SyncClient, Broker.client)
+    client_config = calls(Broker.client_config)
     run_scenario = waits(Broker.run_scenario)
     start_scenario = opens(SyncScenario, Broker.start_scenario)
 
@@ -97,6 +107,20 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
     ) -> list[_E]: ...
 
     @overload
+    def wait_for(
+        self,
+        what: str,
+        *,
+        where: Callable[[Any], object] | None = None,
+        times: int = 1,
+        after: int = 0,
+        client_id: str | Collection[str] = (),
+        api: str | Collection[str] = (),
+        broker: int | Collection[int] = (),
+        timeout_s: float = WAIT_S,
+    ) -> list[AnyEvent]: ...
+
+    @overload
     def wait_for(self, what: SyncFault, *, times: int = 1, timeout_s: float = WAIT_S) -> int: ...
 
     @overload
@@ -104,15 +128,15 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
 
     def wait_for(
         self,
-        what: type[_E] | SyncFault | Callable[[], object],
+        what: type[_E] | str | SyncFault | Callable[[], object],
         *,
         where: Callable[[_E], object] | None = None,
-        times: int = 1,
-        after: int = 0,
+        times: Count = 1,
+        after: Index = 0,
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
-        timeout_s: float = WAIT_S,
+        timeout_s: Duration = WAIT_S,
     ) -> object:
         wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
         clock = self._thread.clock

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Unpack, overload
 
 from sluice.broker.journal.reader import POLL_MS, JournalReader
 from sluice.journal_events import AnyEvent
+from sluice.text.arguments import Index
 
 from .blocking import Blocking, calls, opens, reads, waits
 from .client import LocalClient
@@ -67,7 +68,7 @@ class SyncJournal(Blocking[JournalReader]):
     def follow(
         self,
         *,
-        after: int | None = None,
+        after: Index | None = None,
         kind: str | Collection[str] = (),
         client_id: str | Collection[str] = (),
         api: str | Collection[str] = (),

@@ -8,8 +8,10 @@ from inspect import isawaitable
 from typing import Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from sluice.broker.journal.format_event import format_event
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ArgumentError, ConfigError, SluiceError
 from sluice.journal_events import KINDS, AnyEvent, Event
+from sluice.text.arguments import described
+from sluice.text.error_text import expected, one_of
 
 from .fault_control import raise_problem
 
@@ -169,18 +171,30 @@ class FaultHitsWait:
 
 def wait_condition(
     broker: HasJournal,
-    what: type[_E] | Fault | Callable[[], object],
+    what: type[_E] | str | Fault | Callable[[], object],
     where: Callable[[_E], object] | None,
     times: int,
     filters: Filters,
 ) -> Wait[object]:
+    if isinstance(what, str):
+        return EventsWait(broker.journal, _event_named(what), filters, where, times)  # type: ignore[arg-type]
     if _is_event_type(what):
         return EventsWait(broker.journal, what, filters, where, times)
     try:
         journal = broker.journal
     except ConfigError:
         journal = None
+    if isinstance(what, type):
+        raise ArgumentError(f"wait_for: what: {expected('a type of sluice.journal_events', described(what))}")
     return ConditionWait(journal, what) if callable(what) else FaultHitsWait(journal, what, times)
+
+
+def _event_named(name: str) -> type[AnyEvent]:
+    by_name = {each.__name__: each for each in KINDS.values()}
+    found = by_name.get(name) or KINDS.get(name)
+    if found is None:
+        raise ArgumentError(f"wait_for: what: {one_of(by_name, name)}")
+    return found
 
 
 def _is_event_type(what: type[_E] | Fault | Callable[[], object]) -> TypeGuard[type[_E]]:

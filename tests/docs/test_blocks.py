@@ -50,6 +50,11 @@ NOT_RUN = {
         f"docs/findings/{name}.md": {"sluice audit run": "takes up to a minute; tests/clients/test_findings.py runs it"}
         for name in DEFECTS
     },
+    "docs/how-to/test-an-application.md": {
+        "from contextlib import asynccontextmanager": "needs FastAPI",
+        "import asyncio": "needs FastStream",
+    },
+    "docs/how-to/test-with-tls-and-sasl.md": {"python3 -m venv": "installs from PyPI; the test itself runs as a block"},
     "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs the built package"},
     "docs/plan.md": {"sluice pipeline plan": "needs a file of millions of rows; the page runs similar commands"},
     "docs/pytest.md": {"def test_a_pizza": "the first test of the page; a console block runs a variant"},

@@ -173,19 +173,14 @@ class ReconcilingGroup(ModernGroup[R]):
 # -- errors of heartbeats ----------------------------------------------------------------------------------------------
 
 
-def blank_error(**fields: str | None) -> str | None:
-    """Return the message for the first field, by its name in the request, that is set to an empty or blank string."""
-    for name, text in fields.items():
-        if text is not None and not text.strip():
-            return f"{name} can't be empty."
-    return None
+def blank_field(**fields: str | None) -> str | None:
+    """Return the first field, by its name in the request, that is set to an empty or blank string."""
+    return next((name for name, text in fields.items() if text is not None and not text.strip()), None)
 
 
-def first_problem(problems: Iterable[tuple[bool, str | None]]) -> HeartbeatError | None:
-    for is_wrong, message in problems:
-        if is_wrong:
-            return HeartbeatError(ErrorCode.INVALID_REQUEST, message)
-    return None
+def first_problem(problems: Iterable[tuple[bool, str]]) -> HeartbeatError | None:
+    problem = next((message for is_wrong, message in problems if is_wrong), None)
+    return None if problem is None else HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
 
 
 def unknown_member(group_id: str, member_id: str) -> HeartbeatError:

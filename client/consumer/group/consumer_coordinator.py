@@ -10,6 +10,7 @@ Joins and offset lookups continue in the background between polls.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from math import inf
 from typing import TypeVar
 
@@ -96,7 +97,9 @@ class ConsumerGroup:
         self._joining: asyncio.Task[Joined] | None = None
         self._finding: asyncio.Task[dict[TopicPartition, OffsetAndMetadata | None]] | None = None
         self._committing: set[asyncio.Task[None]] = set()
-        self._heartbeat_task = asyncio.ensure_future(self._membership.send_heartbeats(self._commit_retry))
+        self._heartbeat_task = network.start(
+            "the heartbeats", partial(self._membership.send_heartbeats, self._commit_retry)
+        )
 
     @property
     def generation(self) -> Generation:
@@ -213,8 +216,10 @@ class ConsumerGroup:
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
-    def commit_later(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> "asyncio.Task[None]":
-        task = asyncio.ensure_future(self.offsets.commit_once(offsets, inf))
+    def commit_later(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ms: float = inf
+    ) -> "asyncio.Task[None]":
+        task = asyncio.ensure_future(self.offsets.commit_once(offsets, deadline_ms))
         self._committing.add(task)
         task.add_done_callback(self._commit_ended)
         return task

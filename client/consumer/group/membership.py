@@ -210,6 +210,11 @@ class Membership:
             await self._coordinator.ensure()
         except RetriableException:
             await self._coordinator.pause(auto_retry.backoff(0))
+        except KafkaException as error:
+            self._network.raise_failure()
+            self._error = error
+            self._reset_generation(str(error))
+            self._network.wakeup()
 
     def _send_heartbeat(self, now_ms: float) -> float:
         node, client, generation = self._coordinator.node, self._network.client, self._generation

@@ -85,6 +85,83 @@ def test_marker_sets_options(pytester: pytest.Pytester) -> None:
     run(pytester, code, "--strict-markers").assert_outcomes(passed=4)
 
 
+def test_marker_secures_the_broker(pytester: pytest.Pytester) -> None:
+    code = """
+        import pytest
+        from confluent_kafka import Producer
+        from sluice.client.errors import KafkaException
+
+        ACLS = [{"user": "shop", "allow": ["write", "CREATE", "Describe"], "topic": "ord*"}]
+
+        @pytest.mark.kafka(tls=True, sasl="SCRAM-SHA-512", users={"shop": "a,b:c", "kitchen": "k"}, acls=ACLS)
+        def test_of_a_user_with_permissions(kafka_broker):
+            def errors(user, topic):
+                found = []
+                producer = Producer(kafka_broker.client_config("confluent-kafka", user=user))
+                producer.produce(topic, b"one", on_delivery=lambda error, message: found.append(error and error.name()))
+                assert producer.flush(10) == 0
+                return found
+
+            denied = "TOPIC_AUTHORIZATION_FAILED"
+            assert (errors("shop", "orders"), errors("kitchen", "orders")) == ([None], [denied])
+            assert errors("shop", "x") == [denied]
+            kafka_broker.reset()
+            kafka_broker.client().send("orders", "one pizza")
+            assert [one.value for one in kafka_broker.client().receive("orders")] == [b"one pizza"]
+
+        @pytest.mark.kafka(sasl="PLAIN")
+        @pytest.mark.parametrize("library", ["confluent-kafka", "aiokafka", "kafka-python", "java"])
+        def test_settings(kafka_broker, library):
+            values = kafka_broker.client_config(library, client_id="shop").values()
+            assert {"SASL_PLAINTEXT", "PLAIN", "shop", kafka_broker.bootstrap} <= {*values}
+    """
+    run(pytester, code).assert_outcomes(passed=5)
+
+
+WRONG_MARKS = {
+    '"broker"': "expected NAME=VALUE, got 'broker'",
+    "broker=3": "broker: unknown option; expected one of brokers, config, quota,",
+    "brokers='three'": "brokers: expected a number, such as 3, got 'three'",
+    "brokers=0": "sluice.brokers: expected an integer from 1 to 100, got 0",
+    "brokers=None": "brokers: expected a number, such as 3, got None",
+    "config=['num.partitions=3']": "config: expected properties by their names",
+    "config={'num.partitions': None}": "config['num.partitions']: expected str, a number or True or False, got None",
+    "config={3: 3}": "config: key 3: expected str, got 3 (int)",
+    "quota='1M'": "quota: expected arguments of quota()",
+    "quota={'client': 'a', 'produce': 1}": "quota.client: unknown field; expected one of client_id, user, produce",
+    "quota={'produce': True}": "quota: produce: expected a number, str or None, got True",
+    "quota={'produce': 'fast'}": "quota.produce: expected bytes per second",
+    "quota={}": "quota: expected at least one of produce, fetch",
+    "faults='close'": "faults: expected several rules",
+    "faults=['clos']": "faults[0]: fault.action: expected one of error, ",
+    "faults=[None]": "faults[0]: fault.action: expected text or a table",
+    "scenario=''": "unknown scenario",
+    "scenario='rolling-restat'": "rolling-restat: unknown scenario; expected",
+    "scenario=5": "scenario: expected a name of the catalogue, a file or a Scenario",
+    "seed='x'": "seed: expected a number, got 'x'",
+    "admin_port=-1": "admin_port: expected an integer from 0 to 65535 or None, got -1",
+    "tls='yes'": "tls: expected True or False, got 'yes'",
+    "sasl='SCRAM'": "sasl: expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+    "sasl='PLAIN', users={}": "users: expected at least one user",
+    "users={'a': 'b'}": "users: no users without sasl",
+    "acls=[{'user': 'a'}]": "acls: no users without sasl",
+    "tls=True, config={'listeners': 'PLAINTEXT://:0'}": "listeners: excluded by tls and sasl",
+}
+
+
+def test_wrong_marks_fail_in_one_line(pytester: pytest.Pytester) -> None:
+    tests = "".join(
+        f"@pytest.mark.kafka({mark})\ndef test_{number}(kafka_broker): pass\n"
+        for number, mark in enumerate(WRONG_MARKS)
+    )
+    result = run(pytester, f"import pytest\n{tests}", "--tb=short", "-p", "no:randomly")
+    result.assert_outcomes(errors=len(WRONG_MARKS))
+    lines = [line for line in result.outlines if line.startswith("@pytest.mark.kafka: ")]
+    assert len(lines) == len(WRONG_MARKS)
+    assert [mark for mark, line in zip(WRONG_MARKS, lines, strict=True) if WRONG_MARKS[mark] not in line] == []
+    assert "Traceback" not in result.stdout.str()
+
+
 def test_factory_starts_any_number_of_brokers(pytester: pytest.Pytester) -> None:
     code = """
         import socket

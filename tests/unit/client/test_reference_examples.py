@@ -11,7 +11,10 @@ from sluice import Broker
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-async def test_producer_and_consumer_examples_survive_a_broker_outage(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_producer_and_consumer_examples_survive_a_broker_outage(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
     producer, consumer = (
         runpy.run_path(str(EXAMPLES / f"reference_{name}.py"))["main"] for name in ("producer", "consumer")
     )

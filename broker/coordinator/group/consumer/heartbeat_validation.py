@@ -11,7 +11,7 @@ from sluice.broker.coordinator.group.modern_group import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     MemberSlot,
-    blank_error,
+    blank_field,
     fenced_epoch,
     first_problem,
     unreleased_instance,
@@ -34,14 +34,14 @@ def request_error(
     needs_member_id = version >= _CLIENT_MEMBER_IDS_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
     no_topics = request.subscribed_topic_names is None and request.subscribed_topic_regex is None
-    blank = blank_error(
+    blank = blank_field(
         MemberId=request.member_id if needs_member_id else None,
         GroupId=request.group_id,
         InstanceId=request.instance_id,
         RackId=request.rack_id,
     )
     problems = (
-        (blank is not None, blank),
+        (blank is not None, f"{blank} can't be empty."),
         (joins and request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request."),
         (joins and request.topic_partitions != [], "TopicPartitions must be empty when (re-)joining."),
         (

@@ -24,7 +24,7 @@ from sluice.broker.coordinator.group.modern_group import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     TimerKind,
-    blank_error,
+    blank_field,
     fenced_epoch,
     unknown_member,
     wrong_group,
@@ -228,9 +228,9 @@ class ShareProtocol:
 
 
 def _problem(request: api.ShareGroupHeartbeatRequest) -> str | None:
-    blank = blank_error(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
+    blank = blank_field(MemberId=request.member_id, GroupId=request.group_id, RackId=request.rack_id)
     if blank is not None:
-        return blank
+        return f"{blank} can't be empty."
     if request.member_epoch == JOIN_EPOCH and not request.subscribed_topic_names:
         return "SubscribedTopicNames must be set in first request."
     return "MemberEpoch is invalid." if request.member_epoch < LEAVE_EPOCH else None

@@ -10,7 +10,7 @@ from sluice.broker.coordinator.group.modern_group import (
     JOIN_EPOCH,
     STATIC_LEAVE_EPOCH,
     MemberSlot,
-    blank_error,
+    blank_field,
     fenced_epoch,
     first_problem,
     unreleased_instance,
@@ -30,7 +30,7 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
     by_role = {"Active": request.active_tasks, "Standby": request.standby_tasks, "Warmup": request.warmup_tasks}
     some, all_ = any(tasks is not None for tasks in by_role.values()), None not in by_role.values()
-    blank = blank_error(
+    blank = blank_field(
         MemberId=request.member_id,
         GroupId=request.group_id,
         InstanceId=request.instance_id,
@@ -38,7 +38,7 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
     )
     problems = (
         (_has_regex(topology), "Regular expressions for source topics are not supported yet."),
-        (blank is not None, blank),
+        (blank is not None, f"{blank} can't be empty."),
         (joins and request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request."),
         *((joins and tasks != [], f"{role}Tasks must be empty when (re-)joining.") for role, tasks in by_role.items()),
         (joins and topology is None, "Topology must be non-null when (re-)joining."),

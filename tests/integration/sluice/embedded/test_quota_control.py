@@ -17,6 +17,7 @@ SET: dict[str, tuple[dict[str, object], Entity, dict[str, float]]] = {
         {"user": "alice", "client-id": "shop"},
         PRODUCE,
     ),
+    "by Kafka's name": ({"producer_byte_rate": "1k"}, {"client-id": None}, PRODUCE),
     "of all client ids": ({"produce": 1000}, {"client-id": None}, PRODUCE),
     "all kinds of quota": (
         {"produce": "1k", "fetch": "2Ki", "request_percentage": 12.5},
@@ -37,7 +38,15 @@ async def test_quotas_are_set_and_removed(how: dict[str, object], entity: Entity
 
 
 WRONG = {
-    "no quota": ({}, "quota: expected at least one of produce, fetch, request_percentage"),
+    "no quota": (
+        {},
+        "quota: expected at least one of produce, fetch, request_percentage, controller_mutation_rate",
+    ),
+    "the same quota by two names": (
+        {"produce": 1, "producer_byte_rate": 1},
+        "quota: produce and producer_byte_rate are the same quota; expected one of them",
+    ),
+    "a boolean": ({"produce": True}, "quota: produce: expected a number, str or None, got True"),
     "no number": ({"produce": "fast"}, "quota.produce: expected bytes per second, such as 100000 or 100k, got fast"),
     "zero": ({"fetch": 0}, "quota: Quota consumer_byte_rate must be greater than 0"),
     "nobody": ({"fetch": 1, "client_id": ""}, "quota: Empty client-id not supported"),

@@ -353,7 +353,7 @@ class TestRequests:
         setup.advance(0)
         assert setup.client.connection_failed(1)
 
-    def test_failing_callback_does_not_affect_other_requests(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_failing_callback_closes_the_client(self, caplog: pytest.LogCaptureFixture) -> None:
         setup = Setup().connected()
 
         def fail(_exchange: Exchange) -> None:
@@ -363,8 +363,9 @@ class TestRequests:
         setup.client.send(1, request_of(DescribeClusterRequest()), fail, setup.now_ms)
         setup.send()
         setup.advance(0)
-        assert len(setup.done) == 1
-        assert "response handler failed" in caplog.text
+        assert setup.failures() == [(0, "DisconnectException")]
+        assert setup.client.is_closed
+        assert str(setup.client.failure).startswith("the handler of DescribeCluster responses failed: RuntimeError()")
 
     @pytest.mark.parametrize("size", [1000, 1_000_000], ids=["small", "large"])
     def test_records_stay_intact_while_more_data_is_read(self, size: int) -> None:

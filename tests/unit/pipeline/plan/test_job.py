@@ -193,25 +193,6 @@ def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
     assert all(each["quota"] >= 1.25 * each["required"] for each in produce["overrides"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "submitted", "on_spark"),
-    [([], False, False), (["--engine", "local", "--master", "x"], True, False), (["--engine", "spark"], False, True),
-     (["--master", "local[2]"], False, True), (["--conf", "a=b"], False, True), ([], True, True)],
-)  # fmt: skip
-def test_spark_is_used_on_request(
-    arguments: list[str], submitted: bool, on_spark: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def start(*_: object, **__: object) -> None:
-        raise SluiceError("Spark starts")
-
-    monkeypatch.setattr("sluice.pipeline.session.open_session_without_kafka", start)
-    if submitted:
-        monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    (tmp_path / "log").write_bytes(journal({"a": (500, 100)}, seconds=5))
-    _, output = command(str(tmp_path / "log"), "--output", str(tmp_path / "out"), *arguments)
-    assert ("Spark starts" in output) is on_spark
-
-
 def test_many_lower_bounds_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_bytes(journal({f"client-{number}": (500, 100) for number in range(8)}, seconds=5))
