@@ -34,7 +34,7 @@ COMMANDS = {
     "journal": "Show and export events.",
     "audit": "Measure how clients behave when brokers fail.",
     "fleet": "Simulate what thousands to millions of clients do when a broker fails.",
-    "pipeline": "Plan quotas, and run Spark jobs on the journal.",
+    "pipeline": "Run Spark jobs on the journal.",
     "config": "Show the configuration.",
     "protocol": "Show how messages are encoded and decoded.",
     "healthcheck": "Check whether a running broker is healthy.",

@@ -63,7 +63,7 @@ class _Jobs(Group):
 
 @click.group(cls=_Jobs)
 def pipeline() -> None:
-    """Run jobs on the journal. All but `plan` require Java and `pip install 'kafka-sluice[spark]'`."""
+    """Run Spark jobs on the journal (requires Java and `pip install 'kafka-sluice[spark]'`)."""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+"""Each program in examples/ tells its story without an argument, and reports an address that no broker answers."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from socket import create_server
+from time import monotonic
+
+import pytest
+
+from tests.support.broker_process import CLEAN_ENVIRONMENT
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+# Program -> lines of its story, in this order.
+STORIES = {
+    "producer": (r"10 MB after +\d\.\d s", r"15 MB after +[1-9]\d?\.\d s"),
+    "consumer": (r" 2\.0 MB after +\d\.\d s", r"25 records, 2\.5 MB"),
+    "reference_producer": ("0 is at examples-0 0", "-- the broker stops", "11 is at examples-0 11"),
+    "reference_consumer": ("assigned examples-0", "-- the broker stops", "revoked examples-0", r"examples-0 11: b'11'"),
+    "word_count": ("pizza 1", "-- the broker stops", "-- the broker runs again", "pizza 10", "pasta 5"),
+}
+LIMIT_S = 60  # 30 s on an idle machine
+NO_ANSWER_LIMIT_S = 20  # the programs wait for 4 s; the rest is their start on a busy machine
+
+Running = dict[str, "subprocess.Popen[str]"]
+
+
+def start(program: str, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, str(EXAMPLES / f"{program}.py"), *arguments]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=CLEAN_ENVIRONMENT, cwd=EXAMPLES.parent
+    )
+
+
+def test_table_has_every_program() -> None:
+    programs = [path.stem for path in EXAMPLES.glob("*.py") if '__name__ == "__main__"' in path.read_text()]
+    assert {*programs} <= {*STORIES} <= {path.stem for path in EXAMPLES.glob("*.py")}
+
+
+@pytest.fixture(scope="module")
+def stories() -> Iterator[Running]:
+    """Start all programs at once."""
+    with ExitStack() as ends:
+        running = {program: ends.enter_context(start(program)) for program in STORIES}
+        for process in running.values():
+            ends.callback(process.kill)
+        yield running
+
+
+@pytest.mark.parametrize("program", STORIES)
+def test_program_tells_its_story(program: str, stories: Running) -> None:
+    output, errors = stories[program].communicate(timeout=LIMIT_S)
+    assert stories[program].returncode == 0, errors
+    assert "Traceback" not in errors
+    assert re.search(".*".join(STORIES[program]), output, re.DOTALL), output
+
+
+@pytest.mark.parametrize("address", ["closed", "silent", "invalid"])
+def test_address_that_no_broker_answers_is_reported(address: str) -> None:
+    with create_server(("127.0.0.1", 0)) as silent, create_server(("127.0.0.1", 0)) as unused:
+        ports = {"closed": unused.getsockname()[1], "silent": silent.getsockname()[1], "invalid": "port"}
+        unused.close()
+        bootstrap = f"127.0.0.1:{ports[address]}"
+        began = monotonic()
+        with ExitStack() as ends:
+            running = {program: ends.enter_context(start(program, bootstrap)) for program in STORIES}
+            outputs = {program: process.communicate(timeout=NO_ANSWER_LIMIT_S) for program, process in running.items()}
+        for program, (output, errors) in outputs.items():
+            assert (output, running[program].returncode) == ("", 1), program
+            assert errors.splitlines()[-1].startswith(f"{bootstrap}: no Kafka broker answers: ")
+            assert "Traceback" not in errors
+        assert monotonic() - began < NO_ANSWER_LIMIT_S
