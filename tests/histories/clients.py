@@ -59,6 +59,8 @@ class ConsumerClient(Protocol):
     # aiokafka ignores the error of a whole OffsetFetch response, and returns that there is no committed offset. Then it
     # also resets its positions, and commits lower ones.
     reports_committed: bool
+    # aiokafka sends no leader epochs (KIP-320), so an isolated former leader can return an old end offset.
+    fences_leaders: bool
 
     async def start(self) -> None: ...
 
@@ -161,7 +163,7 @@ class _SluiceListener(RebalanceListener):
 
 
 class SluiceConsumer:
-    reports_committed = True
+    reports_committed = fences_leaders = True
 
     def __init__(
         self,
@@ -176,7 +178,8 @@ class SluiceConsumer:
         given: dict[str, str | int] = {
             "bootstrap.servers": bootstrap,
             "client.id": CLIENT_ID,
-            "auto.offset.reset": "earliest",
+            # A reader whose position is lost ends: a reset would look like records in a wrong order.
+            "auto.offset.reset": "none" if group is None else "earliest",
             "isolation.level": "read_committed" if committed_only else "read_uncommitted",
             "default.api.timeout.ms": API_TIMEOUT_MS,
             "request.timeout.ms": REQUEST_TIMEOUT_MS,
@@ -198,6 +201,7 @@ class SluiceConsumer:
         await self._consumer.__aenter__()
         if self._group is None:
             self._consumer.assign(self._partitions)
+            self._consumer.seek_to_beginning(self._partitions)
         else:
             self._consumer.subscribe([TOPIC], listener=_SluiceListener(self._changed))
 
@@ -249,7 +253,7 @@ class _AiokafkaListener(aiokafka.abc.ConsumerRebalanceListener):  # type: ignore
 
 
 class AiokafkaConsumer:
-    reports_committed = False
+    reports_committed = fences_leaders = False
 
     def __init__(
         self,
@@ -266,7 +270,7 @@ class AiokafkaConsumer:
             client_id=CLIENT_ID,
             group_id=group,
             enable_auto_commit=False,
-            auto_offset_reset="earliest",
+            auto_offset_reset="none" if group is None else "earliest",
             isolation_level="read_committed" if committed_only else "read_uncommitted",
             request_timeout_ms=REQUEST_TIMEOUT_MS if group is None else GROUP_REQUEST_TIMEOUT_MS,
             session_timeout_ms=SESSION_TIMEOUT_MS,
@@ -280,6 +284,8 @@ class AiokafkaConsumer:
         await self._consumer.start()
         if self._group is None:
             self._consumer.assign(self._partitions)
+            async with asyncio.timeout(API_TIMEOUT_MS / 1e3):
+                await self._consumer.seek_to_beginning(*self._partitions)
         else:
             self._consumer.subscribe([TOPIC], listener=_AiokafkaListener(self._changed))
 

@@ -35,7 +35,7 @@ _REBALANCE_TIMEOUT_MS = 10_000
 
 
 class Kip848Consumer:
-    reports_committed = True
+    reports_committed = fences_leaders = True
 
     def __init__(
         self, bootstrap: str, random: Random, changed: Callable[[], None], *, committed_only: bool, group: str

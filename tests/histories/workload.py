@@ -210,7 +210,7 @@ async def read(workload: Workload, create: NewConsumer, committed_only: bool, pr
         await client.start()
         while not workload.is_over:
             await poll(workload, client, sessions, process, committed_only)
-            if workload.random.random() < 0.2:
+            if client.fences_leaders and workload.random.random() < 0.2:
                 partition = workload.random.randrange(PARTITIONS)
                 request = EndOffset(
                     process=process, invoked_ms=now_ms(), partition=partition, committed_only=committed_only
