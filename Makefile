@@ -11,6 +11,7 @@ PAGE_ARGS ?=
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
 AUDIT_ARGS ?=
+FLEETS_ARGS ?=
 FUZZ_SECONDS ?= 60
 FRAMES ?= 10000000
 SOAK_ARGS ?= --soak-hours 24 --soak-minutes 30
@@ -37,7 +38,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit matrix fault-table audit lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -147,6 +148,11 @@ test-mutants: setup ## check that the unit tests detect 90 % of MUTANTS=200 rand
 test-audit: setup ## judge 146 synthetic clients with 20 seeds each, 76 of them also as commands, and sluice's own client with 100
 	$(BIN)/pytest -n auto --maxprocesses 4 --timeout 900 --audit-seeds 20 tests/property/test_audit_verdicts.py tests/property/test_ten_minutes.py
 
+# Reads packets of the loopback interface, so it needs root or CAP_NET_RAW on Linux. Java needs KAFKA_LIBS=folder of its
+# jars. A part: FLEETS_ARGS='models java silent', FLEETS_ARGS=broker or FLEETS_ARGS=prediction.
+test-fleets: setup ## compare the simulation of fleets with real clients and a real broker, in real time
+	$(BIN)/python -m tests.fleets $(FLEETS_ARGS)
+
 matrix: setup ## run the client matrix and write docs/clients.md
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py tests/clients/test_kafka_streams.py --write-table
@@ -159,6 +165,9 @@ fault-table: setup ## run the Python clients with every fault and write docs/fau
 audit: setup $(WITH_SPARK) ## audit the installed clients and write docs/audit-matrix.md (shorter: AUDIT_ARGS='--subject aiokafka')
 	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
 	$(BIN)/python -m tests.docs.audit_matrix build/audit
+
+fleets: setup ## repeat the experiments with fleets and write docs/fleets
+	$(BIN)/python -m tests.docs.fleet_experiments
 
 lint: setup ## run ruff, mypy, import-linter, deptry and hadolint
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(LINTERS)

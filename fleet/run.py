@@ -1,9 +1,10 @@
 """Run a fleet with several seeds, on all cores."""
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import active_children, get_context
+from signal import SIG_DFL, SIGINT, signal
 from typing import TypeVar
 
 from sluice.broker.scenarios.model import Scenario
@@ -33,7 +34,7 @@ def run_fleet(
     cold: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Result:
-    """Simulate a fleet in a scenario.
+    """Simulate a fleet in a scenario. After Ctrl-C, the result has the seeds that were finished.
 
     Args:
         scenario: The brokers, and their failures.
@@ -48,10 +49,14 @@ def run_fleet(
         SluiceError: The memory does not suffice.
     """
     schedule = schedule_of(scenario)
-    workers = min(len(seeds), os.cpu_count() or 1)
+    workers = workers_for(len(seeds))
     ensure_memory(groups, schedule, workers)
     jobs = [(tuple(groups), schedule, broker, seed, cold) for seed in seeds]
-    found = map_jobs(_run_job, jobs, workers, progress)
+    found = {
+        seed: run
+        for seed, run in zip(seeds, map_jobs(_run_job, jobs, workers, progress), strict=True)
+        if run is not None
+    }
     return Result(
         scenario=scenario.name,
         groups=[ClientGroup(group.name, group.clients, group.model) for group in groups],
@@ -59,37 +64,61 @@ def run_fleet(
         brokers=schedule.brokers,
         trigger_ms=schedule.trigger_us // US_PER_MS,
         healed_ms=schedule.healed_us // US_PER_MS,
-        seeds=list(seeds),
+        seeds=list(found),
         kinds=KINDS,
-        counts=[run.counts.tolist() for run in found],
-        events=sum(run.events for run in found),
-        fairness=[run.fairness for run in found if run.fairness is not None],
+        counts=[run.counts.tolist() for run in found.values()],
+        events=sum(run.events for run in found.values()),
+        fairness=[run.fairness for run in found.values() if run.fairness is not None],
     )
 
 
 _Job = tuple[tuple[Group, ...], Schedule, BrokerModel, int, bool]
 
 
+def workers_for(jobs: int) -> int:
+    return min(jobs, os.cpu_count() or 1)
+
+
 def map_jobs(
     function: Callable[[J], R], jobs: Sequence[J], workers: int, progress: Callable[[int, int], None] | None
-) -> list[R]:
-    """Call a function of a module for each job, in processes; return the results in order of the jobs."""
+) -> list[R | None]:
+    """Call a function of a module for each job, in processes; return the results in order of the jobs.
+
+    After Ctrl-C, the results of the jobs that are not finished are None. Raises KeyboardInterrupt if none is finished.
+    """
+    found: list[R | None] = [None] * len(jobs)
+    try:
+        for done, (index, result) in enumerate(_results(function, jobs, workers), 1):
+            found[index] = result
+            if progress is not None:
+                progress(done, len(jobs))
+    except KeyboardInterrupt:
+        if all(result is None for result in found):
+            raise
+    return found
+
+
+def _results(function: Callable[[J], R], jobs: Sequence[J], workers: int) -> Iterator[tuple[int, R]]:
+    """Yield the results with the index of their jobs, as they are finished."""
     if workers == 1:
-        found = []
-        for number, job in enumerate(jobs, 1):
-            found.append(function(job))
-            if progress is not None:
-                progress(number, len(jobs))
-        return found
+        yield from enumerate(map(function, jobs))
+        return
     # Forked processes would inherit threads of the caller, such as a progress bar's.
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(function, job) for job in jobs]
-        pending: set[Future[R]] = set(futures)
-        while pending:
-            _, pending = wait(pending, return_when=FIRST_COMPLETED)
-            if progress is not None:
-                progress(len(jobs) - len(pending), len(jobs))
-        return [future.result() for future in futures]
+    before = set(active_children())
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_at_ctrl_c) as pool:
+        futures = {pool.submit(function, job): index for index, job in enumerate(jobs)}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            for process in set(active_children()) - before:
+                process.terminate()
+            raise
+
+
+def _end_at_ctrl_c() -> None:
+    """End without a traceback."""
+    signal(SIGINT, SIG_DFL)
 
 
 def _run_job(job: _Job) -> Simulation:

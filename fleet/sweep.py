@@ -4,7 +4,6 @@ In each cell, the first of several brokers is killed for the outage, after 20 s.
 a cell without recovery in that time is marked.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
@@ -20,7 +19,7 @@ from .arrays import US_PER_MS
 from .broker import BrokerModel
 from .engine import Group, simulate
 from .results import figures_of_counts
-from .run import ensure_memory, map_jobs
+from .run import ensure_memory, map_jobs, workers_for
 from .schedule import Schedule, schedule_of
 
 _KILLED_AT_S, _OBSERVED_S = 20, 120
@@ -86,13 +85,15 @@ def cells_of(axes: Axes, broker: BrokerModel, *, brokers: int = 3, seeds: Sequen
 def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = None) -> list[Row]:
     """Run all cells in processes of this machine; results do not depend on the number of cores.
 
+    After Ctrl-C, returns the rows that were finished.
+
     Raises:
         SluiceError: The memory does not suffice.
     """
-    workers = min(len(cells), os.cpu_count() or 1)
+    workers = workers_for(len(cells))
     largest = max(cells, key=lambda cell: sum(group.clients for group in cell.groups))
     ensure_memory(largest.groups, _schedule(largest.brokers, largest.outage_s), workers)
-    return map_jobs(run_cell, cells, workers, progress)
+    return [row for row in map_jobs(run_cell, cells, workers, progress) if row is not None]
 
 
 def run_cell(cell: Cell) -> Row:

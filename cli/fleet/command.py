@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 import click
 
 from sluice.cli.commands import Command, Group
-from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
 from sluice.text.error_text import expected
 from sluice.text.json_text import json_text
 
-from .options import FLEET, ensure_installed, folder, runs, simulation_options
+from .options import (
+    broker_model,
+    ensure_installed,
+    exit_if_interrupted,
+    folder,
+    runs,
+    scenario_options,
+    simulation_options,
+)
 from .sweep import sweep
 
 if TYPE_CHECKING:
@@ -27,12 +34,7 @@ def fleet() -> None:
 
 
 @fleet.command(cls=Command)
-@click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
-@click.option("--fleet", "mix", required=True, metavar="MODEL:CLIENTS,...", help=FLEET)
-@click.option(
-    "--capacity", type=click.FloatRange(0, min_open=True), metavar="N",
-    help="Produce requests per second that each broker can serve; other costs in proportion.",
-)  # fmt: skip
+@scenario_options
 @click.option("--cold", is_flag=True, help="Start clients without connections.")
 @simulation_options
 def run(
@@ -50,18 +52,68 @@ def run(
     """Simulate a fleet in a scenario, from a file or by a name of `sluice scenario list`."""
     ensure_installed()
     from sluice.broker.scenarios.files import load
-    from sluice.fleet.broker import BROKERS
     from sluice.fleet.models.mix import parse_mix
     from sluice.fleet.results import write
     from sluice.fleet.run import run_fleet
 
     groups = parse_mix(mix, settings, models)
-    model = BROKERS[broker] if capacity is None else BROKERS[broker].scaled_to(capacity)
+    model = broker_model(broker, capacity)
     with progress() as report:
         found = run_fleet(load(scenario), groups, model, seeds=range(seeds), cold=cold, progress=runs(report))
     if out is not None:
         write(found, folder(out))
     _show([found], [mix], out, output_format)
+    exit_if_interrupted(len(found.seeds), seeds, "runs")
+
+
+@fleet.command(cls=Command)
+@scenario_options
+@simulation_options
+def advise(
+    scenario: str,
+    mix: str,
+    capacity: float | None,
+    broker: str,
+    models: tuple[str, ...],
+    settings: tuple[str, ...],
+    seeds: int,
+    out: str | None,
+    output_format: str,
+) -> None:
+    """Compare backoffs in a scenario, in an open and a closed loop, and recommend one."""
+    ensure_installed()
+    from sluice.broker.scenarios.files import load
+    from sluice.fleet.advice import advise as run_advice
+    from sluice.fleet.advice import recommended
+    from sluice.fleet.models.mix import parse_mix
+
+    groups = parse_mix(mix, settings, models)
+    with progress() as report:
+        found = run_advice(
+            load(scenario), groups, broker_model(broker, capacity), seeds=range(seeds), progress=runs(report)
+        )
+    if out is not None:
+        (folder(out) / "advice.json").write_text(json_text(found), encoding="utf-8")
+    if output_format == "json":
+        click.echo(json_text(found))
+        return
+    heads = ("LOOP", "BACKOFF", "PEAK/S", "ATTEMPTS", "RECOVERED AFTER", "FAILED", "ADDED BY 2 S")
+    rows = [
+        (
+            policy.loop,
+            policy.settings or "as given",
+            f"{policy.peak_per_s:,.0f}",
+            f"{policy.amplification:.2f}x",
+            "never" if policy.recovery_s is None else f"{policy.recovery_s} s",
+            f"{policy.expired:,.0f}",
+            f"{policy.added_ms:,.1f} ms",
+        )
+        for policy in sorted(found, key=lambda policy: policy.loop, reverse=True)
+    ]
+    click.echo("\n".join(table(heads, rows)))
+    for loop in ("open", "closed"):
+        best = recommended(found, loop)
+        click.echo(f"Recommended for a loop that is {loop}: {best.settings or 'the backoffs as given'}")
 
 
 @fleet.command(cls=Command)

@@ -3,19 +3,40 @@
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sluice.cli.commands import Integer
+from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
+
+if TYPE_CHECKING:
+    from sluice.fleet.broker import BrokerModel
 
 _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
 FLEET = (
     "Clients, as MODEL:CLIENTS separated by commas; models: kafka-4.4 (java), kip-580-before, aiokafka, librdkafka, and"
     " those of --model."
 )
+
+
+def scenario_options(command: click.decorators.FC) -> click.decorators.FC:
+    scenario = click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
+    mix = click.option("--fleet", "mix", required=True, metavar="MODEL:CLIENTS,...", help=FLEET)
+    capacity = click.option(
+        "--capacity", type=click.FloatRange(0, min_open=True), metavar="N",
+        help="Produce requests per second that each broker can serve; other costs in proportion.",
+    )  # fmt: skip
+    return scenario(mix(capacity(command)))
+
+
+def broker_model(broker: str, capacity: float | None) -> "BrokerModel":
+    from sluice.fleet.broker import BROKERS
+
+    return BROKERS[broker] if capacity is None else BROKERS[broker].scaled_to(capacity)
 
 
 def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -63,3 +84,9 @@ def ensure_installed() -> None:
     for module in _NEEDED:
         if find_spec(module) is None:
             raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[fleet]'")
+
+
+def exit_if_interrupted(done: int, of: int, what: str) -> None:
+    """Report what Ctrl-C left out, and exit with 1."""
+    if done < of:
+        raise SluiceError(f"interrupted: {done} of {of} {what} are in the results")

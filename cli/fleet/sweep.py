@@ -10,12 +10,14 @@ from sluice.cli.progress import progress
 from sluice.cli.text_table import table
 from sluice.text.json_text import json_text
 
-from .options import FLEET, ensure_installed, folder, numbers, runs, simulation_options
+from .options import FLEET, ensure_installed, exit_if_interrupted, folder, numbers, runs, simulation_options
 
 if TYPE_CHECKING:
     from sluice.fleet.sweep import Cell, Row
 
     Engine = Callable[[Sequence[Cell]], list[Row]]
+
+_HEADS = ("FLEET", "OUTAGE", "LOAD", "SEED", "PEAK/S", "ATTEMPTS", "DISTURBED", "RECOVERED AFTER")
 
 
 def sweep_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -80,15 +82,16 @@ def run_sweep(
 
     fleets = {mix: parse_mix(mix, settings, models) for mix in mixes}
     axes = Axes(fleets, numbers("--outages", outages), numbers("--loads", loads))
-    rows = engine(cells_of(axes, BROKERS[broker], brokers=brokers, seeds=range(seeds)))
+    cells = cells_of(axes, BROKERS[broker], brokers=brokers, seeds=range(seeds))
+    rows = engine(cells)
     if out is not None:
         write_rows(rows, folder(out))
         write_sweep_report(folder(out) / "sweep.html", rows)
     if output_format == "json":
         click.echo(json_text(rows))
-        return
-    heads = ("FLEET", "OUTAGE", "LOAD", "SEED", "PEAK/S", "ATTEMPTS", "DISTURBED", "RECOVERED AFTER")
-    click.echo("\n".join(table(heads, [_texts(row) for row in rows])))
+    else:
+        click.echo("\n".join(table(_HEADS, [_texts(row) for row in rows])))
+    exit_if_interrupted(len(rows), len(cells), "cells and seeds")
 
 
 def _texts(row: "Row") -> tuple[str, ...]:

@@ -30,6 +30,7 @@ SECTIONS = {
             "faults",
             "scenarios",
             "fleets",
+            "fleets/*",
             "journal",
             "clusters",
             "audit",

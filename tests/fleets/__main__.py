@@ -1,16 +1,26 @@
-"""`python -m tests.fleets models CLIENT FAILURE... | broker | prediction`: compare the simulation with real systems."""
+"""Compare fleets with real systems: `python -m tests.fleets [models [CLIENT [FAILURE...]] | broker | prediction]`."""
 
+import os
 import sys
 
+from . import broker, prediction
 from .compare import FAILURES
 from .models import CLIENTS, measure
 
 
 def main(arguments: list[str]) -> None:
     match arguments:
+        case []:
+            for each in (["models"], ["broker"], ["prediction"]):
+                main(each)
         case ["models", *chosen]:
-            for client in CLIENTS if not chosen else chosen[:1]:
+            available = [client for client in CLIENTS if client != "java" or "KAFKA_LIBS" in os.environ]
+            for client in chosen[:1] or available:
                 measure(client, chosen[1:] or list(FAILURES), clients=60)
+        case ["broker"]:
+            broker.measure()
+        case ["prediction"]:
+            prediction.measure()
         case _:
             sys.exit(__doc__)
 

@@ -11,7 +11,7 @@ from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.models.presets import KAFKA, LIBRDKAFKA
 
 from .compare import FAILURES, Distance, compare
-from .real_time import run_real
+from .real_time import RealClients, run_real
 
 _COMMON = {"enable.idempotence": "false", "linger.ms": "0", "max.in.flight.requests.per.connection": "1", "acks": "all"}
 # The model starts with one connection and metadata of some age; so does the client after the warm-up.
@@ -29,7 +29,7 @@ class Client(NamedTuple):
 
 CLIENTS = {
     "java": Client("java", _JAVA, "request.timeout.ms", replace(KAFKA, metadata_max_age_ms=25_000), 30),
-    "librdkafka": Client("confluent-kafka", {}, "socket.timeout.ms", LIBRDKAFKA, 3),
+    "librdkafka": Client("confluent", {}, "socket.timeout.ms", LIBRDKAFKA, 3),
 }
 
 
@@ -43,7 +43,8 @@ def measure(name: str, failures: Sequence[str], clients: int) -> None:
             settings |= {"request.timeout.ms": str(_TIMEOUT_MS)}
             model = replace(model, request_timeout_ms=_TIMEOUT_MS)
         scenario = FAILURES[failure].scenario
-        real = asyncio.run(run_real(client.command, clients, scenario, settings, warm_up_s=client.warm_up_s))
+        group = RealClients(client.command, clients, settings)
+        real = asyncio.run(run_real([group], scenario, warm_up_s=client.warm_up_s))
         found = compare(real, clients, model, FAILURES[failure])
         print(f"{name:11} {failure:23}", *(_text(kind, found[kind]) for kind in TRACED), sep="  ", flush=True)
 

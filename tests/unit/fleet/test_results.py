@@ -17,7 +17,7 @@ from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.quota import Fairness
 from sluice.fleet.report.page import describe, recovery, write_report
 from sluice.fleet.results import ClientGroup, Result, figures_of, read, write
-from sluice.fleet.run import ensure_memory
+from sluice.fleet.run import ensure_memory, map_jobs
 from sluice.fleet.schedule import schedule_of
 
 
@@ -102,6 +102,18 @@ def test_a_file_that_is_no_result_is_refused(content: bytes | None, problem: str
         (tmp_path / "result.json").write_bytes(content)
     with pytest.raises(ConfigError, match=problem):
         read(tmp_path / "result.json")
+
+
+def _job(number: int) -> int:
+    if number == 3:
+        raise KeyboardInterrupt
+    return number * 10
+
+
+def test_results_before_ctrl_c_are_kept() -> None:
+    assert map_jobs(_job, [1, 2, 3, 4], 1, None) == [10, 20, None, None]
+    with pytest.raises(KeyboardInterrupt):
+        map_jobs(_job, [3, 1], 1, None)
 
 
 def test_a_fleet_larger_than_the_memory_is_refused() -> None:

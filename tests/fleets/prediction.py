@@ -1,0 +1,60 @@
+"""The simulation's prediction for 300 real clients whose broker is away for 5, 20 and 60 s.
+
+A fault rule limits the broker's capacity: its disk takes 1.5 ms for each Produce request.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+import numpy as np
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.fleet.arrays import Times
+from sluice.fleet.behaviour import TRACED
+from sluice.fleet.broker import BrokerModel
+from sluice.fleet.engine import Group, simulate
+from sluice.fleet.models.presets import AIOKAFKA, LIBRDKAFKA
+from sluice.fleet.schedule import schedule_of
+
+from .real_time import RealClients, run_real
+
+_CLIENTS = 150  # of each kind
+_KILLED_S, _OBSERVED_S = 10, 20
+_BROKER = BrokerModel(produce_us=1500, metadata_us=100, connection_us=300, network_us=50)
+_REQUESTS = ("produce_requests", "metadata_requests")
+_STEADY, _STEADY_S = 1.1, 5
+
+
+def measure() -> None:
+    for outage_s in (5, 20, 60):
+        document = {
+            "name": "prediction",
+            "brokers": 1,
+            "duration": f"{_KILLED_S + outage_s + _OBSERVED_S}s",
+            "steps": [{"at": f"{_KILLED_S}s", "kill": 1, "during": f"{outage_s}s"}],
+        }
+        slow = {"at": "0s", "fault": {"api": "Produce", "action": {"kind": "slow-disk", "latency": "1.5ms"}}}
+        real_scenario = scenario_of({**document, "steps": [slow, *document["steps"]]})  # type: ignore[misc]
+        groups = [
+            RealClients("aiokafka", _CLIENTS),
+            RealClients("confluent", _CLIENTS, {"linger.ms": "0", "max.in.flight.requests.per.connection": "1"}),
+        ]
+        real = asyncio.run(run_real(groups, real_scenario, warm_up_s=5))
+        traced: dict[str, list[Times]] = {kind: [] for kind in TRACED}
+        models = [Group("aiokafka", AIOKAFKA, _CLIENTS), Group("librdkafka", LIBRDKAFKA, _CLIENTS)]
+        simulate(models, schedule_of(scenario_of(document)), _BROKER, seed=1, trace=traced)
+        modelled = {kind: np.concatenate([np.empty(0, dtype=np.int64), *traced[kind]]) for kind in TRACED}
+        print(f"outage {outage_s} s: real {_text(real, outage_s)}; model {_text(modelled, outage_s)}", flush=True)
+
+
+def _text(times: Mapping[str, Times], outage_s: int) -> str:
+    """Return the most requests in a second, and the seconds from the end of the outage to the rate before."""
+    end_s = _KILLED_S + outage_s + _OBSERVED_S
+    at_s = np.concatenate([times[kind] for kind in _REQUESTS]) / 1e6
+    rates = np.histogram(at_s, bins=np.arange(0, end_s + 0.5))[0]
+    healed = _KILLED_S + outage_s
+    steady = rates[2:_KILLED_S].mean()
+    quiet = rates <= steady * _STEADY
+    recovered = next((s for s in range(healed + 1, end_s - _STEADY_S) if quiet[s : s + _STEADY_S].all()), None)
+    after = "never" if recovered is None else f"{recovered - healed} s"
+    return f"peak {rates[_KILLED_S:].max()}/s, recovered after {after}, before {steady:.0f}/s"

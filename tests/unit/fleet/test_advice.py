@@ -1,0 +1,35 @@
+"""Tests of the recommendation of backoffs."""
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.fleet.advice import Policy, advise, recommended
+from sluice.fleet.broker import BrokerModel
+from sluice.fleet.engine import Group
+from sluice.fleet.models.presets import BEFORE_KIP_580
+
+_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+
+
+def _policy(settings: str, peak: float, expired: float = 0, recovery_s: int | None = 1, loop: str = "open") -> Policy:
+    return Policy(settings, loop, peak, 2.0, recovery_s, expired, 10.0)
+
+
+def test_the_shortest_maximum_with_nearly_the_lowest_peak_is_recommended() -> None:
+    policies = [
+        _policy("given", 500), _policy("1000", 105), _policy("2000", 100), _policy("lost", 90, expired=7),
+        _policy("stuck", 80, recovery_s=None), _policy("other", 1, loop="closed"),
+    ]  # fmt: skip
+    assert recommended(policies, "open").settings == "1000"
+    assert recommended(policies, "closed").settings == "other"
+    assert recommended([_policy("stuck", 80, recovery_s=None)], "open").settings == "stuck"
+
+
+def test_exponential_backoff_makes_fewer_attempts_and_adds_latency_after_a_short_outage() -> None:
+    steps = [{"at": "5s", "kill": 1, "during": "10s"}]
+    scenario = scenario_of({"name": "test", "brokers": 3, "duration": "25s", "steps": steps})
+    found = advise(scenario, [Group("old", BEFORE_KIP_580, 60)], _FAST, seeds=[1])
+    assert [policy.loop for policy in found] == ["open", "closed"] * 5
+    given, short, *_, longest = [policy for policy in found if policy.loop == "open"]
+    assert given.settings == ""
+    assert short.settings == "retry.backoff.max.ms=1000, reconnect.backoff.max.ms=1000"
+    assert given.amplification > 2 * short.amplification
+    assert given.added_ms < longest.added_ms
