@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from io import StringIO
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -107,7 +108,8 @@ def _finish(figure: Figure, axes: Axes, results: Sequence[Result]) -> str:
 
 def _svg(figure: Figure) -> str:
     text = StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})  # without a date, so that equal results are equal
+    with rc_context({"svg.hashsalt": "fleet"}):  # with the same ids and no date, equal results have equal plots
+        figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
