@@ -101,4 +101,5 @@ def test_deviations_are_those_in_the_source_of(name: str, mode: Mapping[str, int
     # KIP-91/15 is decided by the content of records, KIP-13/20 by the times of requests.
     assert states["KIP-91/15"].state is State.PASS, states["KIP-91/15"].why
     assert states["KIP-13/20"].state is not State.DEVIATES, states["KIP-13/20"].why
-    assert any(each.kind == "produce" for each in result.backoffs) or result.problems
+    # franz-go moves pipelined records between batches, so that their waits have no common rule.
+    assert mode["pending"] > 1 or any(each.kind == "produce" for each in result.backoffs) or result.problems
