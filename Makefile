@@ -28,6 +28,9 @@ WORKERS ?= 3
 SPARK_READY := .venv/.ready-spark
 WITH_SPARK := $(if $(filter yes,$(SPARK)),$(SPARK_READY))
 STRESS_RUNS ?= 2
+ZIPAPP_SYSTEM := $(if $(filter Darwin,$(shell uname -s)),macosx_11_0,manylinux_2_28)
+TOOLS := kafka-tools kafka-connect flink apicurio python-tools
+TOOLS_ARGS ?=
 LINTERS := lint-ruff lint-format lint-mypy lint-imports lint-deptry lint-hadolint
 # Rewriting asserts takes two thirds of pytest's collection, so it is done once for all workers, if bytecode may be
 # written. The test run itself reports import errors.
@@ -38,14 +41,14 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
 
 # Compile first, so that the first start is as fast as later ones, even if Python may not write bytecode.
 setup: $(READY) ## prepare .venv for development, without PySpark
-	@$(BIN)/python -m compileall -q sluice audit broker cli client pipeline protocol purgatory quotas streams web
+	@$(BIN)/python -m compileall -q sluice audit broker cli client fleet pipeline protocol purgatory quotas streams web
 
 setup-spark: $(SPARK_READY) ## install PySpark (500 MB) into .venv; the targets that need it do so if Java is found
 
@@ -108,6 +111,11 @@ test-clients: setup ## run the client matrix, including Java, Go and Node
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py tests/clients/test_kafka_streams.py
 	$(BIN)/pytest tests/clients/test_audit_commands.py tests/clients/test_findings.py
+
+# Gets 500 MB from Maven Central and PyPI once. Write docs/compatibility/tools.md by TOOLS_ARGS=--write-tools-table.
+test-tools: setup ## run tools with a Kafka client: Connect, MirrorMaker 2, Flink, a registry, frameworks, commands, kcat
+	$(BIN)/python -m tests.clients.build $(TOOLS)
+	$(BIN)/pytest -v -rs $(TOOLS_ARGS) tests/tools
 
 # Needs the network: Maven Central, proxy.golang.org, npm, crates.io, NuGet. A language without its tools is skipped.
 test-quick-starts: setup ## run the quick starts of the documentation in Java, Go, Node.js, .NET and Rust
@@ -246,6 +254,17 @@ test-dist: dist ## install the wheel with the demo's clients and run the demo
 	$(PYTHON) -m venv --clear build/demo
 	build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/dev.lock "$$(ls $(CURDIR)/dist/*.whl)[demo]"
 	cd build/demo && bin/sluice demo
+
+# One file with the packages of each version of Python, which the first start unpacks below ~/.cache/pex.
+zipapp: setup ## build and check dist/sluice.pyz: sluice in one file for this platform and Python 3.11 to 3.14
+	$(PIP) install -r requirements/zipapp.lock
+	rm -rf build/zipapp
+	mkdir -p dist
+	$(BIN)/python -m hatchling build -t wheel -d build/zipapp
+	$(BIN)/pex $(foreach minor,11 12 13 14,--platform $(ZIPAPP_SYSTEM)_$(shell uname -m)-cp-3.$(minor).0-cp3$(minor)) \
+		--constraints requirements/zipapp.lock --script sluice --python-shebang '/usr/bin/env python3' \
+		--output-file dist/sluice.pyz build/zipapp/*.whl
+	$(BIN)/pytest -rs --zipapp dist/sluice.pyz tests/integration/sluice/test_zipapp.py
 
 clean: ## remove all generated files and .venv
 	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis

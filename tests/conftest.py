@@ -57,6 +57,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--order-seed", type=int, help="run the tests in a random order that depends on this number")
     parser.addoption("--part", help="run only this part of the files of tests/unit, for example 1/2")
+    parser.addoption("--zipapp", help="file of tests/integration/sluice/test_zipapp.py")
+    parser.addoption(
+        "--write-tools-table", action="store_true", help="write docs/compatibility/tools.md from what tests/tools found"
+    )
     parser.addoption("--outcomes", help="write the outcomes as JSON to this file (tests/run.py)")
 
 

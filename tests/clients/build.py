@@ -57,16 +57,32 @@ def python(source: Path, target: Path, _: str) -> None:
     (site_packages / "tests.pth").write_text(str(ROOT))  # makes the drivers importable
 
 
+def apicurio(source: Path, target: Path, version: str) -> None:
+    java(source, target, version)
+    artifact = f"io.apicurio:apicurio-registry-app:{version}:tar.gz:all"
+    copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:copy"
+    call("mvn", "-q", "-B", copy, f"-Dartifact={artifact}", "-DoutputDirectory=registry", cwd=target)
+    call("tar", "-xzf", f"apicurio-registry-app-{version}-all.tar.gz", cwd=target / "registry")
+
+
 BUILDS = (
     Build("kafka-python-2", (), python),
     Build("java-3.9", ("java", "javac", "mvn"), java),
     Build("java-4", ("java", "javac", "mvn"), java),
     Build("kafka-tools", ("java", "mvn"), jars),
     Build("kafka-streams", ("java", "javac", "mvn"), java),
+    Build("kafka-connect", ("java", "mvn"), jars),
+    Build("flink", ("java", "javac", "mvn"), java),
+    Build("apicurio", ("java", "javac", "mvn", "tar"), apicurio),
+    Build("python-tools", (), python),
     Build("franz-go", ("go",), go),
     Build("sarama", ("go",), go),
     Build("kafkajs", ("node", "npm"), node),
 )
+
+
+TOOLS = ("kafka-connect", "flink", "apicurio", "python-tools")  # built only by name: 500 MB
+CLIENTS = [build.client for build in BUILDS if build.client not in TOOLS]
 
 
 def build_one(build: Build) -> str:
@@ -93,5 +109,5 @@ def build_one(build: Build) -> str:
 
 
 if __name__ == "__main__":
-    for one in [build for build in BUILDS if build.client in sys.argv[1:] or not sys.argv[1:]]:
+    for one in [build for build in BUILDS if build.client in (sys.argv[1:] or CLIENTS)]:
         print(f"{one.client}: {build_one(one)}", flush=True)

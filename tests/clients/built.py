@@ -31,6 +31,10 @@ SOURCES = {
     "java-4": Sources("java", "4.4.0"),
     "kafka-tools": Sources("kafka_tools", "4.3.1"),  # the newest on Maven Central
     "kafka-streams": Sources("java_streams", "4.3.1"),  # as above
+    "kafka-connect": Sources("../tools/connect", "4.3.1"),
+    "flink": Sources("../tools/flink", "1.20.5"),
+    "apicurio": Sources("../tools/apicurio", "3.3.3"),
+    "python-tools": Sources("../tools/python"),
     "franz-go": Sources("go", "franz"),
     "sarama": Sources("go", "sarama"),
     "kafkajs": Sources("node"),
@@ -49,7 +53,7 @@ def stamp_of(sources: Sources) -> str:
 def missing(client: str, root: Path = BUILT) -> str | None:
     """Return why a client has no usable build; None if it has one. A stale build would fail new scenarios."""
     built, reason = root / client / "built", root / client / "reason"
+    build = f"run `python -m tests.clients.build {client}`"
     if built.exists():
-        is_stale = built.read_text() != stamp_of(SOURCES[client])
-        return "built from other sources; run `python -m tests.clients.build` to rebuild it" if is_stale else None
-    return reason.read_text() if reason.exists() else "not built; run `python -m tests.clients.build` to build it"
+        return None if built.read_text() == stamp_of(SOURCES[client]) else f"built from other sources; {build}"
+    return reason.read_text() if reason.exists() else f"not built; {build}"

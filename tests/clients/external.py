@@ -27,7 +27,8 @@ LAST_WORDS = 4_000  # bytes of a terminated driver's standard error to report
 class Process:
     """A running driver."""
 
-    def __init__(self, command: Sequence[str], directory: Path) -> None:
+    def __init__(self, command: Sequence[str], directory: Path, timeout_s: float = CALL_TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         self._stderr = TemporaryFile()  # noqa: SIM115  # open as long as the process
         self.process = subprocess.Popen(
             command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
@@ -48,7 +49,7 @@ class Process:
     def run(self, call: Mapping[str, object]) -> list[object]:
         """Return the steps of one call."""
         assert self.process.stdin is not None
-        timer = Timer(CALL_TIMEOUT_S, self.process.kill)
+        timer = Timer(self._timeout_s, self.process.kill)
         timer.start()
         try:
             self.process.stdin.write(json.dumps(call).encode() + b"\n")

@@ -14,6 +14,7 @@ import pytest
 from tests.clients.built import BUILT, SOURCES, missing
 from tests.clients.external import Process
 
+_TIMEOUT_S = 240  # of a command on a busy machine
 _OPENED = ("--add-opens", "java.base/java.lang=ALL-UNNAMED")  # for its list of shutdown hooks
 _RUNNER = SOURCES["kafka-tools"].path / "Commands.java"
 
@@ -59,7 +60,7 @@ def _jvm(class_path: str) -> Process:
     started = _started(class_path)
     if not started or started[-1].process.poll() is not None:
         java = ("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *_OPENED, "-cp", class_path)
-        started[:] = [Process((*java, str(_RUNNER)), BUILT.parent)]
+        started[:] = [Process((*java, str(_RUNNER)), BUILT.parent, _TIMEOUT_S)]
     return started[-1]
 
 

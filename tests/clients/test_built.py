@@ -19,11 +19,11 @@ STAMP = stamp_of(SOURCES["java-4"])
         pytest.param(
             "built",
             stamp_of(SOURCES["java-3.9"]),
-            "built from other sources; run `python -m tests.clients.build` to rebuild it",
+            "built from other sources; run `python -m tests.clients.build java-4`",
             id="stale build",
         ),
         pytest.param("reason", "not installed: mvn", "not installed: mvn", id="build failed"),
-        pytest.param("lib", "", "not built; run `python -m tests.clients.build` to build it", id="incomplete build"),
+        pytest.param("lib", "", "not built; run `python -m tests.clients.build java-4`", id="incomplete build"),
     ],
 )
 def test_missing_returns_why_a_build_is_unusable(tmp_path: Path, file: str, text: str, reason: str | None) -> None:

@@ -44,6 +44,7 @@ SECTIONS = {
     ),
     "Clients": (
         "clients",
+        "compatibility/*",
         "faults-clients",
         "audit-matrix",
         "findings/*",

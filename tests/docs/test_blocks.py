@@ -40,6 +40,7 @@ NOT_RUN = {
         "sluice audit run --subject 'my-app": "needs an application; tests/clients/test_audit_commands.py runs three"
     },
     "docs/coming-from.md": {"-": FOREIGN},
+    "docs/compatibility/tools.md": {"mvn ": "needs Java and Maven; make test-tools runs a registry"},
     "docs/containers.md": {
         "docker build": ENGINE,
         "import socket": ENGINE,
@@ -55,6 +56,13 @@ NOT_RUN = {
         "import asyncio": "needs FastStream",
     },
     "docs/how-to/test-with-tls-and-sasl.md": {"python3 -m venv": "installs from PyPI; the test itself runs as a block"},
+    "docs/how-to/run-in-ci.md": {
+        "make zipapp": "takes minutes; make zipapp also tests the file",
+        "jobs:": SETTINGS,
+        "services:": SETTINGS,
+        "test:": SETTINGS,
+        "int port;": ENGINE,
+    },
     "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs the built package"},
     "docs/plan.md": {"sluice pipeline plan": "needs a file of millions of rows; the page runs similar commands"},
     "docs/pytest.md": {"def test_a_pizza": "the first test of the page; a console block runs a variant"},
