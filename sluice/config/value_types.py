@@ -292,7 +292,10 @@ def parse_quota(key: str, text: str) -> float:
     from sluice.text.error_text import expected
 
     try:
-        return parse_rate(text) if key in BYTE_RATES else float(text)
+        value = parse_rate(text) if key in BYTE_RATES else float(text)
+        if abs(value) < float("inf"):  # nor NaN
+            return value
+        raise ValueError
     except ValueError:
         accepted = "bytes per second of at least 1, such as 2M, 512Ki or 1e6" if key in BYTE_RATES else "a number"
         raise ValueError(f"{key}: {expected(accepted, text)}") from None
