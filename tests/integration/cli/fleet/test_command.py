@@ -40,7 +40,7 @@ def test_json_has_the_figures_of_each_seed_and_cell() -> None:
         (("run", "nothing", "--fleet", "kafka-4.4:1"), 2, "nothing: unknown scenario"),
         (("run", "leader-ping-pong"), 2, "--fleet"),
         (("run", "leader-ping-pong", "--fleet", "x:1"), 2, "--fleet x:1: unknown model"),
-        (("run", "quota-squeeze", "--fleet", "kafka-4.4:1"), 2, "has no effect in a fleet simulation"),
+        (("run", "coordinator-loss", "--fleet", "kafka-4.4:1"), 2, "expected the topic of the fleet, orders"),
         (("run", "leader-ping-pong", "--fleet", "kafka-4.4:1", "--capacity", "0"), 2, "--capacity"),
         (("run", "leader-ping-pong", "--fleet", "kafka-4.4:1", "--seeds", "0"), 2, "--seeds"),
         ((*RUN, "--out", "/dev/null/x"), 1, "--out /dev/null/x: "),
