@@ -170,6 +170,9 @@ PAGES = {
     "fleet sweep": Page(
         (("sluice fleet sweep --fleet kafka-4.4:10000 --fleet kip-580-before:10000 --out map", "Map two policies."),)
     ),
+    "fleet advise": Page(
+        (("sluice fleet advise outage.toml --fleet kafka-4.4:10000", "Recommend backoffs for 10,000 producers."),)
+    ),
     "audit": Page((("sluice audit run --subject aiokafka", "Measure one client for five and a half minutes."),)),
     "audit run": Page(
         (

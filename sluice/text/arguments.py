@@ -85,6 +85,7 @@ def checked(function: Callable[..., Any], where: str, *, skip: int = 1) -> Calla
 
         @wraps(function)
         async def awaited(*args: object, **kwargs: object) -> object:
+            __tracebackhide__ = True
             check(args, kwargs)
             return await function(*args, **kwargs)
 
@@ -92,6 +93,7 @@ def checked(function: Callable[..., Any], where: str, *, skip: int = 1) -> Calla
 
     @wraps(function)
     def called(*args: object, **kwargs: object) -> object:
+        __tracebackhide__ = True
         check(args, kwargs)
         return function(*args, **kwargs)
 

@@ -159,7 +159,8 @@ def svg(plot: Plot, dots: Sequence[Dot], until: float = 0.0) -> str:
 
 
 def reproduce(defect: Defect, folder: Path) -> SubjectResult:
-    subprocess.run(defect.command(str(folder)), check=True, capture_output=True)
+    arguments = defect.command(str(folder))[1:]
+    subprocess.run([sys.executable, "-m", "sluice", *arguments], check=True, capture_output=True)
     return read_report(folder).subjects[0]
 
 
