@@ -32,6 +32,10 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
+def with_metadata(offset: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    return offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+
+
 def commit_topics(offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> list[OffsetCommitRequestTopic]:
     return [
         OffsetCommitRequestTopic(

@@ -21,7 +21,7 @@ from random import Random  # noqa: TID251  (the consumer's only source of random
 from re import Pattern
 from types import TracebackType, coroutine
 
-from sluice.client.committed_offsets import OffsetAndMetadata
+from sluice.client.committed_offsets import OffsetAndMetadata, with_metadata
 from sluice.client.config import ClientConfig, Given, Profile, consumer_config
 from sluice.client.consumer.fetch.completed_fetch import FetchSettings
 from sluice.client.consumer.fetch.fetcher import Fetcher, FetcherSettings
@@ -243,7 +243,7 @@ class Consumer:
     def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None:
         """Continue at an offset; with a leader epoch, validate first that the log was not truncated."""
         self._ensure_open()
-        given = offset if isinstance(offset, OffsetAndMetadata) else OffsetAndMetadata(offset)
+        given = with_metadata(offset)
         if given.offset < 0:
             raise ArgumentError(f"seek: offset: expected an integer of at least 0, got {given.offset}")
         state = self._subscriptions.state_of(partition)

@@ -21,6 +21,7 @@ from random import Random  # noqa: TID251  (the producer's only source of random
 from types import TracebackType, coroutine
 
 from sluice.client.backoff import Uniform
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import ClientConfig, Given, Profile, producer_config
 from sluice.client.errors import KafkaException, TimeoutException, exception_of
 from sluice.client.metadata.cluster import Partitions, TopicPartition
@@ -228,8 +229,13 @@ class Producer:
         """Begin a transaction."""
         self._transactional.begin()
 
-    async def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> None:
-        """Commit a consumer's offsets as part of the transaction."""
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata
+    ) -> None:
+        """Commit a consumer's offsets as part of the transaction.
+
+        With the leader epoch of the last record, an isolated former leader cannot reset a later consumer (KIP-320).
+        """
         await self._result_of(self._transactional.send_offsets(offsets, group))
 
     async def commit_transaction(self) -> None:

@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from sluice.client.backoff import Backoff
+from sluice.client.committed_offsets import OffsetAndMetadata, with_metadata
 from sluice.client.errors import KafkaException, UnsupportedVersionException, exception_of, is_retriable
 from sluice.client.metadata.cluster import Node, TopicPartition, by_partition, by_topic, values_by_topic
 from sluice.client.network.in_flight import Request, request_of
@@ -168,11 +169,12 @@ class Transactions(TransactionManager):
         self._new_partitions.clear()
         return self._once(State.ABORTING_TRANSACTION, lambda: self._end(committed=False))
 
-    def send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata) -> Result:
+    def send_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], group: GroupMetadata) -> Result:
         self.ensure_in_transaction()
+        left = {partition: with_metadata(offset) for partition, offset in offsets.items()}
         if self.is_v2:
             self._is_started = True
-            return self._commit_offsets(dict(offsets), group, Result())
+            return self._commit_offsets(left, group, Result())
         message = AddOffsetsToTxnRequest(
             transactional_id=self._id,
             producer_id=self.producer.producer_id,
@@ -185,7 +187,7 @@ class Transactions(TransactionManager):
             if self._check_error(request, response, response.error_code, now_ms):
                 self._is_started = True
                 if not request.result.is_done:  # otherwise the transaction has failed
-                    self._commit_offsets(dict(offsets), group, request.result)
+                    self._commit_offsets(left, group, request.result)
 
         return self._enqueue_request(ADD, lambda: request_of(message), handle)
 
@@ -446,7 +448,9 @@ class Transactions(TransactionManager):
         self._is_started = True
         request.result.end()
 
-    def _commit_offsets(self, left: dict[TopicPartition, int], group: GroupMetadata, result: Result) -> Result:
+    def _commit_offsets(
+        self, left: dict[TopicPartition, OffsetAndMetadata], group: GroupMetadata, result: Result
+    ) -> Result:
         def build() -> Request:
             message = TxnOffsetCommitRequest(
                 transactional_id=self._id,
@@ -460,8 +464,13 @@ class Transactions(TransactionManager):
                     TxnOffsetCommitRequestTopic(
                         name=name,
                         partitions=[
-                            TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
-                            for index, offset in pairs
+                            TxnOffsetCommitRequestPartition(
+                                partition_index=index,
+                                committed_offset=committed.offset,
+                                committed_leader_epoch=committed.leader_epoch,
+                                committed_metadata=committed.metadata,
+                            )
+                            for index, committed in pairs
                         ],
                     )
                     for name, pairs in values_by_topic(left).items()

@@ -196,6 +196,7 @@ class SluiceConsumer:
         self._changed = changed
         self._group = group
         self._partitions = [TopicPartition(TOPIC, index) for index in partitions]
+        self._epochs: dict[int, int] = {}  # leader epochs of the last records
 
     async def start(self) -> None:
         await self._consumer.__aenter__()
@@ -209,6 +210,7 @@ class SluiceConsumer:
         found: Records = {}
         for record in await self._consumer.poll(_POLL_MS):
             found.setdefault(record.partition, []).append((record.offset, int(record.value or b"")))
+            self._epochs[record.partition] = record.leader_epoch
         return found
 
     def assign(self, partitions: Iterable[int]) -> None:
@@ -226,8 +228,12 @@ class SluiceConsumer:
         return (await self._consumer.end_offsets([name]))[name]
 
     async def commit(self, offsets: Mapping[int, int]) -> None:
-        given = {TopicPartition(TOPIC, index): OffsetAndMetadata(offset) for index, offset in offsets.items()}
-        await self._consumer.commit(given)
+        await self._consumer.commit(
+            {
+                TopicPartition(TOPIC, index): OffsetAndMetadata(offset, "", self._epochs[index])
+                for index, offset in offsets.items()
+            }
+        )
 
     async def committed(self, partition: int) -> int | None:
         name = TopicPartition(TOPIC, partition)

@@ -6,6 +6,7 @@ Follows KIP-447: each instance has a transactional id of its own, and the group'
 from contextlib import suppress
 from random import Random
 
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer import Consumer, TopicPartition
 from sluice.client.producer import Producer
 from sluice.client.producer.transaction_requests import GroupMetadata
@@ -81,7 +82,10 @@ async def _copy_some(workload: Workload, consumer: Consumer, producer: Producer)
     producer.begin_transaction()
     for record in records:
         await producer.send(COPIES, record.value, partition=record.partition)
-    positions = {TopicPartition(TOPIC, record.partition): record.offset + 1 for record in records}
+    # Without the epoch, an isolated former leader would reset a later consumer, in Kafka as well.
+    positions = {
+        TopicPartition(TOPIC, one.partition): OffsetAndMetadata(one.offset + 1, "", one.leader_epoch) for one in records
+    }
     await producer.send_offsets_to_transaction(positions, group)
     if workload.random.random() < 0.2:
         await until_ended(producer.abort_transaction)

@@ -43,6 +43,8 @@ def config_of(random: Random, directory: Path | None) -> dict[str, str | float]:
         "listeners": f"PLAINTEXT://127.0.0.1:{_PORT}",
         "default.replication.factor": 3,
         "min.insync.replicas": 2,
+        # aiokafka keeps brokers in a set. On Python 3.11, the hash of a rack that is None depends on the address.
+        "broker.rack": "rack-1,rack-2,rack-3",
         "offsets.topic.num.partitions": 2,
         "transaction.state.log.num.partitions": 2,
         "group.initial.rebalance.delay.ms": 0,

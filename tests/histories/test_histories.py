@@ -5,6 +5,9 @@ runs a hundred; `PYTHONHASHSEED=0 pytest tests/histories --history-seed N` repea
 strings.
 """
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -55,6 +58,17 @@ def test_history_has_no_anomaly(seed: int, tmp_path: Path) -> None:
 def test_same_seed_gives_the_same_history() -> None:
     """The command in a report repeats the anomaly, whatever ran before in the process."""
     assert play(3, duration_s=_REPEATED_S) == play(3, duration_s=_REPEATED_S)
+
+
+def test_same_seed_gives_the_same_history_in_other_processes() -> None:
+    """Addresses differ between processes, and on Python 3.11 the hash of None."""
+    code = f"from {play.__module__} import play; print(play(3, duration_s={_REPEATED_S}))"
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-c", code]
+    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(3)]
+    first, *others = [process.communicate()[0] for process in running]
+    assert first
+    assert others == [first, first]
 
 
 def _acknowledge_without_storing(patch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from sluice import Broker, testing
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import Close
+from sluice.client.admin import AdminClient
+from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import Producer
@@ -225,17 +227,18 @@ class TestATransaction:
     async def test_offsets_are_committed_with_the_transaction(self, release: str) -> None:
         async with initialized(release) as (broker, producer):
             await transaction(producer, b"a")
-            await producer.send_offsets_to_transaction({TopicPartition("t", 0): 7}, GroupMetadata("g"))
+            offsets: dict[TopicPartition, int | OffsetAndMetadata] = {
+                TopicPartition("t", 0): OffsetAndMetadata(7, "seven", 2),
+                TopicPartition("t", 1): 8,
+            }
+            await producer.send_offsets_to_transaction(offsets, GroupMetadata("g"))
             await producer.commit_transaction()
             await transaction(producer, b"b")
             await producer.send_offsets_to_transaction({TopicPartition("t", 0): 9}, GroupMetadata("g"))
             await producer.abort_transaction()
-            consumer = AIOKafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="g", enable_auto_commit=False)
-            await consumer.start()
-            consumer.assign([AiokafkaPartition("t", 0)])
-            offset: int | None = await consumer.committed(AiokafkaPartition("t", 0))
-            await consumer.stop()
-            assert offset == 7
+            async with AdminClient({"bootstrap.servers": broker.bootstrap}) as admin:
+                found = await admin.list_consumer_group_offsets("g")
+            assert found == offsets | {TopicPartition("t", 1): OffsetAndMetadata(8)}
 
     async def test_transaction_survives_a_coordinator_move(self, release: str) -> None:
         async with initialized(release, brokers=3) as (broker, producer):
