@@ -121,10 +121,11 @@ class SegmentList:
         if segment is None:
             return None
         timestamp = segment.max_timestamp
-        header, batch = next(segment.batches_from_timestamp(timestamp, segment.base_offset))
-        for record in iter_records(batch):
-            if record.timestamp == timestamp:
-                return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
+        for header, batch in segment.batches_from_timestamp(timestamp, segment.base_offset):
+            if header.max_timestamp == timestamp:
+                for record in iter_records(batch):
+                    if record.timestamp == timestamp:
+                        return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
         return None
 
     def with_records(self) -> "list[LogSegment]":

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.log.disk.file_names import SNAPSHOT, file_name
+from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT
+from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in, end_transaction
 
 BATCHES = [(0, 2), (3, 4), (5, 8), (9, 9), (10, 14)]
@@ -48,6 +50,19 @@ def test_log_is_restored_after_a_restart(disk: Disk, crashes: bool) -> None:
         assert (found.timestamp, found.offset) == (NOW_MS + number, 2 * number)
         assert batches_in(reopened, 2 * number + 1)[0] == (2 * number, 2 * number + 1)
     assert append(reopened, batch()) == 80
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+def test_greatest_timestamp_is_found_among_batches_without_an_index_entry(disk: Disk, reopens: bool) -> None:
+    log = disk.log(config=LogConfig(AppendConfig()))
+    for timestamp in (NOW_MS, NOW_MS + 1, NOW_MS + 9, NOW_MS + 9, NOW_MS):
+        append(log, batch([b"v"], timestamp=timestamp))
+    if reopens:
+        disk.stop()
+        log = disk.log(config=LogConfig(AppendConfig()))
+    found = log.max_timestamp_offset()
+    assert found is not None
+    assert (found.timestamp, found.offset) == (NOW_MS + 9, 2)
 
 
 @pytest.mark.parametrize("cleanly", [False, True])
