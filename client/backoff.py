@@ -25,11 +25,11 @@ Uniform = Callable[[float, float], float]
 
 class Backoff(Protocol):
     def backoff(self, attempts: int) -> int:
-        """Return the milliseconds to wait after `attempts` + 1 failures in a row."""
+        """Return the ms to wait after `attempts` + 1 failures in a row."""
 
 
 class ExponentialBackoff:
-    """Kafka's ExponentialBackoff; the same draws give the same results."""
+    """Kafka's ExponentialBackoff, with the same result for the same draw."""
 
     __slots__ = ("_exp_max", "_jitter", "_max_ms", "_multiplier", "_uniform", "initial_ms")
 
@@ -95,8 +95,7 @@ class StaticBackoff:
 
 
 def _grown(base_ms: int, max_ms: int, attempts: int) -> int:
-    # At twice the maximum, no factor brings the product below it. The limit keeps the shifted integer short after
-    # thousands of failures.
+    # At twice the maximum, no factor brings the product below it. The limit bounds the shift.
     return base_ms << min(attempts, (2 * max_ms // max(base_ms, 1)).bit_length())
 
 
@@ -112,5 +111,4 @@ def _factor(jitter: float, uniform: Uniform) -> float:
 
 
 def _exponent_of(ratio: float, multiplier: int) -> float:
-    """Return infinity for a multiplier of 1."""
     return log(ratio) / log(multiplier) if multiplier > 1 else inf

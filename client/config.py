@@ -1,4 +1,4 @@
-"""The configuration of a client: given properties with Kafka's names, over Kafka's defaults, validated together.
+"""The configuration of a client: properties with Kafka's names and defaults, validated together.
 
     config = producer_config({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20})
     config.integer("linger.ms")
@@ -58,12 +58,9 @@ _producer_numbers, _consumer_numbers, _admin_numbers = count(1), count(1), count
 
 
 class ClientConfig(Values):
-    """The configuration of one client. `warnings`: text by reason."""
-
     __slots__ = ("_given", "client", "profile", "warnings")
 
     def __init__(self, table: Table, given: Given, profile: Profile) -> None:
-        """Parse each property; raise ConfigError."""
         self.client = table.client
         self.profile = profile
         self.warnings: dict[str, str] = {}
@@ -108,7 +105,7 @@ class ClientConfig(Values):
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def equivalent_response_backoff(self, uniform: Uniform) -> Backoff | None:
-        """Return the backoff after unchanged metadata, a rule that KIP-580 does not have."""
+        """Return the backoff after unchanged metadata, which KIP-580 does not have."""
         return None if self.profile == "kip" else self.retry_backoff(uniform)
 
     def reconnect_backoff(self, uniform: Uniform) -> Backoff:

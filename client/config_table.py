@@ -37,7 +37,6 @@ class Table(NamedTuple):
 
 
 def _any_case(*accepted: str) -> Kind:
-    """Return a case-insensitive choice, normalized to lower case."""
     exact = choice(*accepted)
     return Kind("STRING", exact.accepts, lambda value: exact.parse(value.lower()))
 
@@ -76,7 +75,6 @@ _BUFFER = integer(-1, INT_MAX)
 _DNS_LOOKUP = choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 
 # fmt: off
-# One row per line.
 _COMMON = (
     Property("bootstrap.servers", _servers(), None),
     Property("client.dns.lookup", _DNS_LOOKUP, "use_all_dns_ips"),
@@ -189,7 +187,7 @@ _COMMON_WITHOUT_EFFECT = (
 
 
 def _table(client: str, rows: tuple[Property, ...], *without_effect: str) -> Table:
-    properties = {row.name: row for row in (*_COMMON, *rows)}  # a client's own row overrides the common one
+    properties = {row.name: row for row in (*_COMMON, *rows)}  # the client's own rows override common ones
     return Table(client, dict(sorted(properties.items())), frozenset((*_COMMON_WITHOUT_EFFECT, *without_effect)))
 
 

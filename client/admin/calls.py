@@ -1,13 +1,12 @@
 """Broker selection and retries of admin calls (Kafka's KafkaAdminClient.Call and AdminApiDriver).
 
-A call is assigned to a node (the controller, a given broker, or the least loaded one), waits until that node is ready,
-and is sent with the remaining time, at most `request.timeout.ms`. If the node is lost before that, another one is
-chosen; this is not an attempt. After a retriable error (KIP-580) the call is retried, up to `retries` times, with a
-growing backoff; if another broker is responsible, after a metadata update. When time or retries are used up, a
-TimeoutException reports the last failure.
+A call goes to the controller, a given broker or the least loaded one, when that node is ready, with the remaining time,
+at most `request.timeout.ms`. If the node is lost before that, another one is chosen; this is not an attempt. After a
+retriable error (KIP-580) the call is retried with a growing backoff, up to `retries` times; if another broker is
+responsible, after a metadata update. The final TimeoutException reports the last failure.
 
-In calls with several *keys*, all keys of a node share a request. Keys with a retriable error are looked up and
-requested again, until each key has a value or an error.
+In calls with several *keys*, all keys of a node share a request, and keys with a retriable error are looked up and
+requested again.
 Different on purpose: Kafka's driver repeats a lookup without a backoff, and does not await the nodes of one attempt
 together.
 """
@@ -45,9 +44,7 @@ M = TypeVar("M", bound=Message)
 NodeProvider = Callable[[NetworkClient, float], Node | None]
 # A request, or a function that creates one for a timeout in ms.
 RequestSource = Request | Callable[[int], Request]
-# Returns the node of each key, or an error, before a deadline.
 Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
-# Sends the requests for some keys to a node, and returns their outcomes.
 Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
 # Error codes of keys that are retried; the same as in Kafka's handlers.
 RetriedCodes = Collection[int]

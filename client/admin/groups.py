@@ -203,7 +203,6 @@ class GroupAdmin:
 
 
 def _check_commit(response: OffsetCommitResponse) -> None:
-    # Errors of the coordinator are in each partition.
     codes = {partition.error_code for topic in response.topics for partition in topic.partitions}
     for code in codes & _COORDINATOR_ERRORS:
         raise_for(code)

@@ -1,7 +1,4 @@
-"""Lookups of partition leaders and coordinators for admin calls, repeated for each attempt.
-
-Kafka's PartitionLeaderStrategy and CoordinatorStrategy.
-"""
+"""Lookups of leaders and coordinators for admin calls (Kafka's PartitionLeaderStrategy and CoordinatorStrategy)."""
 
 from collections.abc import Collection, Mapping
 from functools import partial

@@ -35,7 +35,7 @@ from sluice.text.arguments import Milliseconds, checks_arguments
 from .calls import AdminCalls, Outcomes, RequestSource, controller, outcome, raise_error
 from .lookups import find_leaders
 
-# Special timestamps of `list_offsets`, and the first ListOffsets versions with them.
+# Special timestamps of `list_offsets`, and the first versions with them.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 _OFFSETS_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 

@@ -10,8 +10,6 @@ from .subscription_state import SubscriptionState
 
 
 class ConsumerMetadata(Metadata):
-    """The metadata of subscribed and assigned topics, and of lookups."""
-
     def __init__(
         self,
         refresh_backoff: Backoff,

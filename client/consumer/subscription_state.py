@@ -103,7 +103,6 @@ class PartitionState:
             self.state = FetchState.AWAIT_VALIDATION
 
     def reset_by(self, reset: OffsetReset) -> None:
-        """Discard the position, and request one from the leader."""
         self.state = FetchState.AWAIT_RESET
         self.position = None
         self.reset = reset
@@ -164,7 +163,7 @@ class SubscriptionState:
         self.on_change()
 
     def matched(self, topics: Iterable[str]) -> bool:
-        """Apply the pattern to the existing topics; return whether the subscription changed."""
+        """Apply the pattern to existing topics; return whether the subscription changed."""
         assert self.pattern is not None
         found = frozenset(filter(self.pattern.fullmatch, topics))
         is_other = found != self.topics
@@ -191,7 +190,7 @@ class SubscriptionState:
         self.assignment_version += 1
 
     def group_subscribes(self, topics: Iterable[str]) -> bool:
-        """Set the topics of all members, on the leader; return whether there are new ones."""
+        """Set the topics of all members, on the leader; return whether any is new."""
         before = self.metadata_topics
         self.group_topics = frozenset(topics)
         return not self.metadata_topics <= before
@@ -260,7 +259,6 @@ class SubscriptionState:
                 state.next_retry_ms = at_ms
 
     def failed(self, partitions: Iterable[TopicPartition], now_ms: float, backoff: Backoff) -> None:
-        """Set one retry time for partitions of a failed request."""
         states = [state for partition in partitions if (state := self._partitions.get(partition)) is not None]
         wait_ms = backoff.backoff(max((state.failures for state in states), default=0))
         for state in states:
@@ -268,7 +266,7 @@ class SubscriptionState:
             state.next_retry_ms = now_ms + wait_ms
 
     def moved_to_end(self, partition: TopicPartition) -> None:
-        """Move a partition behind the others, so that those are fetched first."""
+        """Move a partition to the end, so that the others are fetched first."""
         state = self._partitions.pop(partition, None)
         if state is not None:
             self._partitions[partition] = state

@@ -28,7 +28,6 @@ class TopicOffsets:
         self._backoff = backoff  # between requests to leaders; metadata has a separate one
 
     async def partitions_of(self, topic: str, deadline_ms: float) -> Sequence[int]:
-        """Return the partition indexes of a topic; raise TimeoutException if it is not found in time."""
         self._metadata.add_transient([topic])
         try:
             while not (found := self._metadata.cluster.partitions_of(topic)):

@@ -110,7 +110,6 @@ class Cluster:
         return None if partitions is None else partitions.get(partition.partition)
 
     def node_if_online(self, partition: TopicPartition, node_id: int) -> Node | None:
-        """Return a node if it is a replica of the partition, and not offline."""
         known = self.partition(partition)
         if known is None or node_id not in known.replicas or node_id in known.offline:
             return None

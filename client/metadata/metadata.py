@@ -5,19 +5,19 @@ A Metadata request is due when
   backoff and requests only the new topics;
 - metadata is `metadata.max.age.ms` old.
 
-It is not sent before a backoff since the last response or failure (KIP-580), the longer of two, each from
-`retry.backoff.ms` up to its maximum. It is drawn once: Kafka draws at each check, but an update that was reported as
-due must still be due a moment later. The backoffs grow with
+It is not sent before the longer of two backoffs since the last response or failure (KIP-580), each from
+`retry.backoff.ms` up to its maximum. A backoff is drawn once: Kafka draws at each check, but an update reported as due
+must still be due a moment later. The backoffs grow with
 - failures in a row: disconnects and empty responses. The first failure does not count;
-- *equivalent* responses in a row: successful ones without news. A producer to a topic that does not exist requests
-  metadata at 0 and then after about 100, 200, 400, 800, 1000, 1000 ms. A newer leader epoch, a new topic or topic id, a
-  partition without an epoch, a failure, and the maximum age reset this count.
+- *equivalent* responses in a row: successful ones without news. A producer to a missing topic requests metadata at 0
+  and then after about 100, 200, 400, 800, 1000, 1000 ms. A newer leader epoch, a new topic or topic id, a partition
+  without an epoch, a failure, and the maximum age reset this count.
 
-A response with an older leader epoch than one already seen does not replace the leader (KIP-320), unless the topic id
-shows that the topic was recreated (KIP-516).
+A response with an older leader epoch than the newest one seen does not replace the leader (KIP-320), unless its topic
+id shows that the topic was recreated (KIP-516).
 
-`request_version` counts requests for new topics and `update_version` counts updates, so that a waiting caller can
-detect a response that includes its request.
+`request_version` counts requests for new topics, `update_version` counts updates: a waiting caller can detect a
+response that includes its request.
 """
 
 import logging
@@ -90,8 +90,7 @@ class Metadata:
         if not self.update_requested:
             left_ms = self._last_successful_refresh_ms + self.max_age_ms - now_ms
             if left_ms > 0:
-                # Kafka returns the longer of this and the backoff. Drawing the backoff only after this time has the
-                # same effect.
+                # Kafka returns the longer of this and the backoff. Drawing the backoff later has the same effect.
                 return left_ms
         return self._time_to_allow_update_ms(now_ms)
 
@@ -140,7 +139,6 @@ class Metadata:
     # -- updates -------------------------------------------------------------------------------------------------------
 
     def bootstrap(self, servers: Iterable[str]) -> None:
-        """Set the bootstrap addresses, `host:port`, and start from them."""
         self._bootstrap = Cluster.bootstrap(servers)
         self.rebootstrap()
 
@@ -180,7 +178,7 @@ class Metadata:
             raise exception_of(code, topic)
 
     def update(self, sent: MetadataRequestAndVersion, response: MetadataResponse, version: int, now_ms: float) -> None:
-        """Apply the response to `sent`, in this API version."""
+        """Apply the response to `sent`."""
         self._need_partial_update = sent.request_version < self.request_version
         self._last_refresh_ms = now_ms
         self._attempts = 0
@@ -257,7 +255,6 @@ class Metadata:
     def _latest(
         self, name: TopicPartition, received: MetadataResponsePartition, reliable_epochs: bool, is_new_topic: bool
     ) -> PartitionMetadata | None:
-        """Return the newer of the received and the known metadata of a partition."""
         seen = self._last_seen_leader_epochs.get(name)
         epoch = received.leader_epoch
         if not reliable_epochs or epoch == NO_EPOCH:

@@ -89,7 +89,6 @@ class AsyncNetwork:
         self.raise_failure()
 
     def wakeup(self) -> None:
-        """Wake all waiting callers, and check the client's timers."""
         self.client.wakeup()
         self._wake()
 
@@ -116,7 +115,6 @@ class AsyncNetwork:
         return await self.send(node, request, now_ms)
 
     async def send(self, node: Node, request: Request, now_ms: float) -> Message:
-        """Send a request to a ready node; otherwise like `request`."""
         future: asyncio.Future[Exchange] = self._loop.create_future()
         self.client.send(node.id, request, partial(_complete_exchange, future), now_ms)
         exchange = await future
@@ -141,7 +139,7 @@ class AsyncNetwork:
         return TimeoutException(problem if failure is None else f"{problem}; last connection failure: {failure}")
 
     def start(self, what: str, run: Callable[[], Coroutine[object, object, None]]) -> "asyncio.Task[None]":
-        """Run a background task; its failure closes the client, and reaches each caller."""
+        """Run a background task; its failure closes the client and reaches each caller."""
 
         async def watched() -> None:
             try:

@@ -17,17 +17,15 @@ from .in_flight import Exchange
 
 # Before 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
-# Requests up to this size, and small parts of larger ones, are joined. If each part needs a send, copying a batch of 64
-# KiB costs less than a second send and a second read at the broker.
+# Requests up to this size, and small parts of larger ones, are joined: if each part needs a send, copying 64 KiB costs
+# less than a second send and a second read at the broker.
 _JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
-# Any size that the length prefix can hold; the client trusts the broker.
 _LARGEST_FRAME_BYTES = 2**31 - 1
-# Without room for the next frames, each read would return only a few bytes.
 _LEAST_BUFFER_BYTES = 4096
 
 
 class ResponsePool(FramePool):
-    """Buffers that are not reused, because records in them may still be in use."""
+    """Buffers that are not reused, because records in them may be in use."""
 
     __slots__ = ()
 
@@ -46,7 +44,7 @@ class ConnectionEvents(Protocol):
     def connection_made(self, connection: "Connection") -> None: ...
 
     def frame_received(self, connection: "Connection", view: memoryview, start: int, end: int) -> None:
-        """Handle the response in `view[start:end]`; raise RemoteProtocolError if it is malformed."""
+        """Raise RemoteProtocolError if the response in `view[start:end]` is malformed."""
 
     def connection_broken(self, connection: "Connection", error: RemoteProtocolError) -> None:
         """Handle a malformed response."""
@@ -134,11 +132,10 @@ class Connection(asyncio.BufferedProtocol):
     # -- methods for the NetworkClient ---------------------------------------------------------------------------------
 
     def is_overwritten(self, view: memoryview) -> bool:
-        """Return whether the next read overwrites this response."""
         return view is self._pool.scratch
 
     def write(self, parts: list[bytes | memoryview], size: int) -> None:
-        """Send `parts`, together `size` bytes; large ones by reference."""
+        """Send `parts`, large ones by reference."""
         transport = self._transport
         assert transport is not None, "write to a closed connection"
         if size <= _JOIN_BYTES:

@@ -1,7 +1,7 @@
 """The state, backoff and timeouts of each connection (KIP-144, KIP-601, KIP-219; Kafka's ClusterConnectionStates).
 
-A connection has an id: a broker's node id; -1, -2, ... for the addresses of `bootstrap.servers`; 2**31 - 1 minus the
-node id for a group coordinator. Each is in one of five states, and has two times that grow with its failures:
+The id of a connection is a broker's node id; -1, -2, ... for the addresses of `bootstrap.servers`; 2**31 - 1 minus the
+node id for a group coordinator. It is in one of five states, and has two times that grow with its failures:
 
     event                   new state               reconnect backoff   connection setup timeout
     connecting              CONNECTING              (drawn if new)      (drawn if new)
@@ -12,13 +12,13 @@ node id for a group coordinator. Each is in one of five states, and has two time
       from other states     DISCONNECTED            grown               reset
     authentication_failed   AUTHENTICATION_FAILED   grown               unchanged
 
-So the backoff is reset by an ApiVersions response, not by a TCP connection. The first reconnect after a good connection
-waits too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
+So an ApiVersions response resets the backoff, not a TCP connection. The first reconnect after a good connection waits
+too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
 
 A throttle outlasts a reconnect. `remove` discards all state: the next attempt is allowed immediately.
 
 Each attempt uses the next address of a host. After the last one, or after an established connection is lost, the name
-is resolved again; the last address used is then skipped if there is another.
+is resolved again, and the last address used is skipped if there is another.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,6 @@ class ConnectionState(Enum):
 
 
 class _Effect(Enum):
-    """The effect of a transition on one of the two times."""
-
     KEPT = "kept"
     RESET = "reset"
     GROWN = "grown"
@@ -100,7 +98,6 @@ class NodeConnection:
 
     @property
     def is_up(self) -> bool:
-        """Whether requests can be sent, at least ApiVersions."""
         return self.state in _UP
 
     def is_ready(self, now_ms: float) -> bool:
@@ -117,7 +114,6 @@ class NodeConnection:
         self._address_index = int(len(addresses) > 1 and addresses[0] == self._last_attempted)
 
     def advance_address(self) -> None:
-        """Select the next address; after the last one, the host is resolved again."""
         if self._addresses:
             self._address_index = (self._address_index + 1) % len(self._addresses)
             if self._address_index == 0:
@@ -156,7 +152,6 @@ class ClusterConnectionStates:
         return connection
 
     def checking_api_versions(self, node_id: int) -> None:
-        """Record a connection, including TLS and SASL; ApiVersions is next."""
         self._move(node_id, _CHECKING_API_VERSIONS)
 
     def ready(self, node_id: int) -> None:
@@ -178,7 +173,6 @@ class ClusterConnectionStates:
         self._move(node_id, _AUTHENTICATION_FAILED)
 
     def throttle(self, node_id: int, until_ms: float) -> None:
-        """Delay requests until `until_ms` (KIP-219), unless a later time is set."""
         connection = self._connections.get(node_id)
         if connection is not None:
             connection.throttled_until_ms = max(connection.throttled_until_ms, until_ms)
@@ -199,7 +193,6 @@ class ClusterConnectionStates:
         return connection.is_down and now_ms - connection.last_connect_attempt_ms >= connection.reconnect_backoff_ms
 
     def is_blacked_out(self, node_id: int, now_ms: float) -> bool:
-        """Return whether the reconnect backoff delays an attempt."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_down and not self.can_connect(node_id, now_ms)
 
@@ -234,7 +227,6 @@ class ClusterConnectionStates:
         return connection is not None and connection.state in states
 
     def is_ready(self, node_id: int, now_ms: float) -> bool:
-        """Return whether requests may be sent: connected, versions known, not throttled."""
         connection = self._connections.get(node_id)
         return connection is not None and connection.is_ready(now_ms)
 

@@ -43,7 +43,6 @@ class Request:
 def request_of(
     message: Message, *, oldest: int | None = None, latest: int | None = None, timeout_ms: int | None = None
 ) -> Request:
-    """Return a request with the same message in all versions."""
     api_key = getattr(message, "API_KEY", None)
     assert isinstance(api_key, int), f"{type(message).__name__} is not a request"
     return Request(api_key, lambda _version: message, oldest=oldest, latest=latest, timeout_ms=timeout_ms)
@@ -102,7 +101,7 @@ class Exchange:
         return self.sent_ms + self.timeout_ms + self.throttled_ms + 1
 
     def failure(self) -> KafkaException | None:
-        """Return the reason for a missing response; None without a failure."""
+        """Return the reason for a missing response, if any."""
         if self.timed_out:
             return TimeoutException(f"{self.api.name} to node {self.node_id}: no response within {self.timeout_ms} ms")
         if self.disconnected:

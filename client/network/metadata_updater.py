@@ -1,8 +1,8 @@
 """Metadata requests of the NetworkClient (Kafka's DefaultMetadataUpdater).
 
-They go to the least loaded node, one at a time. The client restarts from `bootstrap.servers` (KIP-899, KIP-1102) if no
-node can be reached, if metadata is overdue for too long, or after REBOOTSTRAP_REQUIRED, if
-`metadata.recovery.strategy` allows it.
+They go to the least loaded node, one at a time. If `metadata.recovery.strategy` allows it, the client restarts from
+`bootstrap.servers` when no node can be reached, when metadata is overdue for too long, or after REBOOTSTRAP_REQUIRED
+(KIP-899, KIP-1102).
 """
 
 import logging
@@ -56,13 +56,12 @@ class MetadataUpdater:
         self._rebootstraps = config.text("metadata.recovery.strategy") == "rebootstrap"
         self._rebootstrap_trigger_ms = config.integer("metadata.recovery.rebootstrap.trigger.ms")
         self._pending_request: MetadataRequestAndVersion | None = None
-        self._update_due_since_ms = inf  # since when an update is overdue
+        self._update_due_since_ms = inf
 
     def is_due(self, now_ms: float) -> bool:
         return self._pending_request is None and self._metadata.time_to_next_update_ms(now_ms) <= 0
 
     def update(self, now_ms: float) -> float:
-        """Request metadata if it is due; return the milliseconds until the next check."""
         if not self._rebootstraps:
             return self._request_if_due(now_ms)
         if now_ms - self._update_due_since_ms > self._rebootstrap_trigger_ms:
@@ -72,7 +71,7 @@ class MetadataUpdater:
         return min(delay_ms, self._update_due_since_ms + self._rebootstrap_trigger_ms + 1 - now_ms)
 
     def disconnected(self, now_ms: float) -> None:
-        """Request an update after a lost connection; an update that was due has failed."""
+        """Request an update after a lost connection; one that was due has failed."""
         if self.is_due(now_ms):
             self._metadata.failed_update(now_ms)
         self._metadata.request_update()
@@ -89,7 +88,7 @@ class MetadataUpdater:
             self._rebootstrap(now_ms)
             least_loaded = self._connections.least_loaded_node(now_ms)
         if least_loaded.node is None:
-            # Kafka checks again every `reconnect.backoff.ms`; here, when the first backoff or throttle ends.
+            # Kafka checks every `reconnect.backoff.ms`; here, when the first backoff or throttle ends.
             states = self._connections.states
             return min(states.poll_delay_ms(node_id, now_ms) for node_id in self._metadata.cluster.nodes)
         return self._send_request(least_loaded.node, now_ms)

@@ -144,7 +144,6 @@ class NetworkClient:
     # -- queries -------------------------------------------------------------------------------------------------------
 
     def ready(self, node: Node, now_ms: float) -> bool:
-        """Return whether a request can be sent; start to connect if possible."""
         if self.is_ready(node.id, now_ms):
             return True
         if not self.is_closed and self.states.can_connect(node.id, now_ms):
@@ -162,7 +161,6 @@ class NetworkClient:
         return None if connection is None else connection.authentication_error
 
     def poll_delay_ms(self, node_id: int, now_ms: float) -> float:
-        """Return the milliseconds until a node may be ready; inf: an event must happen first."""
         return self.states.poll_delay_ms(node_id, now_ms)
 
     def in_flight(self, node_id: int | None = None) -> int:
@@ -200,7 +198,6 @@ class NetworkClient:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def send(self, node_id: int, request: Request, on_complete: OnComplete, now_ms: float) -> Exchange:
-        """Send a request to a ready node; `on_complete` is called later, once."""
         assert self.can_send(node_id, now_ms), f"{request.api.name} to node {node_id}, which is not ready"
         exchange = Exchange(node_id, request, on_complete, now_ms, request.timeout_ms or self.request_timeout_ms)
         try:
@@ -240,7 +237,6 @@ class NetworkClient:
         self._changed()
 
     def fail(self, what: str, error: BaseException) -> None:
-        """Close the client after an internal error, which all callers raise."""
         if self.failure is None:
             log.error(f"{what} failed", exc_info=error)
             self.failure = KafkaException(f"{what} failed: {error!r}; the client is closed. Create another one.")
@@ -251,7 +247,6 @@ class NetworkClient:
         self._listeners.append(callback)
 
     def wakeup(self) -> None:
-        """Check timers and metadata in the next event-loop iteration."""
         self._arm(self.clock.monotonic_ms())
 
     def can_send(self, node_id: int, now_ms: float) -> bool:

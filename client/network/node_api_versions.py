@@ -17,7 +17,7 @@ class NodeApiVersions:
         self.features = {feature.name: feature.max_version_level for feature in finalized}
 
     def latest_usable(self, api: Api, oldest: int, latest: int) -> int:
-        """Return the latest common version from `oldest` to `latest`; raise UnsupportedVersionException."""
+        """Raise UnsupportedVersionException if there is no common version."""
         served = self._versions.get(api.key)
         if served is None:
             raise UnsupportedVersionException(f"{api.name} is not served by this broker")

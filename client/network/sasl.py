@@ -22,7 +22,6 @@ from . import in_flight
 from .in_flight import Request
 
 Conversation = Generator[Message, Message, None]
-# The exchange of a mechanism: yields client tokens, receives broker tokens.
 Tokens = Generator[bytes, bytes, None]
 
 HANDSHAKE_VERSION = 1

@@ -1,8 +1,8 @@
 """KIP-13's client metrics: average and maximum throttle time over a window, by node and in total.
 
-They are Kafka's `produce-throttle-time-avg`, `-max` and `fetch-throttle-time-avg`, `-max`. Every response counts, also
-with throttle time 0. The window has `metrics.num.samples` samples of `metrics.sample.window.ms` each. A sample closes
-at that age, and expires when its last value is as old as the whole window (Kafka's SampledStat since 3.8).
+`produce-throttle-time-avg`, `-max` and `fetch-throttle-time-avg`, `-max` count every response, also with throttle time
+0. The window has `metrics.num.samples` samples of `metrics.sample.window.ms` each. A sample closes at that age, and
+expires when its last value is as old as the whole window (Kafka's SampledStat since 3.8).
 Different on purpose: without a response in the window the value is 0, as in the KIP; Kafka returns NaN.
 """
 
@@ -35,7 +35,7 @@ class _Window:
         samples = self._samples
         if not samples or now_ms - samples[-1].start_ms >= self._sample_ms:
             samples.append(_Sample(now_ms))
-            # One more than configured: when a sample opens, the oldest is still partly within the window.
+            # One more than configured: when a sample opens, the oldest is still partly in the window.
             if len(samples) > self._num_samples + 1:
                 samples.popleft()
         sample = samples[-1]
@@ -71,7 +71,6 @@ class ThrottleTimes:
         return _combined([sample for window in self._by_node.values() for sample in window.live(now_ms)])
 
     def metrics(self, of: str, now_ms: float, node_id: int | None = None) -> dict[str, float]:
-        """Return the metrics by Kafka's names, with the prefix `of`, for one node or all."""
         time = self.of_all(now_ms) if node_id is None else self.of_node(node_id, now_ms)
         return {f"{of}-throttle-time-avg": time.avg, f"{of}-throttle-time-max": time.max}
 

@@ -64,8 +64,6 @@ class Codec(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """The producer fields of a batch header; `base_sequence` is that of the first record."""
-
     producer_id: int = NO_PRODUCER_ID
     epoch: int = NO_PRODUCER_EPOCH
     base_sequence: int = NO_SEQUENCE
@@ -91,7 +89,6 @@ _varints = _Varints()
 
 
 def size_upper_bound(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> int:
-    """Return the maximum size in bytes of a batch with this single record."""
     size = HEADER_BYTES + _MAX_RECORD_OVERHEAD + len(key or b"") + len(value or b"")
     for name, content in headers:
         size += 10 + len(name.encode()) + len(content or b"")
@@ -136,10 +133,7 @@ class ProducerBatch:
         ratio: float,
         is_split: bool = False,
     ) -> None:
-        """Create an empty batch.
-
-        `limit`: maximum size in bytes; `memory`: bytes of the buffer pool; `ratio`: estimated compression ratio.
-        """
+        """Create an empty batch; `limit` and `memory` are in bytes, `ratio` is the estimated compression ratio."""
         self.partition = partition
         self.created_ms = self.last_attempt_ms = created_ms
         self.memory = memory
@@ -214,7 +208,6 @@ class ProducerBatch:
         return True
 
     def close(self) -> None:
-        """Accept no more records, and compress them."""
         if self._bytes is None:
             parts = self._parts
             if self._codec.number != NONE:
@@ -267,7 +260,6 @@ class ProducerBatch:
         return add_to_sequence(self.state.base_sequence, self.record_count - 1)
 
     def set_state(self, state: ProducerState) -> None:
-        """Set the producer fields, at the first drain."""
         self.state = state
         if self._has_header:  # the bytes may be in flight and must not change
             assert self._bytes is not None
@@ -275,7 +267,6 @@ class ProducerBatch:
             self._has_header = False
 
     def reset_state(self, state: ProducerState) -> None:
-        """Replace the producer fields of a batch that may have been sent."""
         self.set_state(state)
         self.sequence_was_reset = True
         self.may_be_written = False
@@ -301,7 +292,7 @@ class ProducerBatch:
 
     @property
     def leader_changed_for_this_retry(self) -> bool:
-        """Whether the next attempt is the first at a new leader, which needs no backoff (KIP-951)."""
+        """Whether the next attempt is the first at a new leader: no backoff (KIP-951)."""
         return self.attempts > 0 and self.attempts == self.attempts_when_leader_changed
 
     # -- results -------------------------------------------------------------------------------------------------------
@@ -323,7 +314,6 @@ class ProducerBatch:
         return True
 
     def fail(self, error: KafkaException, by_record: Mapping[int, KafkaException] = NO_ERRORS_OF_RECORDS) -> bool:
-        """Fail all futures, with separate errors for some record indexes; return False if it was done."""
         if self.is_done:
             return False
         self.is_done = True

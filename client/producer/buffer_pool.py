@@ -33,7 +33,6 @@ class BufferPool:
         return True
 
     def queue(self, size: int, granted: Callable[[], None]) -> Ticket:
-        """Queue for bytes; `granted` is called after they are taken."""
         ticket = Ticket(size, granted)
         self._waiting.append(ticket)
         return ticket
@@ -50,7 +49,6 @@ class BufferPool:
         self._grant()
 
     def release_waiters(self) -> None:
-        """Wake all waiters after a failure; they check it."""
         for ticket in self._waiting:
             ticket.granted()
 

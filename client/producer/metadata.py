@@ -19,7 +19,6 @@ class ProducerMetadata(Metadata):
         self._new_topics: dict[str, None] = {}  # an ordered set
 
     def add(self, topic: str, now_ms: float) -> None:
-        """Mark a topic as used; request metadata immediately if it is new."""
         is_new = topic not in self._expire_ms
         self._expire_ms[topic] = now_ms + self._max_idle_ms
         if is_new:

@@ -53,7 +53,7 @@ class StickyPartitioner:
         return self._current
 
     def produced(self, size: int, partitions: Partitions, *, may_switch: bool) -> None:
-        """Count bytes produced to the current partition. `may_switch`: it has no open batch."""
+        """Count bytes for the current partition. `may_switch`: it has no open batch."""
         self._produced_bytes += size
         if (self._produced_bytes >= self._batch_size and may_switch) or self._produced_bytes >= 2 * self._batch_size:
             self._switch_partition(partitions)

@@ -190,7 +190,7 @@ class Producer:
     async def _append(
         self, topic: str, number: int | None, partitions: Partitions, deadline_ms: float, record: _Record
     ) -> int:
-        """Append a record to a new or another batch; return its partition. Without `number`, that is the sticky one."""
+        """Append to a new or another batch; without `number`, of the sticky partition. Return the partition."""
         accumulator, memory = self._accumulator, 0
         while True:
             index = accumulator.sticky_partition(topic, partitions) if number is None else number

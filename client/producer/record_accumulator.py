@@ -178,7 +178,6 @@ class RecordAccumulator:
         return self.settings.linger_ms - batch.waited_ms(now_ms)
 
     def node_was_ready(self, node_id: int, now_ms: float, *, is_ready: bool) -> None:
-        """Let the partitioner avoid nodes that were not ready."""
         if is_ready:
             self._not_ready_since_ms.pop(node_id, None)
         elif self.settings.availability_timeout_ms > 0:
@@ -191,7 +190,6 @@ class RecordAccumulator:
     def drain(
         self, cluster: Cluster, nodes: Iterable[Node], max_size: int, now_ms: float
     ) -> dict[int, list[ProducerBatch]]:
-        """Remove and return the batches of one request for each node."""
         self.next_backoff_ms = inf
         return {node.id: self._drain_for(cluster, node, max_size, now_ms) for node in nodes}
 
@@ -264,12 +262,10 @@ class RecordAccumulator:
         return expired, next_expiry_ms
 
     def reenqueue(self, batch: ProducerBatch, now_ms: float) -> None:
-        """Queue a failed batch again, before all later ones."""
         batch.reenqueued(now_ms)
         self._insert_in_sequence_order(batch)
 
     def split_and_reenqueue(self, batch: ProducerBatch) -> int:
-        """Split and queue a batch that was too large; return the number of parts."""
         topic = self._topic(batch.partition.topic)
         topic.compression_ratio = max(1.0, batch.compression_ratio)
         target = max(batch.largest_record, batch.estimated_bytes // 2) if batch.is_split else self.settings.batch_size
@@ -303,7 +299,6 @@ class RecordAccumulator:
             self.pool.give_back(memory)
 
     def abort(self, error: KafkaException, *, only_undrained: bool = False) -> None:
-        """Fail all batches, or only the queued ones that were never sent."""
         for batch in list(self.incomplete):
             queue = self._queue(batch.partition)
             is_queued = batch in queue

@@ -4,9 +4,9 @@
         until_ms = sender.run_once(now_ms)      # one iteration of Kafka's loop
         await network.wait(until_ms)            # returns earlier after a change
 
-One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), first queued
-ones, then those in flight, in order of creation. Then it sends the requests, expired batches included. The request of
-an expired batch continues; a muted partition stays muted until its end.
+One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), queued ones
+before those in flight, in order of creation. Then it sends the requests, expired batches included. The request of an
+expired batch continues; a muted partition stays muted until its end.
 
 A batch is retried after a retriable error if it has not expired and `retries` are left. After MESSAGE_TOO_LARGE, a
 batch of several records is split, without using a retry.
@@ -58,8 +58,8 @@ _PRODUCE = 0
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
 _ABORTED = "the transaction was aborted before the record was sent"
-# After these errors of a retry, the batch is not and will not be written. After others this is unknown: a leader that
-# lost its role may have written it before.
+# After these errors of a retry, the batch is not and will not be written. After others it may have been written before,
+# by a leader that lost its role.
 _NOT_WRITTEN = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -99,7 +99,6 @@ class Sender:
     # -- iteration -----------------------------------------------------------------------------------------------------
 
     def run_once(self, now_ms: float) -> float:
-        """Run one iteration; return when to run again at the latest."""
         transactions = self._transactions
         if transactions is not None:
             if transactions.fatal_error is not None:

@@ -68,7 +68,6 @@ class ProducerSequences:
         found.next_sequence = add_to_sequence(found.next_sequence, records)
 
     def is_next(self, partition: TopicPartition, sequence: int) -> bool:
-        """Return whether the record before `sequence` was the last one acknowledged."""
         return sequence - self._of(partition).last_acked_sequence == 1
 
     def last_acked_offset(self, partition: TopicPartition) -> int:
@@ -99,7 +98,6 @@ class ProducerSequences:
         return in_flight[0].state.base_sequence if in_flight else NO_SEQUENCE
 
     def start_at_beginning(self, partition: TopicPartition, producer: ProducerIdAndEpoch) -> None:
-        """Restart sequences at 0 under a new id or epoch, including batches in flight."""
         self._of(partition).start_at_beginning(producer)
 
     def close_gap(self, failed: ProducerBatch) -> None:

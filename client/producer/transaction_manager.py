@@ -8,7 +8,7 @@ No batch is drained before the response to InitProducerId. After that:
       for the next one                        there is a gap: bump the epoch, retry
     UNKNOWN_PRODUCER_ID                       the broker has no state of this producer: bump the epoch, retry
     a batch is rejected permanently           its sequences are missing: bump the epoch
-    a sent batch fails otherwise              its result is unknown: the partition is *unresolved*, and no new batch is
+    a sent batch fails otherwise              its result is unknown: the partition is *unresolved*. No new batch is
                                               drained until those in flight are complete; if their sequences were not
                                               acknowledged, bump the epoch
 
@@ -105,7 +105,6 @@ class TransactionManager:
         return self.sequences.first_in_flight(partition) in (NO_SEQUENCE, first.state.base_sequence)
 
     def drained(self, batch: ProducerBatch) -> None:
-        """Assign a sequence at the first drain of a batch."""
         if batch.has_sequence:
             return
         partition, sequences = batch.partition, self.sequences
@@ -146,7 +145,7 @@ class TransactionManager:
         self.sequences.remove_in_flight(batch)
 
     def failed(self, batch: ProducerBatch, code: int, *, is_refused: bool) -> None:
-        """Record a permanent failure. `is_refused`: the batch was not written, and will not be."""
+        """`is_refused`: the batch was not written, and will not be."""
         if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             self.fatal_error = exception_of(code)
         elif batch.has_sequence:
@@ -161,7 +160,6 @@ class TransactionManager:
         self._unresolved[batch.partition] = max(after, self._unresolved.get(batch.partition, after))
 
     def resolve_sequences(self) -> None:
-        """Check the unresolved partitions, and bump the epoch if required."""
         for partition in list(self._unresolved):
             if not self.sequences.has_in_flight(partition):
                 if not self.sequences.is_next(partition, self.sequences.next_sequence(partition)):

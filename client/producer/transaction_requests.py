@@ -70,7 +70,7 @@ class TransactionRequest:
         key: str = "",
         result: Result | None = None,
     ) -> None:
-        """Store the request; without `coordinator`, it goes to any broker."""
+        """Without `coordinator`, the request goes to any broker."""
         self.priority = priority
         self.build = build
         self.handle = handle

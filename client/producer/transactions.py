@@ -22,10 +22,10 @@ The finalized `transaction.version` selects the protocol. Up to 1, the client ad
 requests, and has its epoch bumped after an abort caused by an error. From 2, brokers add them with the first batch and
 bump the epoch at each end (KIP-890).
 
-Different on purpose: a request that adds to a transaction and has no response is repeated before an abort. Kafka's
-producer assumes that nothing was added; if it was, the coordinator fences the producer that requests an epoch bump.
+Different on purpose: before an abort, a request that adds to the transaction and has no response is repeated. Kafka's
+producer assumes that nothing was added; otherwise the coordinator fences the producer that requests an epoch bump.
 And, up to transaction.version 1, the epoch is bumped after a repeated EndTxn: its first copy could still arrive, and
-end a next transaction with the same epoch.
+end the next transaction with the same epoch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -204,7 +204,6 @@ class Transactions(TransactionManager):
             self._new_partitions[partition] = None
 
     def _once(self, state: State, begin: Callable[[], Result]) -> Result:
-        """Start an operation, or return the one in progress after a timeout."""
         if self._result is not None and not self._result.is_done and self.state is state:
             return self._result
         self._transition_to(state)
@@ -269,7 +268,7 @@ class Transactions(TransactionManager):
         return None
 
     def next_request(self, *, is_any_incomplete: bool) -> TransactionRequest | None:
-        """Return the request to send before any batch; None without one, or if EndTxn waits for batches."""
+        """Return the request to send before any batch; None also if EndTxn waits for batches."""
         if self._new_partitions:
             self._enqueue_add_partitions()
         if not self._requests:
@@ -285,7 +284,6 @@ class Transactions(TransactionManager):
         return request
 
     def coordinator(self, request: TransactionRequest) -> Node | None:
-        """Return the coordinator for a request; None if unknown or not needed."""
         return None if request.coordinator is None else self._coordinators.get(request.coordinator)
 
     def lookup_coordinator(self, request: TransactionRequest) -> None:
@@ -324,7 +322,6 @@ class Transactions(TransactionManager):
         features: Mapping[str, int],
         now_ms: float,
     ) -> None:
-        """Handle a response or a failure; `features` are the broker's."""
         self.is_requesting = False
         if self.state is State.FATAL_ERROR:
             request.result.end(self.last_error)
@@ -381,7 +378,6 @@ class Transactions(TransactionManager):
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _initialize(self, producer: ProducerIdAndEpoch = NO_PRODUCER_YET) -> Result:
-        """Request a producer id, or an epoch bump of `producer`."""
         message = InitProducerIdRequest(
             transactional_id=self._id,
             transaction_timeout_ms=self._timeout_ms,

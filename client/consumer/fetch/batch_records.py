@@ -14,8 +14,7 @@ from sluice.protocol.records.record import read_varlong
 from .record_loop import RecordPlaces, read_records
 
 _STOP = b"\0"  # terminates a varint whose last byte has the continuation bit
-# The run of equally sized records before `_take_alike` is tried, and the number of records that it must then read to be
-# worth it.
+# The equally sized records in a row after which `_take_alike` is tried, and the number it must read to be worth it.
 _ALIKE, _WORTH_IT = 2, 10
 # For offset deltas of one and two bytes: the mask of the continuation bits, and their values if the varint ends with
 # its field. Longer deltas occur only in batches with more than 8192 records.
@@ -28,7 +27,7 @@ class BatchRecords:
     __slots__ = ("header", "left", "partition", "position", "section")
 
     def __init__(self, partition: TopicPartition, header: BatchHeader, batch: memoryview) -> None:
-        """Decompress the batch; raise InvalidRecords."""
+        """Raise InvalidRecords if decompression fails."""
         self.partition = partition
         self.header = header
         section, failure = decompress(header.compression, batch[HEADER_BYTES:], header.magic, MAX_SECTION_BYTES)

@@ -31,7 +31,7 @@ class FetchSettings:
 
 
 class CompletedFetch:
-    """Records of one partition from `next_offset` on, parsed from the response's `data` on the first `take`."""
+    """Records of one partition from `next_offset` on, parsed on the first `take`."""
 
     __slots__ = (
         "_aborted",
@@ -73,7 +73,7 @@ class CompletedFetch:
     def take(self, records: list[ConsumerRecord], most: int) -> bool:
         """Append up to `most` records; return whether there may be more.
 
-        Raise KafkaException at an unreadable record, at `next_offset`; the records before it are appended.
+        Raise KafkaException at an unreadable record, after appending those before it.
         """
         before = len(records)
         try:

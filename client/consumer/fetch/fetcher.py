@@ -246,7 +246,6 @@ class Fetcher:
                 self.leader_changed(partition)
 
     def leader_changed(self, partition: TopicPartition) -> None:
-        """Apply the partition's current leader to its position."""
         leader = self._metadata.current_leader(partition)
         versions = None if leader.leader is None else self._network.api_versions(leader.leader.id)
         self._subscriptions.leader_changed(partition, leader, can_validate=can_validate(versions))
@@ -330,7 +329,7 @@ class Fetcher:
     # -- closing -------------------------------------------------------------------------------------------------------
 
     def close_sessions(self, now_ms: float) -> None:
-        """Close the fetch sessions of ready brokers, without waiting for responses."""
+        """Close the sessions of ready brokers, without waiting for responses."""
         for session in self._sessions.values():
             if session.session_id != NO_SESSION and self._network.is_ready(session.node_id, now_ms):
                 request = SessionRequest(session.session_id, FINAL_EPOCH, {}, {})

@@ -1,11 +1,10 @@
 """The replica that each partition is fetched from (KIP-392; Kafka's selectReadReplica). Sans-I/O.
 
-With `client.rack`, a leader can refer a partition to a follower. That replica is fetched from until
-`metadata.max.age.ms` have passed; an error, a lost connection, a leader change, or metadata in which the replica is
-offline return the partition to its leader earlier.
+With `client.rack`, a leader can refer a partition to a follower. That replica is fetched from for
+`metadata.max.age.ms`, or until an error, a lost connection, a leader change, or metadata in which it is offline.
 
-Different on purpose: after an error of a follower, or if it is offline in the metadata when the leader names it, the
-partition waits for a metadata update. Kafka asks the leader again immediately, in a loop if that names it again.
+Different on purpose: after an error of a follower, or if the leader names one that is offline, the partition waits for
+a metadata update. Kafka asks the leader again immediately, in a loop if that names it again.
 """
 
 from sluice.client.consumer.subscription_state import PartitionState, SubscriptionState
@@ -22,7 +21,7 @@ class ReadReplicas:
         self._awaited: set[int] = set()  # nodes whose connections are being opened for a fetch
 
     def node_of(self, partition: TopicPartition, state: PartitionState, now_ms: float) -> Node | None:
-        """Return the preferred replica of a partition with a position, or its leader; None if it is unknown."""
+        """Return the preferred replica, or the leader; None if it is unknown."""
         assert state.position is not None, "fetchable without a position"
         leader = state.position.leader.leader
         node_id = state.preferred_replica(now_ms)
@@ -45,7 +44,7 @@ class ReadReplicas:
         return True
 
     def lost(self, node_id: int) -> None:
-        """Return the partitions that prefer a node to their leaders."""
+        """Return to the leaders of the partitions that prefer a node."""
         for partition in self._subscriptions.assigned:
             state = self._subscriptions.state_of(partition)
             if state.prefers(node_id):

@@ -1,7 +1,6 @@
 """The connection to a group coordinator (that part of Kafka's AbstractCoordinator).
 
-The coordinator has a separate connection, even if it also leads partitions: a fetch that waits must not delay a
-heartbeat.
+Its connection is separate, even if it also leads partitions: a fetch that waits must not delay a heartbeat.
 """
 
 import logging
@@ -31,7 +30,6 @@ class GroupCoordinator:
         self._backoff = backoff
 
     def forget(self, reason: str) -> None:
-        """Mark the coordinator unknown, and fail its pending requests."""
         node, self.node = self.node, None
         if node is not None:
             log.info("coordinator unknown", extra={"group": self.group_id, "node": str(node), "reason": reason})
@@ -43,7 +41,7 @@ class GroupCoordinator:
         raise_for(code)
 
     async def ensure(self, deadline_ms: float = inf) -> Node:
-        """Return the coordinator, after a lookup if it is unknown."""
+        """Look up the coordinator if it is unknown."""
         attempts = 0
         while self.node is None:
             try:

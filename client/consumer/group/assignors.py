@@ -58,7 +58,7 @@ def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int], 
 
 
 class _TopicRanges:
-    """The partitions of a topic that are not assigned yet, and how many each subscriber still gets."""
+    """The unassigned partitions of a topic, and how many each subscriber still gets."""
 
     def __init__(self, name: str, count: int, members: list[GroupMember], racks: Racks, plan: Plan) -> None:
         self.members = members
@@ -75,7 +75,6 @@ class _TopicRanges:
         return not member.rack or member.rack in self.racks.get(partition, ())
 
     def most(self, member: GroupMember) -> int:
-        """Return how many further partitions a member may get."""
         return max(0, self._least + (self._larger > 0) - self._assigned[member.member_id])
 
     def assign(self, member: GroupMember, partitions: Sequence[TopicPartition]) -> None:

@@ -118,7 +118,7 @@ class ConsumerGroup:
     # -- poll ----------------------------------------------------------------------------------------------------------
 
     async def poll(self, deadline_ms: float) -> bool:
-        """Run due operations; return whether the assignment and initial positions are known."""
+        """Run due operations; return whether assignment and initial positions are known."""
         now_ms = self._clock.monotonic_ms()
         self._membership.heartbeats.polled(now_ms)
         subscriptions = self._subscriptions

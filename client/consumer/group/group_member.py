@@ -18,7 +18,7 @@ class GroupMember(NamedTuple):
 
 
 Plan = dict[str, list[TopicPartition]]
-# The racks of the replicas of each partition. Empty if no member has a rack.
+# The racks of each partition's replicas. Empty if no member has a rack.
 Racks = Mapping[TopicPartition, Set[str]]
 
 

@@ -19,7 +19,7 @@ class Heartbeats:
         self.due_ms = self.session_expires_ms = self.poll_due_ms = 0.0
 
     def begin(self, now_ms: float) -> None:
-        """Restart all timers except that of polls."""
+        """Restart all timers except the poll timer."""
         self.is_in_flight = False
         self._failures = 0
         self.due_ms = now_ms + self._interval_ms

@@ -114,8 +114,8 @@ class Membership:
         self._rejoin_needed = True
         self._joined_topics: frozenset[str] = frozenset()
         self._assigned_for: dict[str, int] | None = None  # partition counts of the last assignment, on the leader
-        self._assigned_racks: Racks = {}  # likewise, if this member has a rack
-        self._racks_version = -1  # of the metadata that was compared with them
+        self._assigned_racks: Racks = {}  # likewise
+        self._racks_version = -1  # metadata version compared with them
         self._previous: bytes | None = None  # the last assignment, for assignors that send it
         self._error: KafkaException | None = None
 
@@ -127,7 +127,6 @@ class Membership:
 
     @property
     def has_no_generation(self) -> bool:
-        """Whether the consumer has not joined, or its partitions are lost."""
         return self._generation.id < 0 or not self._generation.member_id
 
     def needs_to_join(self) -> bool:
@@ -148,7 +147,7 @@ class Membership:
         self._rejoin_needed = True
 
     def rejected(self, generation: Generation, code: int) -> None:
-        """Handle a rejected commit: the group has another generation, or is rebalancing."""
+        """Handle a commit rejected because of its generation or a rebalance."""
         if generation != self._generation:
             return
         if code in _NOT_A_MEMBER:

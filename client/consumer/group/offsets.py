@@ -51,10 +51,7 @@ class GroupOffsets:
         generation: Callable[[], Generation | None],
         rejected: Callable[[Generation, int], None],
     ) -> None:
-        """Store the callbacks.
-
-        `generation` returns None if the consumer must not commit; `rejected` handles an error about the generation.
-        """
+        """Store callbacks: `generation` returns None if commits are not allowed, `rejected` handles its errors."""
         self._coordinator = coordinator
         self._backoff = backoff
         self._generation = generation
@@ -74,7 +71,7 @@ class GroupOffsets:
                 return
 
     async def commit_once(self, offsets: Offsets, deadline_ms: float) -> None:
-        """Commit without retries; also raise RetriableException."""
+        """Commit without retries; raises RetriableException too."""
         generation = self._generation()
         if generation is None:
             raise CommitFailedError("this consumer is not a member of the group: it was removed, or is joining")

@@ -1,9 +1,9 @@
 """Kafka's AbstractStickyAssignor (KIP-54, KIP-341, KIP-881): balance, then matching racks, then few moves.
 
-Members with equal subscriptions keep up to their quota of the partitions that they own, and get more in turn. Otherwise
-owned partitions are kept, the others go to the member with the fewest, and partitions move while that improves the
-balance. In both cases partitions are first assigned within racks. Members are processed in order of their ids; in Kafka
-the order is that of a hash table.
+Members with equal subscriptions keep up to their quota of owned partitions, and get more in turn. Otherwise owned
+partitions are kept, the others go to the member with the fewest, and partitions move while that improves the balance.
+In both cases partitions are first assigned within racks. Members are processed by id; in Kafka, in the order of a hash
+table.
 """
 
 from bisect import bisect_left, insort
@@ -31,7 +31,7 @@ def assign_cooperative(members: Sequence[GroupMember], partitions: Mapping[str, 
 def _assigned(
     members: Sequence[GroupMember], partitions: Mapping[str, int], racks: Racks
 ) -> tuple[Plan, dict[TopicPartition, str]]:
-    """Return the plan, and the new owners of partitions that another member owns or several claim."""
+    """Return the plan, and the new owners of partitions that move or are contested."""
     members = sorted(members, key=lambda member: member.member_id)
     counts = {topic: count for topic, count in partitions.items() if count}
     owned, contested = _owned(members, counts)
@@ -54,10 +54,7 @@ def _all(counts: Mapping[str, int], topics: Sequence[str]) -> list[TopicPartitio
 def _owned(
     members: Sequence[GroupMember], counts: Mapping[str, int]
 ) -> tuple[dict[str, list[TopicPartition]], set[TopicPartition]]:
-    """Return what each member owns, and the partitions that several claim in one generation.
-
-    Of claims in different generations, that of the newest is valid.
-    """
+    """Return what each member owns (the newest claim is valid), and the partitions claimed twice in one generation."""
     owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
     contested: set[TopicPartition] = set()
     owners: dict[TopicPartition, GroupMember] = {}
@@ -80,8 +77,6 @@ def _owned(
 
 
 class _RackMatcher:
-    """The racks of members and partitions; without effect if racks are not needed."""
-
     def __init__(self, members: Sequence[GroupMember], counts: Mapping[str, int], racks: Racks) -> None:
         of_members = {member.member_id: member.rack for member in members if member.rack}
         relevant = {one: racks.get(one, frozenset()) for one in _all(counts, list(counts))} if of_members else {}
@@ -90,7 +85,6 @@ class _RackMatcher:
         self._of_partitions: Racks = relevant if self.is_active else {}
 
     def matches(self, member: str, partition: TopicPartition) -> bool:
-        """Return whether a member has no rack, or that of a replica."""
         rack = self.of_members.get(member)
         return rack is None or rack in self._of_partitions.get(partition, ())
 
@@ -98,7 +92,6 @@ class _RackMatcher:
         return member in self.of_members and self.matches(member, partition)
 
     def by_candidates(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Sort partitions by the number of members in their racks."""
         if not self.is_active:
             return partitions
         in_rack = list(self.of_members.values())
@@ -168,7 +161,7 @@ class _EqualSubscriptions:
             self._at_least.clear()
 
     def _assign_in_racks(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Assign partitions to members in their racks; return the others."""
+        """Return the partitions that no member in a rack can get."""
         others, start = [], 0
         for partition in partitions:
             index = self._matcher.next_in_rack(partition, self._below, start)
@@ -221,7 +214,7 @@ class _Claim(NamedTuple):
 
 
 class _Movements:
-    """The moves of partitions so far, so that members do not exchange partitions of a topic."""
+    """The moves so far, so that members do not exchange partitions of a topic."""
 
     def __init__(self) -> None:
         self._moves: dict[TopicPartition, tuple[str, str]] = {}  # from, to
@@ -232,7 +225,7 @@ class _Movements:
             self._moves[partition] = (first, target)
 
     def replacement(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """Return the partition to move instead: one of the topic that moved in the opposite direction, if any."""
+        """Return the partition to move instead: one of the topic that moved the opposite way, if any."""
         reverse = (target, self._moves.get(partition, (source, target))[0])
         found = (one for one, move in self._moves.items() if move == reverse and one.topic == partition.topic)
         return next(found, partition)
@@ -283,7 +276,7 @@ class _DifferentSubscriptions:
         return self._plan | fixed
 
     def _revoke(self) -> bool:
-        """Drop owned partitions that a member may not keep; return whether any was dropped."""
+        """Drop owned partitions that a member may not keep; return whether there were any."""
         is_revoking = False
         for name, those in self._plan.items():
             kept = [one for one in those if one.topic in self._topics[name] and self._matcher.matches(name, one)]
@@ -315,7 +308,7 @@ class _DifferentSubscriptions:
         return sum(self._counts[topic] for topic in self._topics[name])
 
     def _balance(self, partitions: Sequence[TopicPartition]) -> bool:
-        """Move partitions until the plan is balanced or no move improves it; return whether any moved."""
+        """Move partitions until no move improves the plan; return whether any moved."""
         has_moved = False
         while True:
             moves_again = False
