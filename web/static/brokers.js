@@ -1,8 +1,9 @@
 // The brokers: state, traffic, and buttons for the actions that each state allows.
 
-import { send, messageOf } from "./api.js";
-import { Children, byId, el, setText, showProblem } from "./dom.js";
-import { bytesPerSecond, count } from "./format.js";
+import { send } from "./api.js";
+import { Children, button, byId, cell, el, setText } from "./dom.js";
+import { bytesPerSecond, count, counted } from "./format.js";
+import { attempt } from "./problem.js";
 
 const LABELS = { start: "Start", stop: "Stop", isolate: "Isolate", rejoin: "Rejoin" };
 const TITLES = {
@@ -15,20 +16,12 @@ const TITLES = {
 export class Brokers {
   constructor() {
     this.problem = byId("broker-problem");
-    this.rows = new Children(byId("broker-rows"), (broker) => new Row(broker.id, (path) => this.change(path)));
+    const change = (path) => attempt(this.problem, () => send("POST", path));
+    this.rows = new Children(byId("broker-rows"), (broker) => new Row(broker.id, change));
   }
 
   show(brokers) {
     this.rows.show(brokers, (broker) => broker.id);
-  }
-
-  async change(path) {
-    try {
-      await send("POST", path);
-      showProblem(this.problem, "");
-    } catch (error) {
-      showProblem(this.problem, messageOf(error));
-    }
   }
 }
 
@@ -37,22 +30,13 @@ class Row {
     this.where = el("small");
     this.state = el("span", { class: "badge" });
     this.fenced = el("small", { class: "sub" });
-    this.cells = {};
-    const number = (name, label) => {
-      this.cells[name] = el("td", { role: "cell", class: "number", "data-label": label });
-      return this.cells[name];
-    };
-    this.buttons = Object.keys(LABELS).map((action) => [
-      action,
-      el("button", { type: "button", title: TITLES[action], "aria-label": `${LABELS[action]} broker ${id}`,
-        click: () => change(`/api/v1/brokers/${id}/${action}`) }, LABELS[action]),
-    ]);
+    const cells = { requests: "Requests", in: "In", out: "Out", connections: "Connections", leads: "Leader of" };
+    this.cells = Object.fromEntries(Object.entries(cells).map(([name, label]) => [name, cell(label, "number")]));
+    this.buttons = Object.entries(LABELS).map(([action, label]) => [action, button(label,
+      () => change(`/api/v1/brokers/${id}/${action}`), { title: TITLES[action], "aria-label": `${label} broker ${id}` })]);
     this.node = el("tr", { role: "row" },
-      el("td", { role: "cell", class: "identity" }, el("b", {}, `broker ${id}`), this.where),
-      el("td", { role: "cell" }, this.state, this.fenced),
-      number("requests", "Requests"), number("in", "In"), number("out", "Out"),
-      number("connections", "Connections"), number("leads", "Leader of"),
-      el("td", { role: "cell", class: "actions" }, ...this.buttons.map(([, button]) => button)));
+      cell(null, "identity", el("b", {}, `broker ${id}`), this.where), cell(null, null, this.state, this.fenced),
+      ...Object.values(this.cells), cell(null, "actions", ...this.buttons.map(([, node]) => node)));
   }
 
   update(broker) {
@@ -65,16 +49,16 @@ class Row {
     setText(this.cells.out, bytesPerSecond(broker.out_per_s));
     const throttled = broker.throttled ? ` (${count(broker.throttled)} throttled)` : "";
     setText(this.cells.connections, `${count(broker.connections)}${throttled}`);
-    setText(this.cells.leads, `${count(broker.leads)} partition${broker.leads === 1 ? "" : "s"}`);
-    for (const [action, button] of this.buttons) {
+    setText(this.cells.leads, counted(broker.leads, "partition"));
+    for (const [action, node] of this.buttons) {
       const can = broker.can.includes(action);
-      if (!can && document.activeElement === button) button.dataset.hadFocus = "";
-      button.hidden = !can;
+      if (!can && document.activeElement === node) node.dataset.hadFocus = "";
+      node.hidden = !can;
     }
-    const lost = this.buttons.find(([, button]) => "hadFocus" in button.dataset);
+    const lost = this.buttons.find(([, node]) => "hadFocus" in node.dataset);
     if (lost !== undefined) { // move the focus from the hidden button to the one that replaces it
       delete lost[1].dataset.hadFocus;
-      this.buttons.find(([, button]) => !button.hidden)?.[1].focus();
+      this.buttons.find(([, node]) => !node.hidden)?.[1].focus();
     }
   }
 }

@@ -1,7 +1,7 @@
 // The table of clients: search, order and pages.
 
-import { Children, byId, el, setAttribute, setText } from "./dom.js";
-import { count, milliseconds, named, seconds } from "./format.js";
+import { Children, button, byId, cell, el, setAttribute, setText } from "./dom.js";
+import { countOf, counted, milliseconds, named, seconds } from "./format.js";
 import { Meter, Spark } from "./meter.js";
 import { setQuota } from "./quota_api.js";
 
@@ -68,7 +68,7 @@ export class Clients {
     const { page, size, search } = this.view;
     byId("client-table").hidden = !this.order.length;
     byId("client-legend").hidden = !this.order.some((id) => this.seen.get(id)?.meters.some((seen) => seen.bound !== null));
-    setText(byId("client-count"), matched === total ? count(total) : `${count(matched)} of ${count(total)}`);
+    setText(byId("client-count"), countOf(matched, total));
     byId("client-none").hidden = total === 0 || matched > 0;
     setText(byId("client-none"), `No client id or user contains “${search}”.`);
     const pages = Math.max(1, Math.ceil(matched / size));
@@ -85,7 +85,7 @@ class Row {
   constructor(client, clock, explain) {
     this.clock = clock;
     this.client = client;
-    this.name = el("button", { type: "button", class: "plain", click: () => explain(this.client) });
+    this.name = button("", () => explain(this.client), { class: "plain" });
     this.about = el("small");
     const label = named(client.client_id, "(no id)");
     const save = (kind) => (text, seen) => setQuota(kind, bucketOf(this.client, seen), text);
@@ -96,13 +96,12 @@ class Row {
     this.throttled = el("span");
     this.why = el("small", { class: "sub" });
     this.spark = new Spark();
-    this.total = el("td", { role: "cell", class: "number", "data-label": "Throttled in total" });
+    this.total = cell("Throttled in total", "number");
     this.node = el("tr", { role: "row" },
-      el("td", { role: "cell", class: "identity" }, this.name, this.about),
-      el("td", { role: "cell", "data-label": "Produce" }, this.meters[0].node),
-      el("td", { role: "cell", "data-label": "Fetch" }, this.meters[1].node),
-      el("td", { role: "cell", "data-label": "Throttle time" }, this.throttled, this.why),
-      el("td", { role: "cell", "data-label": "Last two minutes", class: "wide" }, this.spark.node),
+      cell(null, "identity", this.name, this.about),
+      ...this.meters.map((meter) => cell(meter.kind, null, meter.node)),
+      cell("Throttle time", null, this.throttled, this.why),
+      cell("Last two minutes", "wide", this.spark.node),
       this.total);
   }
 
@@ -112,8 +111,9 @@ class Row {
 
   update(client) {
     this.client = client;
-    setText(this.name, named(client.client_id, "(no id)"));
-    setAttribute(this.name, "aria-label", `${named(client.client_id, "(no id)")}: explain its quotas`);
+    const name = named(client.client_id, "(no id)");
+    setText(this.name, name);
+    setAttribute(this.name, "aria-label", `${name}: explain its quotas`);
     setText(this.about, aboutOf(client));
     setAttribute(this.about, "title", this.about.textContent); // the text may be truncated
     for (const meter of this.meters) meter.update(client.meters.find((seen) => seen.kind === meter.kind) ?? null);
@@ -144,7 +144,7 @@ function bucketOf(client, seen) {
 }
 
 function aboutOf(client) {
-  const parts = [client.connections ? `${count(client.connections)} connection${client.connections === 1 ? "" : "s"}` : "disconnected"];
+  const parts = [client.connections ? counted(client.connections, "connection") : "disconnected"];
   if (client.user !== "ANONYMOUS") parts.push(named(client.user, "(no user)"));
   if (client.software) parts.push(named(client.software, ""));
   return parts.join(" · ");

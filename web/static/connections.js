@@ -1,7 +1,7 @@
 // The connections of the clients that match the search; requested only while the list is open.
 
-import { Children, byId, el, setText } from "./dom.js";
-import { count, named, seconds } from "./format.js";
+import { Children, byId, cell, el, setText } from "./dom.js";
+import { countOf, named, seconds } from "./format.js";
 
 export class Connections {
   constructor(onViewChange) {
@@ -15,18 +15,17 @@ export class Connections {
   }
 
   show({ rows, total }) {
-    setText(byId("connection-count"), total > rows.length ? `${count(rows.length)} of ${count(total)}` : count(total));
+    setText(byId("connection-count"), countOf(rows.length, total));
     this.rows.show(rows, (row) => `${row.broker} ${row.peer} ${row.listener}`);
   }
 }
 
 class Row {
   constructor() {
-    const cell = (label, name = "") => el("td", { role: "cell", "data-label": label, class: name });
     this.client = el("b");
     this.about = el("small");
     this.cells = [cell("From"), cell("To"), cell("Last request"), cell("Open for", "number"), cell("Idle for", "number")];
-    this.node = el("tr", { role: "row" }, el("td", { role: "cell", class: "identity" }, this.client, this.about), ...this.cells);
+    this.node = el("tr", { role: "row" }, cell(null, "identity", this.client, this.about), ...this.cells);
   }
 
   update(row) {

@@ -25,9 +25,13 @@ export function setAttribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
-export function showProblem(node, problem) {
-  setText(node, problem || "");
-  node.hidden = !problem;
+export function button(label, click, attributes = {}) {
+  return el("button", { type: "button", click, ...attributes }, label);
+}
+
+/** Creates a cell of a table. On a phone, where a row is a card, the cell shows its label. */
+export function cell(label, className, ...children) {
+  return el("td", { role: "cell", class: className, "data-label": label }, ...children);
 }
 
 /** The children of a parent, one per key; existing ones are updated in place. */

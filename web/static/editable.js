@@ -1,8 +1,9 @@
 // A value that is edited in place: a button that becomes a field, with the broker's error message below it.
 
 import { messageOf } from "./api.js";
-import { el, setText, showProblem } from "./dom.js";
+import { button, el, setText } from "./dom.js";
 import { typed } from "./format.js";
+import { markInvalid, problemNode, showProblem } from "./problem.js";
 
 let number = 0;
 
@@ -12,34 +13,33 @@ let number = 0;
  */
 export function editable({ label, shown, unset, value, save }) {
   const id = `edit-${++number}`;
-  const button = el("button", { type: "button", class: "plain editable of", click: open });
+  const opener = button("", open, { class: "plain editable of" });
   const input = el("input", { "aria-label": `${label}, such as 1M or 250k; leave empty for none`, autocomplete: "off",
     spellcheck: "false", "aria-describedby": id });
-  const problem = el("span", { class: "problem", id, role: "alert", hidden: true });
+  const problem = problemNode("span", { id });
   const form = el("form", { class: "edit", hidden: true, submit, keydown },
-    input, el("button", { class: "main" }, "Set"), el("button", { type: "button", click: close }, "Cancel"), problem);
-  const node = el("span", {}, button, form);
+    input, el("button", { class: "main" }, "Set"), button("Cancel", close), problem);
+  const node = el("span", {}, opener, form);
 
   function open() {
     const now = value();
     input.value = now === null ? "" : typed(now);
     failed("");
     form.hidden = false;
-    button.hidden = true;
+    opener.hidden = true;
     input.focus();
     input.select();
   }
 
   function close() {
     form.hidden = true;
-    button.hidden = false;
-    button.focus();
+    opener.hidden = false;
+    opener.focus();
   }
 
   function failed(message) {
     showProblem(problem, message);
-    if (message) input.setAttribute("aria-invalid", "true");
-    else input.removeAttribute("aria-invalid");
+    markInvalid(input, message);
   }
 
   async function submit(event) {
@@ -62,8 +62,8 @@ export function editable({ label, shown, unset, value, save }) {
 
   function update() {
     const text = value() === null ? unset : shown();
-    setText(button, text);
-    button.setAttribute("aria-label", `${label}: ${text}. Edit`);
+    setText(opener, text);
+    opener.setAttribute("aria-label", `${label}: ${text}. Edit`);
   }
 
   return { node, update };

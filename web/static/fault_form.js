@@ -1,8 +1,9 @@
 // A form for a fault rule, built from the broker's JSON Schema; or the rule as JSON.
 
 import { get, send, messageOf } from "./api.js";
-import { el, showProblem } from "./dom.js";
+import { el } from "./dom.js";
 import { field, showProblemAt } from "./field.js";
+import { problemNode, showProblem } from "./problem.js";
 
 // Frequently used fields of a rule; the others are folded.
 const FIRST = ["api", "client_id", "topic", "times", "probability", "broker"];
@@ -45,7 +46,7 @@ export class FaultForm {
     this.byJson = field("Rule as JSON", this.json);
     this.byJson.node.classList.add("whole");
     this.byJson.node.hidden = true;
-    this.problem = el("p", { class: "problem whole", role: "alert", hidden: true });
+    this.problem = problemNode("p", { class: "problem whole" });
     this.byFields = el("div", { class: "form whole" },
       this.action.node, this.ofAction,
       ...FIRST.map((name) => this.fields[name].node),

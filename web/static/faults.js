@@ -1,9 +1,10 @@
 // The fault rules: conditions, hits, and switches.
 
-import { send, messageOf } from "./api.js";
-import { Children, byId, el, setAttribute, setText, showProblem } from "./dom.js";
+import { send } from "./api.js";
+import { Children, button, byId, el, setAttribute, setText } from "./dom.js";
 import { FaultForm } from "./fault_form.js";
-import { count, named } from "./format.js";
+import { count, countOf, counted, named } from "./format.js";
+import { attempt } from "./problem.js";
 
 const STATES = { "in force": "active", over: "exhausted: no more hits", disabled: "disabled by an error", off: "switched off" };
 
@@ -31,33 +32,28 @@ export class Faults {
   draw() {
     const rows = [...this.shown.filter((rule) => !this.off.has(rule.id)), ...this.off.values()];
     byId("fault-none").hidden = rows.length > 0;
-    setText(byId("fault-count"), this.total > this.shown.length ? `${count(this.shown.length)} of ${count(this.total)}` : this.total ? count(this.total) : "");
+    setText(byId("fault-count"), this.total ? countOf(this.shown.length, this.total) : "");
     this.rows.show(rows, (rule) => rule.id);
   }
 
-  async turn(rule) {
+  turn(rule) {
     const isOff = rule.state === "off";
-    await this.attempt(async () => {
+    return this.attempt(async () => {
       if (isOff) await send("POST", "/api/v1/faults", { ...rule.rule, id: rule.id });
       else await send("DELETE", `/api/v1/faults/${encodeURIComponent(rule.id)}`);
       this.off.set(rule.id, { ...rule, state: isOff ? "in force" : "off" });
     });
   }
 
-  async remove(rule) {
-    await this.attempt(async () => {
+  remove(rule) {
+    return this.attempt(async () => {
       if (rule.state !== "off") await send("DELETE", `/api/v1/faults/${encodeURIComponent(rule.id)}`);
       this.off.delete(rule.id);
     });
   }
 
   async attempt(change) {
-    try {
-      await change();
-      showProblem(this.problem, "");
-    } catch (error) {
-      showProblem(this.problem, messageOf(error));
-    }
+    await attempt(this.problem, change);
     this.draw();
   }
 }
@@ -65,8 +61,8 @@ export class Faults {
 class Row {
   constructor(faults) {
     this.name = el("span", { class: "name" });
-    this.turn = el("button", { type: "button", class: "switch", role: "switch", click: () => faults.turn(this.rule) });
-    this.remove = el("button", { type: "button", click: () => faults.remove(this.rule) }, "Remove");
+    this.turn = button("", () => faults.turn(this.rule), { class: "switch", role: "switch" });
+    this.remove = button("Remove", () => faults.remove(this.rule));
     this.description = el("span", { class: "text mono" });
     this.hits = el("span", { class: "text" });
     this.node = el("li", {}, this.name, el("span", { class: "value edit" }, this.turn, this.remove), this.description, this.hits);
@@ -79,7 +75,7 @@ class Row {
     setAttribute(this.turn, "aria-label", `Fault rule ${rule.id}`);
     setAttribute(this.remove, "aria-label", `Remove fault rule ${rule.id}`);
     setText(this.description, inWords(rule.rule));
-    const hits = `${count(rule.hits)} hit${rule.hits === 1 ? "" : "s"} of ${count(rule.matched)} matched`;
+    const hits = `${counted(rule.hits, "hit")} of ${count(rule.matched)} matched`;
     setText(this.hits, `${STATES[rule.state] ?? rule.state} · ${hits}${rule.problem ? ` · ${rule.problem}` : ""}`);
   }
 }

@@ -1,14 +1,15 @@
 // Form fields with the broker's error messages.
 
 import { messageOf } from "./api.js";
-import { el, showProblem } from "./dom.js";
+import { el } from "./dom.js";
+import { markInvalid, problemNode, showProblem } from "./problem.js";
 
 let number = 0;
 
 /** Creates a field with a label and a hint. `failed(message)` shows an error, or clears it with "". */
 export function field(label, input, hint = "") {
   const id = `field-${++number}`;
-  const problem = el("span", { class: "problem", role: "alert", hidden: true });
+  const problem = problemNode("span");
   input.setAttribute("aria-describedby", id);
   const node = el("div", { class: "field" }, el("label", { class: "field" }, label, input),
     el("small", { class: "sub", id }, problem, hint));
@@ -17,8 +18,7 @@ export function field(label, input, hint = "") {
     input,
     failed(message) {
       showProblem(problem, message);
-      if (message) input.setAttribute("aria-invalid", "true");
-      else input.removeAttribute("aria-invalid");
+      markInvalid(input, message);
     },
   };
 }

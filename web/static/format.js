@@ -6,7 +6,16 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 export function count(number) {
   return whole.format(number);
 }
+export function counted(number, noun) {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
 
+/** Formats how much of a list is shown: 20, or 20 of 300. */
+export function countOf(shown, total) {
+  return shown < total ? `${count(shown)} of ${count(total)}` : count(total);
+}
+
+/** Formats with three digits: 950, 12.3 k, 1.07 M. */
 /** Formats with three digits: 950, 12.3 k, 1.07 M. */
 export function scaled(number) {
   for (const [size, letter] of STEPS) {

@@ -1,12 +1,12 @@
 // The live journal, newest events first.
 
-import { byId, el, setText, showProblem } from "./dom.js";
+import { byId, el, setText } from "./dom.js";
 import { clock, count, named } from "./format.js";
+import { markInvalid, showProblem } from "./problem.js";
 
 const MOST = 300;
 const TYPING_MS = 400;
 const MARKS = { wait: "‖", fault: "✗", error: "!", "": "" };
-const TONES = { wait: "wait", fault: "fault", error: "error" };
 const KINDS = [
   "request", "throttle", "fault", "connection-opened", "connection-closed", "connection-refused", "group-state",
   "transaction-state", "acquisition-timeout", "leader-change", "broker-state", "scenario-step",
@@ -53,10 +53,7 @@ export class Journal {
   problem(message) {
     showProblem(byId("journal-problem"), message);
     const at = /^(kind|client_id|api|broker)=/.exec(message)?.[1];
-    for (const name of ["kind", "client_id", "api"]) {
-      if (name === at) this.form.elements[name].setAttribute("aria-invalid", "true");
-      else this.form.elements[name].removeAttribute("aria-invalid");
-    }
+    for (const name of ["kind", "client_id", "api"]) markInvalid(this.form.elements[name], name === at);
   }
 
   cluster({ journal_size: size }) {
@@ -99,7 +96,7 @@ export class Journal {
 function lineOf(line) {
   return el("li", { "data-tone": line.tone },
     el("time", {}, clock(line.at_ms)),
-    el("span", { class: "mark" }, MARKS[line.tone], line.tone ? el("span", { class: "unseen" }, TONES[line.tone]) : null),
+    el("span", { class: "mark" }, MARKS[line.tone], line.tone ? el("span", { class: "unseen" }, line.tone) : null),
     el("span", { class: "from" }, line.client_id ? named(line.client_id, "") : line.connection ? `#${line.connection}` : `broker ${line.broker}`),
     el("span", { class: "what" }, line.what));
 }

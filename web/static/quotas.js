@@ -1,10 +1,10 @@
 // The quotas in force, editable in place, and a form for new ones.
 
-import { messageOf } from "./api.js";
-import { Children, byId, el, setText, showProblem } from "./dom.js";
+import { Children, button, byId, el, setText } from "./dom.js";
 import { editable } from "./editable.js";
 import { field, showProblemAt } from "./field.js";
-import { count, entityInWords, measured } from "./format.js";
+import { countOf, entityInWords, measured } from "./format.js";
+import { attempt, problemNode } from "./problem.js";
 import { setQuota } from "./quota_api.js";
 
 const KEYS = {
@@ -33,7 +33,7 @@ export class Quotas {
 
   show({ rows, total }) {
     byId("quota-none").hidden = total > 0;
-    setText(byId("quota-count"), total > rows.length ? `${count(rows.length)} of ${count(total)}` : total ? count(total) : "");
+    setText(byId("quota-count"), total ? countOf(rows.length, total) : "");
     this.rows.show(rows, (quota) => JSON.stringify([quota.entity, quota.key]));
   }
 }
@@ -41,7 +41,7 @@ export class Quotas {
 class Row {
   constructor(quota) {
     const label = `${entityInWords(quota.entity)}: ${KEYS[quota.key]}`;
-    this.problem = el("p", { class: "problem", role: "alert", hidden: true });
+    this.problem = problemNode();
     this.value = editable({
       label,
       shown: () => measured(quota.key, this.quota.value),
@@ -49,7 +49,8 @@ class Row {
       value: () => this.quota.value,
       save: (text) => setQuota(quota.key, quota.entity, text),
     });
-    this.remove = el("button", { type: "button", "aria-label": `Remove the quota of ${label}`, click: () => this.removeQuota() }, "Remove");
+    const remove = () => attempt(this.problem, () => setQuota(quota.key, quota.entity, ""));
+    this.remove = button("Remove", remove, { "aria-label": `Remove the quota of ${label}` });
     this.origin = el("small", { class: "sub" }, "broker property");
     this.node = el("li", {},
       el("span", { class: "name" }, entityInWords(quota.entity)),
@@ -64,14 +65,6 @@ class Row {
     this.origin.hidden = quota.altered;
     this.value.update();
   }
-
-  async removeQuota() {
-    try {
-      await setQuota(this.quota.key, this.quota.entity, "");
-    } catch (error) {
-      showProblem(this.problem, messageOf(error));
-    }
-  }
 }
 
 function form() {
@@ -80,7 +73,7 @@ function form() {
   const named = (name) => field(NAMES[name], el("input", { name, autocomplete: "off", spellcheck: "false" }));
   const names = Object.fromEntries(Object.keys(NAMES).map((name) => [name, named(name)]));
   const value = field("Limit per second", el("input", { name: "value", placeholder: "1M", autocomplete: "off" }));
-  const problem = el("p", { class: "problem whole", role: "alert", hidden: true });
+  const problem = problemNode("p", { class: "problem whole" });
   const places = { quotas: value, ...Object.fromEntries(Object.entries(names).map(([name, each]) => [`entity.${name}`, each])) };
   const node = el("form", { class: "form", autocomplete: "off", submit },
     el("label", { class: "field" }, "Entity", whose), el("label", { class: "field" }, "Quota", key),

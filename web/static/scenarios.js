@@ -1,8 +1,9 @@
 // Scenarios: the catalogue, and the current or last run.
 
-import { get, send, messageOf } from "./api.js";
-import { byId, el, setText, showProblem } from "./dom.js";
-import { seconds } from "./format.js";
+import { get, send } from "./api.js";
+import { button, byId, el, setText } from "./dom.js";
+import { counted, seconds } from "./format.js";
+import { attempt, problemNode } from "./problem.js";
 
 const EVERY_MS = 1000;
 const SHOWN_STEPS = 40;
@@ -36,11 +37,11 @@ export class Scenarios {
   }
 
   entry({ name, description, brokers, duration_ms: durationMs, loses_records: loses }) {
-    const problem = el("p", { class: "problem", role: "alert", hidden: true });
-    const needs = `${brokers} broker${brokers === 1 ? "" : "s"}, ${seconds(durationMs / 1000)}${loses ? ", loses records" : ""}`;
+    const problem = problemNode();
+    const needs = `${counted(brokers, "broker")}, ${seconds(durationMs / 1000)}${loses ? ", loses records" : ""}`;
     return el("li", {},
       el("span", { class: "name" }, name),
-      el("button", { type: "button", "aria-label": `Run ${name}`, click: () => this.run(name, problem) }, "Run"),
+      button("Run", () => this.run(name, problem), { "aria-label": `Run ${name}` }),
       el("span", { class: "text" }, description), el("span", { class: "text" }, needs), problem);
   }
 
@@ -85,19 +86,10 @@ export class Scenarios {
     this.progress = el("progress", { "aria-label": `Progress of ${report.scenario}` });
     this.state = el("span", { class: "text" });
     this.steps = el("ol", { class: "text" });
-    this.stopping = el("button", { type: "button", "aria-label": `Stop ${report.scenario}`, click: () => this.stop() }, "Stop");
+    this.stopping = button("Stop", () => this.stop(), { "aria-label": `Stop ${report.scenario}` });
     this.area.replaceChildren(el("ul", { class: "list" }, el("li", {},
       el("span", { class: "name" }, report.scenario), this.stopping, this.state,
       el("span", { class: "text" }, this.progress), this.steps)));
-  }
-}
-
-async function attempt(problem, change) {
-  try {
-    await change();
-    showProblem(problem, "");
-  } catch (error) {
-    showProblem(problem, messageOf(error));
   }
 }
 

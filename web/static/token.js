@@ -1,7 +1,8 @@
 // The dialog that prompts for the token.
 
 import { keepToken, onTokenRequired } from "./api.js";
-import { byId, showProblem } from "./dom.js";
+import { byId } from "./dom.js";
+import { showProblem } from "./problem.js";
 
 /** One dialog for all requests that wait for the token. */
 export function enableTokenDialog() {

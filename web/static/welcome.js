@@ -1,7 +1,7 @@
 // First steps: shown without clients, and without quotas.
 
-import { byId, el } from "./dom.js";
-import { messageOf } from "./api.js";
+import { button, byId, el } from "./dom.js";
+import { attempt, problemNode } from "./problem.js";
 import { setQuota } from "./quota_api.js";
 
 export class Welcome {
@@ -42,15 +42,8 @@ while True:
   }
 
   offer() {
-    const problem = el("span", { class: "problem", role: "alert", hidden: true });
-    const set = async () => {
-      try {
-        await setQuota("producer_byte_rate", { "client-id": null }, "1M");
-      } catch (error) {
-        problem.textContent = messageOf(error);
-        problem.hidden = false;
-      }
-    };
-    return el("span", {}, el("button", { type: "button", click: set }, "1 MB/s for each producer"), problem);
+    const problem = problemNode("span");
+    const set = () => attempt(problem, () => setQuota("producer_byte_rate", { "client-id": null }, "1M"));
+    return el("span", {}, button("1 MB/s for each producer", set), problem);
   }
 }
