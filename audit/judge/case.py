@@ -31,7 +31,7 @@ class VerdictDetails(Evidence, total=False):
 
 
 _NS_PER_MS = 1_000_000
-# A single failure without a retry may just be the last event; two are not a coincidence.
+# A single failure without a retry may just be the last event of the run.
 _GIVEN_UP = 2
 
 # Rearranges the sequences of a run, given the case with the runs that count.
@@ -81,7 +81,7 @@ class Case:
         return [split_calls(sequences(each.events), each) for each in self.observations]
 
     def doubt(self, kind: Kind) -> str:
-        """Return why most sequences of this kind are doubtful, and so left out; "" if most are not."""
+        """Return why most sequences of this kind are doubtful and left out; "" if most are not."""
         doubts = [one.doubt for of_run in self._sequences for one in of_run if one.kind is kind]
         return max(dict.fromkeys(doubts), key=doubts.count, default="")
 
@@ -93,7 +93,7 @@ class Case:
         return tolerance(base_ms, self.lag_ms, virtual=self.is_virtual)
 
     def without_lagging_runs(self, base_ms: float) -> "Case | Verdict":
-        """Drop runs in which the broker lagged too much to measure waits of `base_ms` or more."""
+        """Drop runs in which the broker lagged too much for waits of `base_ms`."""
         most_ms = longest_lag_ms(base_ms)
         kept = [each for each in self.observations if each.virtual or each.lag_ms <= most_ms]
         if len(kept) == len(self.observations):
@@ -110,7 +110,7 @@ class Case:
         )
 
     def tracks(self, kinds: Sequence[Kind], regroup: Regroup | None = None) -> list[Track]:
-        """Collect waits of these kinds; `regroup` rearranges the sequences of a run."""
+        """Collect waits; `regroup` rearranges the sequences of a run."""
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)
@@ -125,10 +125,7 @@ class Case:
         return wanted if regroup is None else regroup(self, wanted)
 
     def _with_timeouts(self, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
-        """Estimate the end of attempts that the broker did not see end.
-
-        The client gave these up after request.timeout.ms or later, but before its next attempt.
-        """
+        """Estimate the end of attempts that the client gave up: after request.timeout.ms, before its next attempt."""
         timeout_ms = number(self.subject.settings, "request.timeout.ms")
         return (
             list(found)
@@ -220,12 +217,11 @@ def _not_tried_again(case: Case, kinds: Sequence[Kind]) -> Verdict:
 
 
 def rows_of(found: Iterable[Track]) -> list[list[float]]:
-    """Return waits, one row per streak of failures."""
     return [row for each in found for row in each.rows()]
 
 
 def sort_of(subject: SubjectInfo, statement: Statement) -> Sort:
-    """Return what a deviation contradicts: the KIP, or the client's own documentation if that claims the KIP."""
+    """Return whether a deviation contradicts the KIP or, if that claims the KIP, the client's documentation."""
     if statement.kip in subject.kips and statement.id not in subject.otherwise:
         return Sort.VIOLATES_ITS_DOCUMENTATION
     return Sort.PREDATES_KIP if statement.kip in subject.before else Sort.DIFFERS_FROM_KIP

@@ -1,8 +1,8 @@
 """Splits sequences of attempts where a call ended: the next attempt is a new call, after a wait of the application.
 
-A driver reports these moments; of clients that send all requests within a call, for all kinds of requests. Of a command
-only the requests are known: where its waits fall back, or grow by more than doubling allows, a new call may have begun,
-so they are not compared across that point.
+A driver reports these moments; for clients that send all requests within a call, for all kinds of requests. Of a
+command only the requests are known: where its waits fall back, or grow by more than doubling allows, a new call may
+have begun, so waits are not compared across that point.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,6 @@ _FELL, _ROSE = 0.55, 3.3
 
 
 def split_calls(found: Iterable[AttemptSequence], run: Observation) -> list[AttemptSequence]:
-    """Return one sequence per call, ordered by first attempt."""
     failed = [callback.at_ns for callback in run.callbacks if callback.event == "call-failed"]
     made = [callback.at_ns for callback in run.callbacks if callback.event == "started"]
     gave_up = [callback.at_ns for callback in run.callbacks if callback.event == "gave-up"]

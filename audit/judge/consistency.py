@@ -1,7 +1,7 @@
 """Verdicts on one client that exclude each other: at least one is wrong, so both become inconclusive.
 
-Only verdicts on the same probe are compared, because clients may handle different failures differently. An exception
-is the first wait before a retry, which is the same for all errors.
+Only verdicts on one probe are compared, because clients may handle different failures differently; except the first
+wait before a retry, which is the same for all errors.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _UNANSWERED = "produce-mute"  # here request.timeout.ms comes before the wait
 
 
 class _Pair(NamedTuple):
-    """`contradiction` returns what excludes both verdicts, or ""."""
+    """`contradiction` returns why both cannot hold, or ""."""
 
     first: str
     second: str

@@ -4,8 +4,7 @@ Kafka's rule (KIP-580): after n + 1 failures in a row wait base * 2**n ± 20 %, 
 below the maximum, every wait is the maximum, without jitter. `reconnect.backoff.ms` set alone is also the maximum
 (KIP-144).
 
-Waits are measured at the broker. Scheduling lengthens them; clocks truncated to milliseconds shorten them by up to 2
-ms.
+Waits are measured at the broker. Scheduling lengthens them; clocks truncated to milliseconds shorten them by 2 ms.
 """
 
 from collections.abc import Mapping
@@ -88,7 +87,7 @@ def static_backoff(settings: Settings) -> Backoff | None:
 def reconnect_backoff(settings: Settings) -> Backoff | None:
     """Return None if the settings are not known.
 
-    A client connects only when it has a request to send, and that request may itself be waiting for a retry backoff.
+    A client connects only to send a request, and that request may itself be waiting for a retry backoff.
     """
     base_ms, max_ms = number(settings, "reconnect.backoff.ms"), number(settings, "reconnect.backoff.max.ms")
     if base_ms is None:
@@ -99,7 +98,7 @@ def reconnect_backoff(settings: Settings) -> Backoff | None:
 
 
 class Tolerance(NamedTuple):
-    """How much a measured wait may fall short of the expected band and exceed it, in ms."""
+    """How far a wait may be below and above the expected band, in ms."""
 
     early_ms: float
     late_ms: float
@@ -109,7 +108,6 @@ class Tolerance(NamedTuple):
 
 
 def longest_lag_ms(base_ms: float) -> float:
-    """Return the largest timer lag with which waits of `base_ms` or more can be judged."""
     return max(_LONGEST_LAG_MS, base_ms / 2)
 
 

@@ -29,8 +29,8 @@ _STEADY_FROM, _WRAPPED_FROM = 8, 20
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
 _STEADY_BUT = 10  # one in this many waits may be shorter
 _FEW_BESIDE = 0.1
-# This many of the last waits define the steady wait; scheduling varies shorter ones as much. A sequence of another run
-# refutes a fall only if it has this many waits after it.
+# The steady wait is that of this many last waits, without shorter ones, which scheduling varies as much. A sequence of
+# another run refutes a fall only if it has this many waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
 _ORDINARY = frozenset(("Fetch",))
 _NO_BAND = Tolerance(0, 0)
@@ -42,7 +42,6 @@ class _Run(NamedTuple):
 
 
 def findings(observations: Sequence[Observation]) -> list[Finding]:
-    """Return the worst finding of each kind."""
     runs = [
         _Run(one, [each for each in sequences(one.events) if not each.doubt]) for one in observations if not one.problem
     ]
@@ -151,10 +150,7 @@ def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -> bool:
-    """Return whether a batch was sent after it had been acknowledged.
-
-    An acknowledgement just before the end of its connection does not count: the client may not have read it.
-    """
+    """Return whether a batch was sent after its acknowledgement, unless its connection ended before that was read."""
     certain = [attempt for attempt in sequence.attempts if (attempt.connection, attempt.at_ns) not in cut]
     return any(attempt.outcome is Outcome.SUCCEEDED for attempt in certain[:-1])
 
@@ -186,7 +182,7 @@ def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
-    """Leave out overlapping sequences of connections to one broker: an attempt may be assigned to the wrong one."""
+    """Leave out overlapping connect sequences to one broker: an attempt may be in the wrong one."""
     connects = [one for one in found if one.kind is Kind.CONNECT]
     for one in found:
         first, last = one.attempts[0], one.attempts[-1]
@@ -201,7 +197,6 @@ def _alone(found: Sequence[AttemptSequence]) -> Iterator[AttemptSequence]:
 
 
 def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
-    """Return the first of two consecutive short waits after many long ones, and the median of these."""
     in_row: list[float] = []
     bounded = [wait for wait in waits if not wait.may_be_shorter and not wait.may_be_longer]
     for wait, following in pairwise(bounded):
@@ -219,7 +214,7 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
 
 
 def _is_refuted(finding: Finding, runs: Sequence[_Run]) -> bool:
-    """Return whether a longer sequence of another run did not fall back at that count: a counter always wraps."""
+    """Return whether a longer sequence of another run did not fall back there: a counter always wraps."""
     failures, before_ms = finding.measured["failures"], finding.measured["before_ms"]
     assert isinstance(failures, float | int), "measured by _wrapped"
     assert isinstance(before_ms, float | int), "measured by _wrapped"

@@ -62,7 +62,7 @@ Rows = Sequence[Sequence[float]]
 
 
 class _Step(NamedTuple):
-    """The waits after n failures, and the sums of their logarithms and of the squared logarithms."""
+    """The waits after n failures, with the sums of their logarithms and squared logarithms."""
 
     size: int
     total: float
@@ -85,7 +85,6 @@ class _Model(NamedTuple):
 
 
 def fit(rows: Rows, random: Random) -> Fit | None:
-    """Return None for fewer than three waits, and for waits without a common value."""
     waits = sum(map(len, rows))
     if waits < _LEAST_WAITS:
         return None
@@ -122,7 +121,7 @@ def _steps(rows: Rows) -> list[_Step]:
 def _drawn_again(rows: Rows, random: Random) -> Rows:
     if len(rows) > 1:
         return [rows[random.randrange(len(rows))] for _ in rows]
-    # A single row is resampled by dropping waits at its end: the others keep their positions.
+    # A single row is resampled by dropping later waits: the others keep their positions.
     (row,) = rows
     kept = sorted(random.sample(range(len(row)), max(_LEAST_WAITS, len(row) * 2 // 3)))
     return [row[: kept[-1] + 1]]
@@ -186,7 +185,7 @@ def _exponential(steps: Sequence[_Step], capped_from: int | None) -> _Model | No
 
 def _linear(steps: Sequence[_Step], capped_from: int | None) -> _Model | None:
     growing = steps[:capped_from]
-    # Least squares of the waits relative to themselves: weights of 1 / wait**2, from the means of each n.
+    # Least squares of relative deviations: weights of 1 / wait**2, from the means of each n.
     points = [(number, exp(step.total / step.size), step.size) for number, step in enumerate(growing) if step.size]
     weights = [count / value**2 for _, value, count in points]
     total = sum(weights)
@@ -239,7 +238,7 @@ def _snapped(model: _Model) -> _Model:
 def _base_and_jitter(rows: Rows, model: _Model, cap_ms: float | None) -> tuple[float, float]:
     if model.capped_from is None or cap_ms is None:
         return _around_base(_ratios(rows, model, _LONGEST_ROW))
-    # Jitter may have lifted the last wait before the cap above it: use that wait only if the cap is out of its reach.
+    # Jitter may have lifted the last wait before the cap above it: use it only if the cap is out of its reach.
     before = model.capped_from - 1
     base_ms, jitter = _around_base(_ratios(rows, model, before))
     if base_ms * (1 + jitter) * model.grown(before) * (1 + _AS_LONG) > cap_ms:
@@ -287,7 +286,6 @@ _DENSITIES: tuple[Callable[[float], float], ...] = (_uniform, _looked_at_once, _
 
 
 def _most_likely(ratios: Sequence[float], log_density: Callable[[float], float]) -> tuple[float, float, float]:
-    """Return the highest likelihood over all ranges, and its range."""
     count, least, most = len(ratios), min(ratios), max(ratios)
     margin = (most - least) / (count - 1)
     if log_density is _uniform:

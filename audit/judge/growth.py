@@ -1,8 +1,7 @@
 """Compares the growth of waits with a backoff rule; judges all waits together, never a single one.
 
 A wait that is too short is the client's choice; one that is too long may be the machine's. So a deviation needs
-several, and a quarter of all waits or half of those after the same number of failures. In between, more runs are
-requested.
+several, and a quarter of all waits or half of those after equally many failures. In between, more runs are requested.
 """
 
 from collections import Counter
@@ -39,7 +38,7 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
     steps = max((wait.failures for wait in waits), default=-1) + 1
     needed_steps = 1 if backoff.is_constant else min(backoff.steps_to_cap, 2) + 1
     if steps == _LEAST_STEPS and sum(wait.failures == steps - 1 for wait in waits) >= _LEAST_WAITS:
-        needed_steps = min(needed_steps, steps)  # the client never retries more often, but the two waits already differ
+        needed_steps = min(needed_steps, steps)  # never retried more often, but the two waits already differ
     evidence = case.evidence(tracks, backoff, allowed)
     off = _off(waits, backoff, allowed)
     is_off = share_is_off(len(off.short), len(off.long), len(waits)) or _steps_are_off(waits, off)
@@ -75,7 +74,7 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
 
 
 def _doubt_of_calls(case: Case, tracks: Sequence[Track], off: _Off, waits: Sequence[Wait], fit: Fit | None) -> str:
-    """Return why wrong waits of a command's calls may not be the client's: only a driver reports when a call ends."""
+    """Return why a command's wrong waits may not be the client's: only a driver reports when a call ends."""
     if not case.subject.is_command or any(track.sequence.kind in IDENTIFIED for track in tracks):
         return ""
     if not share_is_off(len(off.short), 0, len(waits)):
@@ -101,10 +100,7 @@ def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:
 
 
 def _steps_are_off(waits: Sequence[Wait], off: _Off) -> bool:
-    """Return whether half of the waits after the same number of failures are too long.
-
-    Among all waits they may be few, if most are at the maximum.
-    """
+    """Return whether half of the waits after equally many failures are too long: few of all, if most are at the cap."""
     every = Counter(wait.failures for wait in waits if not wait.may_be_longer)
     long = Counter(wait.failures for wait in off.long)
     return any(count >= _SURELY_LONG and count >= every[failures] / 2 for failures, count in long.items())
@@ -117,7 +113,6 @@ def share_is_off(short: int, long: int, waits: int) -> bool:
 
 
 def _how(off: _Off, waits: Sequence[Wait], backoff: Backoff, fit: Fit | None) -> tuple[Wait, str]:
-    """Return an example with the problem."""
     which, word = (off.short, "short") if len(off.short) >= len(off.long) else (off.long, "long")
     example = sorted(which, key=lambda wait: wait.waited_ms)[len(which) // 2]
     shown = None if backoff.is_constant else fit
@@ -141,7 +136,6 @@ def _range(low_ms: float, high_ms: float) -> str:
 
 
 def numbers(waits: Sequence[Wait], backoff: Backoff) -> tuple[dict[str, float | str], dict[str, str]]:
-    """Return the median after each number of failures, and the expected range."""
     measured: dict[str, float | str] = {}
     expected: dict[str, str] = {}
     for failures in range(min(backoff.steps_to_cap + 1, 8)):

@@ -83,7 +83,6 @@ def _of_probe(statement: Statement, observations: Sequence[Observation]) -> Verd
 
 
 def lacks_settings(statement: Statement, subject: SubjectInfo) -> bool:
-    """Return whether a statement is about settings that the client does not have."""
     missing = _missing(statement, subject)
     return bool(missing) and subject.lacks.issuperset(missing)
 
@@ -97,7 +96,7 @@ def _follows(name: str, subject: SubjectInfo) -> bool:
 
 
 def _refused(statement: Statement, observations: Sequence[Observation]) -> str:
-    """Return why a client rejected its settings in every run, else ""."""
+    """Return why every run was rejected, else ""."""
     runs = [one for one in observations if one.probe in statement.probes]
     reasons = [[each.text or each.error for each in one.callbacks if each.event == "rejected"] for one in runs]
     return reasons[0][0] if runs and all(reasons) else ""
@@ -128,7 +127,7 @@ _STATIC_TOO = (Kind.JOIN_GROUP, Kind.SYNC_GROUP, Kind.LIST_OFFSETS, Kind.INIT_PR
 
 
 def judge_sequence(sequence: AttemptSequence, settings: Settings) -> Verdict:
-    """Judge one sequence without runs of probes: every deviation counts as one from the KIP."""
+    """Judge one sequence without probes: every deviation counts as one from the KIP."""
     statement = STATEMENTS[OF_KIND[sequence.kind]] if sequence.kind in OF_KIND else None
     if statement is None:
         return Verdict(statement="", state=State.NOT_OBSERVABLE, why=f"no KIP specifies a backoff for {sequence.kind}")

@@ -21,7 +21,6 @@ def _waited_ms(wait: Wait) -> float:
 
 
 def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above: float = 1.0) -> Verdict:
-    """Judge whether grown waits are between 80 % and `above` times the maximum."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
@@ -76,7 +75,6 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
 
 
 def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdict:
-    """Judge whether the first wait of each streak is the base ± 20 %."""
     allowed = case.tolerance(backoff.base_ms)
     evidence = case.evidence(tracks, backoff, allowed)
     first = [wait for track in tracks for wait in track.waits if wait.failures == 0]

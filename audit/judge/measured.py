@@ -39,7 +39,6 @@ _EXPLAINED = 0.4  # a larger residual means several rules
 
 
 def measured_backoffs(observations: Sequence[Observation]) -> list[MeasuredBackoff]:
-    """Return one per kind of operation whose waits have a common rule."""
     found: list[MeasuredBackoff] = []
     for kind, probes in _PROBES.items():
         by_probe = {probe: _tracks(observations, probe, kind) for probe in probes}
@@ -84,7 +83,7 @@ def _is_reset(observations: Sequence[Observation], kind: Kind, model: Fit) -> bo
 
 
 def _is_shared(observations: Sequence[Observation], kind: Kind, model: Fit) -> bool | None:
-    """Return whether the first waits of one broker or partition have grown with the failures of the other."""
+    """Return whether first waits of one broker or partition have grown with failures of the other."""
     first: list[float] = []
     for each in _tracks(observations, _SCOPES.get(kind, ""), kind):
         others = [

@@ -1,8 +1,8 @@
 """Separates the parallel connections of a client to one broker into lanes, each with its own backoff.
 
-If the observer, which does not know the configuration, mixes lanes, correct waits can seem too short. Here, a
-connection goes to the lane for which it is not too early; of several, to the one with the longest required wait. There
-are as many lanes as connections open at the same time.
+If the observer, which does not know the configuration, mixes lanes, correct waits can seem too short. Here a connection
+goes to the lane with the longest required wait for which it is not too early. There are as many lanes as connections
+open at the same time.
 
 A client that waits too little can look like two that alternate. So a client that never returns to its bootstrap
 addresses (`metadata.recovery.strategy=none`) is not judged by lanes.

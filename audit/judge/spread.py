@@ -35,7 +35,7 @@ _SHORTEST_MS = 0.5
 def judge_jitter(
     case: Case, tracks: Sequence[Track], backoff: Backoff, allowed: Tolerance, *, least: int, is_one_draw: bool
 ) -> Verdict:
-    """Judge whether the spread is that of Kafka's jitter; `least` waits are required."""
+    """Judge whether at least `least` waits have the spread of Kafka's jitter."""
     evidence = case.evidence(tracks, backoff, allowed)
     if backoff.is_constant:
         return case.inconclusive("a constant backoff is configured", runs_needed=None, **evidence)
@@ -117,10 +117,10 @@ def _but_late(waits: Sequence[float]) -> list[float]:
 
 
 def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
-    """Return half the spread relative to the value, or to the median after the same number of failures if that is less.
+    """Return half the spread relative to the value, or to the median after equally many failures if that is less.
 
-    The medians of few draws differ much; a client may also use another base. The longest tenth may be late, and is
-    dropped; the result is extrapolated to uniform draws.
+    The medians of few draws differ much; a client may also use another base. The longest tenth, which may be late, is
+    dropped, and the result extrapolated to uniform draws.
     """
     by_failures: dict[int, list[float]] = {}
     for wait in waits:

@@ -17,7 +17,6 @@ _JOINING = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 _AGAIN_AT_ONCE = frozenset((22, 25, 27, 79))
 # The end of the observation may cut off one batch, but not several after the same number of attempts.
 _SURELY_GIVEN_UP = 4
-# Unbounded wait.
 NO_BOUND_MS = 1e12
 
 
@@ -83,7 +82,6 @@ def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]
 
 
 def track(sequence: AttemptSequence, repetition: int = 0, *, blocked_until_ns: int = 0) -> Track:
-    """Compute the waits; earlier batches had to go first until `blocked_until_ns`."""
     waits: list[Wait] = []
     failures = 0
     for (before, after), waited_ms in zip(pairwise(sequence.attempts), sequence.gaps_ms(), strict=True):
@@ -109,12 +107,10 @@ def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt
 
 
 def _needs_connection(sequence: AttemptSequence, before: Attempt) -> bool:
-    """Return whether the client first had to reconnect, which has its own backoff."""
     return sequence.kind is not Kind.CONNECT and before.outcome is not Outcome.ERROR
 
 
 def ended_ns(attempt: Attempt) -> int:
-    """Return the end of an attempt, or its begin if the end is not known."""
     return attempt.at_ns if attempt.ended_ns is None else attempt.ended_ns
 
 
@@ -123,7 +119,6 @@ def partition_of(sequence: AttemptSequence) -> str:
 
 
 def place_of(found: Iterable[Track], wanted: Wait) -> str:
-    """Return run and attempts between which a client waited."""
     for each in found:
         for number, wait in enumerate(each.waits, each.before + 1):
             if wait is wanted:
@@ -132,7 +127,7 @@ def place_of(found: Iterable[Track], wanted: Wait) -> str:
 
 
 def gives_up_after(found: Sequence[Track]) -> int:
-    """Return the attempts after which several batches were given up, if none had more; else 0."""
+    """Return the attempts after which several batches were given up, or 0 if one had more."""
     most = max((len(each.sequence.attempts) for each in found), default=0)
     longest = [each.sequence.attempts[-1] for each in found if len(each.sequence.attempts) == most]
     given_up = sum(attempt.outcome is Outcome.ERROR for attempt in longest)
@@ -140,5 +135,4 @@ def gives_up_after(found: Sequence[Track]) -> int:
 
 
 def longest_tracks(found: Sequence[Track]) -> list[Track]:
-    """Return those with the most attempts, up to the limit of a report."""
     return sorted(found, key=lambda each: -len(each.waits))[:_MOST_SERIES]

@@ -8,7 +8,6 @@ from .probe import TOPIC, Probe, Produce, Setting
 
 
 def _ramp(name: str, code: str, what: str, **settings: Setting) -> Probe:
-    """Return a probe with a batch that fails up to the maximum backoff, five that fail once, and so on."""
     return Probe(
         name=name,
         what=what,

@@ -30,7 +30,6 @@ class Axis(NamedTuple):
 
 
 def axis_of(values: list[float], start: float, end: float) -> Axis:
-    """Return a linear axis from 0, or a logarithmic one if values span orders of magnitude."""
     positive = [value for value in values if value > 0]
     high = max(positive, default=1.0)
     low = min(positive, default=1.0)

@@ -34,11 +34,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def citations() -> dict[tuple[str, str], Citation]:
-    """Return the citations by subject, and statement or kind of finding."""
     read = msgspec.toml.decode(_FILE.read_bytes(), type=_File)
     return {(one.subject, statement): one for one in read.citation for statement in one.statements}
 
 
 def cited(subject: str, statement: str) -> Citation | None:
-    """Return the citation for a client; variants of a client share its citations."""
+    """Return the citation for a client or a variant of it."""
     return citations().get((subject.removesuffix("-virtual").removesuffix("-idempotent"), statement))

@@ -47,7 +47,6 @@ class Evidence(NamedTuple):
 
     @property
     def numbers(self) -> list[tuple[str, float | str, str]]:
-        """Rows of name, measured value and expected value."""
         names = dict.fromkeys([*self.measured, *self.expected])
         return [(name, self.measured.get(name, ""), self.expected.get(name, "")) for name in names]
 
@@ -111,7 +110,6 @@ def _runs_words(result: SubjectResult, verdict: Verdict) -> str:
 
 
 def sequence_words(series: Series) -> str:
-    """Return kind, key, and the number of attempts by outcome."""
     seconds = milliseconds(series.at_ms[-1]) if series.at_ms else "0 s"
     kinds = [f"{series.outcomes.count(kind)} {kind}" for kind in dict.fromkeys(series.outcomes)]
     outcomes = f"{len(series.at_ms)} attempts in {seconds}" + (f" ({', '.join(kinds)})" if kinds else "")
@@ -119,7 +117,6 @@ def sequence_words(series: Series) -> str:
 
 
 def listed(values: Sequence[float]) -> str:
-    """Return waits as text, limited to the first ones."""
     shown = ", ".join(f"{round(value, 1):.12g}" for value in values[:_MOST_WAITS])
     more = len(values) - _MOST_WAITS
     return f"{shown} ms" + (f", and {more} more in report.json" if more > 0 else "")

@@ -1,7 +1,7 @@
 """JUnit XML for a client's CI: one test suite per client, one test case per statement.
 
-A deviation is a failure. Statements that are not observable or inconclusive are skipped with the reason, so that they
-do not look like a pass. A client without a usable run is an error.
+A deviation is a failure. Statements that are not observable or inconclusive are skipped with the reason. A client
+without a usable run is an error.
 """
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -104,5 +104,4 @@ def _seconds(seconds: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Remove control characters, most of which XML cannot represent."""
     return printable(text)

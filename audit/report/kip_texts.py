@@ -37,6 +37,5 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def kip_texts() -> dict[str, KipText]:
-    """Return the texts by statement."""
     read = msgspec.toml.decode(_FILE.read_bytes(), type=_File)
     return {statement: one for one in read.text for statement in one.statements}

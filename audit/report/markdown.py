@@ -85,7 +85,6 @@ def _deviation(verdict: Verdict) -> str:
 
 
 def _numbers(verdict: Verdict) -> str:
-    """Return the most informative numbers: times before counts, without zeros."""
     shown = [(key, value) for key, value in verdict.measured.items() if value]
     shown.sort(key=lambda pair: not pair[0].endswith("_ms"))
     return ", ".join(
@@ -128,7 +127,7 @@ def _recovery(result: AuditResult) -> Iterator[str]:
 
 
 def _heads(result: AuditResult) -> list[str]:
-    """Add versions only to distinguish clients of one name."""
+    """Name clients, with versions only where names repeat."""
     names = Counter(subject.subject.name for subject in result.subjects)
     return [
         _name(subject) if names[subject.subject.name] > 1 else _text(subject.subject.name)

@@ -100,7 +100,6 @@ def _counted(count: int, what: str) -> str:
 
 
 def backoff_words(backoff: MeasuredBackoff) -> str:
-    """Return model, residual, reset and scope."""
     fit = backoff.fit
     is_none = max(fit.base_ms, fit.cap_ms or 0.0) < _NO_WAIT_MS
     parts = ["no wait" if is_none else fit_words(fit)]

@@ -93,7 +93,6 @@ def _environment() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Remove control characters; escaped markup is unchanged."""
     if hasattr(value, "__html__"):
         return value
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))

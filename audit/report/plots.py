@@ -81,12 +81,10 @@ def waits_plot(series: Sequence[Series], fit: Fit | None) -> Plot:
 
 
 def _until_reset(lows: Sequence[float], retries: int) -> int:
-    """Count retries before the backoff restarts; a model covers one streak."""
     return next((at for at, (before, low) in enumerate(pairwise(lows), 1) if low < before), retries)
 
 
 def _aside(number: int, of: int, retries: int) -> float:
-    """Return an offset that separates dots of parallel sequences."""
     return 0.0 if of == 1 or retries > _FEW_RETRIES else _HALF_STEP * (number / (of - 1) - 0.5)
 
 

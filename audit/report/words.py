@@ -88,7 +88,6 @@ def moment(text: str) -> str:
 
 
 def in_order(statements: Iterable[str]) -> list[str]:
-    """Remove duplicates; order by KIP and number."""
     return sorted(set(statements), key=_place)
 
 
@@ -147,13 +146,11 @@ def fit_words(fit: Fit) -> str:
 
 
 def place_words(verdict: Verdict) -> str:
-    """Return probe, run and attempts, or the number of runs."""
     runs = verdict.where or f"{verdict.runs} run{'s' * (verdict.runs != 1)}"
     return f"{verdict.probe}, {runs}" if verdict.probe else runs
 
 
 def setting_words(settings: Mapping[str, float | str | bool]) -> list[tuple[str, str]]:
-    """Format settings as in a properties file, ordered by name."""
     return [(name, _property(value)) for name, value in sorted(settings.items())]
 
 

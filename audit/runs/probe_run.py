@@ -1,8 +1,8 @@
 """One run of one probe with one subject: its cluster, the subject, the faults, and the observation.
 
-The cluster runs in the event loop that also reads the drivers' output, which saves a second clock; judging is slow, and
-has its own process (worker.py). Each observation records the loop's lag, which is none in virtual time
-(sluice/testing.py). Verdicts that need a smaller one are inconclusive.
+The cluster shares the event loop, and so the clock, with the code that reads the drivers' output; judging is slow, and
+has its own process (worker.py). Each observation records the loop's lag, 0 in virtual time. Verdicts that need a
+smaller one are inconclusive.
 """
 
 import asyncio
@@ -82,7 +82,6 @@ class ProbeRun:
             await self._end()
 
     def events(self) -> list[AnyEvent]:
-        """Return the run's events, without connections opened earlier."""
         events = self._broker.journal.events(after=self.first_seq)
         own = {event.connection for event in events if isinstance(event, ConnectionOpened)}
         return [event for event in events if not isinstance(event, ClientEvent) or event.connection in own]
@@ -200,7 +199,6 @@ async def run(
 
 
 def _at_free_port(probe: Probe) -> Probe:
-    """Return the probe with a free port in its addresses."""
     config = probe.cluster.config
     if not any(FREE_ADDRESS in str(value) for value in config.values()):
         return probe
@@ -262,7 +260,6 @@ def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int
 
 
 def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:
-    """Use the version that the client sent (KIP-511), if none is known."""
     versions = (event.software_version for event in events if isinstance(event, Request) and event.software_version)
     return info if info.version else msgspec.structs.replace(info, version=next(versions, ""))
 

@@ -90,9 +90,9 @@ class SubjectAudit:
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     async def _round(self, more: dict[str, int]) -> int:
-        """Run each probe as often as `more` states, while time is left; return the number of runs.
+        """Run each probe as often as `more` states, while time is left, all probes once before any again.
 
-        All probes run once before any runs again.
+        Return the number of runs.
         """
         runs = [
             (repetition, self._probes[name])
@@ -151,7 +151,7 @@ class SubjectAudit:
         return await run(self._subject, probe, repetition, seed, self._clock, self._starting, self._meter.measure)
 
     async def _run_virtual(self, worker: Worker, probe: Probe, repetition: int, seed: int) -> RunResult:
-        """Run in a worker, limited to the budget: a storm makes virtual time slow."""
+        """Run in a worker, limited to the budget, because a storm makes virtual time slow."""
         try:
             left_s = max(0.0, self._left_ms() / 1000)
             return await asyncio.wait_for(worker.run(self._subject.name, probe, repetition, seed), left_s)
@@ -230,7 +230,7 @@ class SubjectAudit:
 
 
 def least_runs(probe: Probe, subject: Subject) -> int:
-    """Return the runs before the first verdict: one, for findings, if the client lacks the judged settings."""
+    """Return the runs before the first verdict: one, for findings, if no verdict is possible."""
     info = subject.info(probe.role, probe.settings)
     statements = [STATEMENTS[each] for each in probe.statements]
     is_judged = any(not lacks_settings(each, info) for each in statements)
@@ -245,7 +245,6 @@ def _more_runs(verdict: Verdict, before: Verdict | None) -> int:
 
 
 def recovered_after_ms(observation: Observation, role: Role) -> float | None:
-    """Return the time from the last fault's end to the next success, or None."""
     until_ns = observation.fault_until_ns
     if until_ns is None:
         return None

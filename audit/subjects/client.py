@@ -86,7 +86,7 @@ class Client(NamedTuple):
 
 
 def _is_set_alone(name: str, given: Mapping[str, Setting]) -> bool:
-    """Return whether only the base is set; KIP-144 then uses it as the maximum."""
+    """Return whether only the base is set, which is then the maximum (KIP-144)."""
     return name == "reconnect.backoff.max.ms" and name not in given and "reconnect.backoff.ms" in given
 
 

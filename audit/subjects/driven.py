@@ -57,7 +57,6 @@ def _own(client: Client, job: Job) -> Job:
 async def start_driver(
     client: Client, job: Job, on_callback: OnCallback, command: Sequence[str] = (), **environment: str
 ) -> SubjectProcess:
-    """Start a client's driver; by default its Python module."""
 
     def on_line(line: bytes) -> None:
         try:

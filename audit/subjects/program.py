@@ -85,7 +85,6 @@ class ProgramSubject:
         await asyncio.to_thread(self.build)
 
     def command(self) -> list[str]:
-        """Return the command of the built driver."""
         return [word.format(built=self._built()) for word in self._language.run]
 
     def build(self) -> None:
@@ -144,7 +143,6 @@ def _digest(sources: Path, command: Sequence[str]) -> str:
 
 @cache
 def _version(sources: Path, library: str) -> str:
-    """Return the version that the sources pin."""
     if (package := sources / "package.json").exists():
         return str(json.loads(package.read_text())["dependencies"][library])
     found = re.search(rf"^\s*{re.escape(library)} v(\S+)", (sources / "go.mod").read_text(), re.MULTILINE)

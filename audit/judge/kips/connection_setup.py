@@ -131,12 +131,12 @@ def _setup_timeout(case: Case) -> Verdict:
 
 
 def _times_between(case: Case) -> Iterator[tuple[int, float, str]]:
-    """Yield failures before, time from one connection to the next in ms, and where it was seen."""
+    """Yield failures before, ms from one connection to the next, and where."""
     for run, found in zip(case.observations, case.found, strict=True):
         for one in found:
             if one.kind is not Kind.CONNECT:
                 continue
-            # The end of the fault ends the connection that is stalled then.
+            # The end of the fault ends a stalled connection.
             of_fault = [each for each in one.attempts if run.fault_until_ns is None or each.at_ns < run.fault_until_ns]
             for failures, (before, after) in enumerate(pairwise(of_fault)):
                 where = f"run {run.repetition + 1}, attempts {failures + 1} and {failures + 2} of {one.key}"

@@ -163,7 +163,7 @@ def _retries_unanswered(case: Case) -> Verdict:
 
 
 def _first_unanswered_ns(batches: Iterable[_Batch]) -> dict[tuple[int, int], int]:
-    """Find, by run and connection, the first unanswered request, which times out first."""
+    """Find the first unanswered request of each connection, which times out first."""
     found: dict[tuple[int, int], int] = {}
     for batch in batches:
         for attempt in batch.sequence.attempts:
@@ -220,7 +220,7 @@ def _keeps_connection(case: Case) -> Verdict:
 
 
 def _left_ns(batch: _Batch) -> int | None:
-    """Return when the client left the last attempt's connection; or opened the next, if the broker was not reading."""
+    """Return when the client left the last connection; or opened the next, if the broker was not reading."""
     last = batch.sequence.attempts[-1]
     if last.ended_ns is not None:
         return last.ended_ns

@@ -10,7 +10,7 @@ from sluice.audit.judge.observer.throttles import throttled_spans
 from sluice.audit.judge.records import DELIVERED, FAILED, Record, has_records, observed_until_ns, records
 
 _NS_PER_MS = 1_000_000
-# From the end of a batch to its report: one iteration of the sender, and the driver's output.
+# From the end of a batch to its report: a sender iteration and the driver's output.
 _REPORTED_MS = 250.0
 _MANY = 2
 # Closing a client fails its unsent records at any age.

@@ -37,8 +37,7 @@ def _growth(case: Case) -> Verdict:
         return case.not_observable("only the client sees a refused connection")
 
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        # Only KIP-144/2 judges waits above the maximum.
-        above_ms = 0.0 if backoff.is_constant else JITTER * backoff.max_ms
+        above_ms = 0.0 if backoff.is_constant else JITTER * backoff.max_ms  # judged by KIP-144/2
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(above_ms))
 
     return judge_reconnects(case, judge_tracks)

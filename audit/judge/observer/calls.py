@@ -98,7 +98,6 @@ def _operation(request: Request) -> str:
 
 
 def _heartbeats(request: Request) -> str:
-    """Return the operation of a member's heartbeats, which a rejoin ends."""
     return _operation(msgspec.structs.replace(request, api="Heartbeat"))
 
 
@@ -107,7 +106,6 @@ def _kind(request: Request) -> Kind:
 
 
 def _calls(requests: Iterable[Request], outcomes: Outcomes) -> list[tuple[Request, Attempt]]:
-    """Count the two requests of a pair as one attempt."""
     calls: list[tuple[Request, Attempt]] = []
     begun: dict[str, int] = {}  # by operation: index of the attempt whose second request may follow
     for request in requests:

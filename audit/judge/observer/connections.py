@@ -118,7 +118,6 @@ class Connection(msgspec.Struct, kw_only=True):
 
 
 def connections(events: Iterable[AnyEvent]) -> list[Connection]:
-    """Order connections by their start; without an open event, the first event counts."""
     found: dict[int, Connection] = {}
     for event in events:
         if not isinstance(event, ClientEvent) or event.connection < 0:
@@ -174,7 +173,6 @@ class ConnectionSequence:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the client closed the last connection after use."""
         last = self.connections[-1]
         return last.by_client and last.outcome is Outcome.SUCCEEDED
 
@@ -185,7 +183,6 @@ class ConnectionSequence:
         return same_id and same_software
 
     def unlikelihood(self, one: Connection) -> tuple[float, int, int]:
-        """Return the distance from being due, then the port distance, then the time of the end."""
         last = self.connections[-1]
         assert last.closed_ns is not None, "can_continue_with requires a closed connection"
         waited_ms = (one.opened_ns - last.closed_ns) / 1e6
@@ -210,7 +207,6 @@ class ConnectionSequence:
 
 
 def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:
-    """Return the distance from the range, as the logarithm of a factor."""
     return max(log(least_ms / waited_ms), log(waited_ms / most_ms), 0.0)
 
 
@@ -228,7 +224,7 @@ def group_connections(found: Sequence[Connection]) -> list[ConnectionSequence]:
 
 
 def connect_sequences(events: Iterable[AnyEvent]) -> list[AttemptSequence]:
-    """Group attempts by client, broker and purpose; a connection that the client closed after use ends a sequence."""
+    """Group attempts by client, broker and purpose; a connection closed by the client after use ends a sequence."""
     used: dict[str, count[int]] = {}
     return [
         _sequence(sequence, part, used)
@@ -275,7 +271,7 @@ def _attempt(one: Connection) -> Attempt:
 
 
 def most_half_open(found: Sequence[Connection]) -> int:
-    """Return the largest number of connections to one broker that were accepted but had no response yet."""
+    """Return the most connections to one broker that were accepted but had no response yet."""
     most = 0
     for one in found:
         others = [

@@ -1,8 +1,7 @@
 """The outcomes of requests as attempts.
 
-A broker that delays a response does not read the connection, so it notices only after writing the response that the
-client has left. Such a request was abandoned at an unknown time; the evidence is another connection of the same host to
-the same broker in the meantime.
+A broker that delays a response does not read the connection, so it notices only after writing that the client has left.
+Such a request was abandoned at an unknown time; the evidence is another connection of the host to the broker meanwhile.
 """
 
 from collections.abc import Iterable

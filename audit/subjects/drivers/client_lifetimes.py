@@ -9,11 +9,10 @@ FOREVER_S = 1e6
 
 
 async def run_for(ms: int, work: Coroutine[object, object, None]) -> None:
-    """Run the work for this long, then cancel it; 0: no limit."""
+    """Run the work for this long, then cancel it; 0 means no limit."""
     with suppress(TimeoutError):
         await asyncio.wait_for(work, ms / 1000 or None)
 
 
 def deadline_s(lifetime_ms: int) -> float:
-    """Return when a blocking client ends, on the monotonic clock; 0: never."""
     return time.monotonic() + (lifetime_ms / 1000 or FOREVER_S)

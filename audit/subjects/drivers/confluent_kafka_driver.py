@@ -110,7 +110,7 @@ def _consume(config: dict[str, Any], workload: Consume, reporter: DriverReporter
 
 
 def _report_message(message: Message, reporter: DriverReporter) -> int:
-    """Report a message; return the position after it, or 0. The library does not commit a committed position again."""
+    """Return the position after a message, or 0. The library does not commit a position twice."""
     error, value = message.error(), message.value()
     if error is not None:
         reporter.event("call-failed", _error_text(error))

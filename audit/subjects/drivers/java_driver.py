@@ -123,7 +123,6 @@ class JavaClients:
 
 
 def _error_text(error: Py4JJavaError) -> str:
-    """Return the innermost exception's Java class and first line."""
     found = error.java_exception
     while (cause := found.getCause()) is not None:
         found = cause

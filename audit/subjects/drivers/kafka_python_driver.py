@@ -123,7 +123,7 @@ def _call(config: dict[str, Any], workload: Call, reporter: DriverReporter) -> N
 
 
 def _describe(admin: KafkaAdminClient, reporter: DriverReporter) -> None:
-    """Describe the group; the call does not raise, but returns the broker's last error."""
+    """Describe the group; the call returns the broker's last error instead of raising it."""
     for group in admin.describe_groups([GROUP]).values():
         if group["error"]:
             reporter.event("call-failed", group["error"])
