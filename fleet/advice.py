@@ -51,7 +51,7 @@ def advise(
     seeds: Sequence[int],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Policy]:
-    """Return the figures of several backoffs, in an open and a closed loop. Raises as `run_fleet` does."""
+    """Return the figures of several backoffs, in an open and a closed loop; raise as `run_fleet` does."""
     schedule, short = schedule_of(scenario), _short_outage(scenario.brokers)
     jobs = [
         (tuple(_with(group, settings, loop) for group in groups), schedule, short, broker, seed)
@@ -71,7 +71,7 @@ def advise(
 
 
 def recommended(policies: Sequence[Policy], loop: str) -> Policy:
-    """Return the shortest maximum with nearly the lowest peak, of those that recover and fail the fewest operations."""
+    """Return the shortest policy with nearly the lowest peak, of those that recover and fail the fewest operations."""
     possible = [policy for policy in policies if policy.loop == loop]
     possible = [policy for policy in possible if policy.recovery_s is not None] or possible
     fewest = min(policy.expired for policy in possible)

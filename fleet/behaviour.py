@@ -4,10 +4,10 @@
     state -> expire operations, then the first of: Metadata, Produce, a connection, wait
 
 As in Kafka's client, a failed connection and NOT_LEADER_OR_FOLLOWER request metadata, a response without news delays
-the next Metadata request like a failure, and the backoff of connections is reset once ApiVersions was received.
+the next Metadata request like a failure, and ApiVersions resets the backoff of connections.
 
-Different from Kafka: one request in flight for each client, and no connection is opened while another is. A client
-connects to another broker only for metadata.
+Different from Kafka: a client has one request in flight, opens one connection at a time, and connects to another broker
+only for metadata.
 """
 
 from collections.abc import Mapping
@@ -72,7 +72,6 @@ class Behaviour:
         self._trace = trace
 
     def handle(self, rows: Rows) -> None:
-        """Handle the next event of each client, and set the one after it."""
         clients = self._clients
         at_us = clients.next_us[rows]
         outcomes = clients.outcome[rows]
@@ -81,7 +80,7 @@ class Behaviour:
         self._decide(rows, at_us)
 
     def broker_stopped(self, broker: int, at_us: int) -> Rows:
-        """Break the connections to a broker; return the clients that notice it now, because they wait for nothing."""
+        """Break the connections to a broker; return the idle clients, which notice it now."""
         clients = self._clients
         self._exchange.broker_stopped(broker)
         is_busy = clients.outcome != TIMER
@@ -192,7 +191,7 @@ class Behaviour:
             clients.next_us[rows[waits]] = np.maximum(next_us, at_us + 1)[waits]
 
     def _expire(self, rows: Rows, at_us: Times, models: Rows) -> Times:
-        """Fail operations after `delivery.timeout.ms`, with their batch; return the creation of the oldest left."""
+        """Fail expired operations, with their batch; return the creation of the oldest left."""
         clients, parameters = self._clients, self._clients.parameters
         due = clients.due_us[rows]
         overdue_us = at_us - due - parameters.delivery_timeout_us[models]
@@ -217,7 +216,7 @@ class Behaviour:
     def _least_loaded(self, rows: Rows, at_us: Times) -> tuple[Rows, Times]:
         """Return a broker for Metadata, and when it may be used: a connected one, or the first that may be tried.
 
-        Among equals the choice is random, as in Kafka's leastLoadedNode. "Immediate" refreshes try one after the other.
+        Among equals the choice is random, as in Kafka's leastLoadedNode. "Immediate" refreshes try each in turn.
         """
         clients = self._clients
         brokers = clients.connected.shape[1]
@@ -259,7 +258,6 @@ class Behaviour:
             self._complete(rows[done])
 
     def _fill_batches(self, rows: Rows, at_us: Times) -> None:
-        """Put all waiting operations into the request, unless it is a retry."""
         clients, parameters = self._clients, self._clients.parameters
         first = clients.in_batch[rows] == 0
         chosen = rows[first]
@@ -276,7 +274,7 @@ class Behaviour:
         period = parameters.period_us[models]
         is_open = parameters.is_open[models]
         count = clients.in_batch[rows]
-        # A record is late by how much its creation precedes the last that is in time.
+        # How late a record is follows from how much its creation precedes the last that is in time.
         limit_us = ends - parameters.delivery_timeout_us[models]
         late = np.clip(np.where(is_open, -((due - limit_us) // period), due < limit_us), 0, count)
         in_time = count - late

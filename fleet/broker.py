@@ -28,7 +28,7 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     network_us: _Us = 250
 
     def scaled_to(self, requests_per_s: float) -> "BrokerModel":
-        """Return a broker that serves this many Produce requests per second, with all costs in proportion."""
+        """Return a broker that serves this many Produce requests per second, scaling all costs."""
         factor = 1e6 / requests_per_s / self.produce_us
         return BrokerModel(
             produce_us=self.produce_us * factor,
@@ -39,8 +39,8 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         )
 
 
-# CPU measured on a server core of 2.1 GHz: small requests on 8 connections with 16 in flight; 1,000 connections with an
-# ApiVersions request each, for Kafka after 6,000 others, as its code is compiled while it runs; batches of 1 MB.
+# CPU measured on a server core of 2.1 GHz: small requests on 8 connections with 16 in flight; 1,000 new connections, for
+# Kafka after 6,000 others, because its code is compiled while it runs; batches of 1 MB.
 BROKERS = {
     "kafka": BrokerModel(produce_us=34, metadata_us=31, connection_us=450),
     "sluice": BrokerModel(produce_us=7.2, metadata_us=8.4, connection_us=190),
@@ -50,8 +50,8 @@ BROKERS = {
 class CpuQueue:
     """The queue of one broker. `serve` may be called several times for one window of time.
 
-    Requests of a later call may have arrived before those of an earlier one in the same window. They are served in
-    order of arrival; the results of the earlier call stand. The end of all work is exact.
+    Requests of a later call are served in order of arrival among those of earlier ones, whose results stand. The end of
+    all work is exact.
     """
 
     __slots__ = ("_arrivals", "_costs", "_idle_from", "_window_from")
@@ -67,12 +67,10 @@ class CpuQueue:
         self._arrivals = self._costs = np.empty(0)
 
     def restart(self) -> None:
-        """Forget all work: the process ended."""
         self._idle_from = self._window_from = 0.0
         self._arrivals = self._costs = np.empty(0)
 
     def serve(self, arrivals: Times, costs: npt.NDArray[np.float64]) -> Times:
-        """Return the time in microseconds at which each request was served."""
         known = len(self._arrivals)
         self._arrivals = np.concatenate((self._arrivals, arrivals.astype(np.float64)))
         self._costs = np.concatenate((self._costs, costs))

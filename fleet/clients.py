@@ -13,8 +13,8 @@ from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
 from .draws import uniform
 from .models.client_model import ClientModel
 
-# A shift by more than this overflows no float, and is above every maximum. Counting continues 32 lower, where a
-# wrapped shift is the same.
+# A shift by more overflows no float and is above every maximum. Counting continues 32 lower, where a wrapped shift is
+# the same.
 _MOST_FAILURES, _SHIFTS = 255, 32
 # Eleven longer draws in a row have the probability 1/11!.
 _MOST_REDRAWS = 11
@@ -34,7 +34,7 @@ class BackoffTable(NamedTuple):
     exponent_at_max: Floats  # from which on the maximum is reached without jitter
 
     def wait_us(self, models: Rows, failures: Rows, unit: Floats) -> Times:
-        """Return the wait after `failures` failures in a row, at least 1; `unit` is drawn from 0 to 1."""
+        """Return the wait after `failures` (at least 1) in a row; `unit` is drawn from 0 to 1."""
         base, limit = self.base_ms[models], self.max_ms[models]
         exponents = np.minimum(failures - 1, self.exponent_at_max[models])
         means = base * self.multiplier[models] ** exponents
@@ -50,8 +50,6 @@ class BackoffTable(NamedTuple):
 
 
 class Parameters:
-    """The parameters of the models of a fleet as arrays by model."""
-
     def __init__(self, models: Sequence[ClientModel]) -> None:
         def us(field: str) -> Times:
             return np.array([getattr(model, field) * US_PER_MS for model in models]).astype(np.int64)
@@ -127,13 +125,11 @@ class Clients:
         self._draws = np.zeros(count, dtype=np.uint32)
 
     def draw(self, rows: Rows) -> Floats:
-        """Return a number from [0, 1) for each client."""
         drawn = uniform(self.seed, rows, self._draws[rows])
         self._draws[rows] += np.uint32(1)
         return drawn
 
     def count_failure(self, counts: Codes, rows: Rows) -> Rows:
-        """Count a failure of each client; return the number in a row."""
         failures: Rows = counts[rows].astype(np.int64) + 1
         failures[failures > _MOST_FAILURES] -= _SHIFTS
         counts[rows] = failures
@@ -142,8 +138,8 @@ class Clients:
     def retry_wait_us(self, rows: Rows, failures: Rows, checks: int) -> Times:
         """Return the retry backoff after these numbers of failures.
 
-        A client that redraws draws again when a wait ends, `checks` times: if the first draw is longer than the wait,
-        it waits for that long; if a later one is, it begins again.
+        A client that redraws draws again when a wait ends, `checks` times. If the first of these draws is longer than
+        the wait, it waits for that long; if a later one is, it begins again.
         """
         table, models = self.parameters.retry, self.models[rows]
         waits = table.wait_us(models, failures, self.draw(rows))
@@ -167,7 +163,7 @@ class Clients:
         self._delay_metadata(rows, at_us, failures)
 
     def metadata_received(self, rows: Rows, at_us: Times, *, is_news: Mask) -> None:
-        """Delay the next Metadata request; by more if the leaders are the same as before (Kafka's Metadata)."""
+        """Delay the next Metadata request, by more if the leaders are unchanged (Kafka's Metadata)."""
         self.metadata_failures[rows] = 0
         unchanged = np.where(is_news, 0, np.minimum(self.unchanged[rows].astype(np.int64) + 1, _MOST_FAILURES))
         self.unchanged[rows] = unchanged
@@ -183,10 +179,7 @@ class Clients:
         self.metadata_us[rows] = at_us + waits
 
     def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
-        """Disconnect clients, delay their next connection, and request metadata, as Kafka's NetworkClient does.
-
-        Metadata that was requested or due has failed.
-        """
+        """Disconnect clients, delay their next connection, and request metadata; a request that was due fails."""
         is_due = was_requesting | (self.wants_metadata[rows] & (self.metadata_us[rows] <= at_us))
         if is_due.any():
             self.metadata_failed(rows[is_due], at_us[is_due])
@@ -207,7 +200,6 @@ class Clients:
         self.want_metadata(rows)
 
     def leader_lost(self, rows: Rows, at_us: Times) -> None:
-        """Request metadata after NOT_LEADER_OR_FOLLOWER."""
         queries = self.parameters.queries[self.models[rows]] & ~self.wants_metadata[rows]
         waits = self.retry_wait_us(rows[queries], np.ones(np.count_nonzero(queries), dtype=np.int64), 1)
         self.metadata_us[rows[queries]] = at_us[queries] + waits
@@ -218,7 +210,6 @@ class Clients:
         self.begin_rounds(rows)
 
     def begin_rounds(self, rows: Rows) -> None:
-        """With "immediate" refreshes, begin a round of all brokers unless one has begun."""
         begins = rows[self.parameters.refreshes_at_once[self.models[rows]] & (self.untried[rows] == 0)]
         if len(begins):
             brokers = self.connected.shape[1]
@@ -226,7 +217,6 @@ class Clients:
             self.first_try[begins] = self.draw(begins) * brokers
 
     def try_next_broker(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
-        """Disconnect clients whose "immediate" refresh failed; after all brokers, give up."""
         self.connected[rows, brokers] = False
         self.untried[rows] -= 1
         ended = rows[self.untried[rows] == 0]
@@ -234,7 +224,6 @@ class Clients:
         self.refreshed_us[rows] = np.where(self.untried[rows] == 0, at_us, self.refreshed_us[rows])
 
     def start_warm(self, at_us: Times, leaders: npt.NDArray[np.int16]) -> None:
-        """Connect each client to the leader of its partition, with metadata of a random age."""
         rows = np.arange(len(self.models))
         leader = leaders[self.partition]
         has_leader = leader >= 0
@@ -247,7 +236,6 @@ class Clients:
         self.next_us[:] = at_us
 
     def start_cold(self, at_us: Times) -> None:
-        """Start each client without connections and metadata."""
         self.wants_metadata[:] = True
         self.due_us[:] = at_us
         self.next_us[:] = at_us

@@ -30,7 +30,7 @@ KINDS = (
 
 
 class Counters:
-    """Counts by bin and kind. What happens after the end is not counted."""
+    """Counts by bin and kind, until the end of the run."""
 
     def __init__(self, duration_us: int) -> None:
         self.bins = -(-duration_us // BIN_US)
@@ -41,7 +41,6 @@ class Counters:
         self.counts[self.now, kind] += count
 
     def add_at(self, kind: int, at_us: Times, amounts: Rows | None = None) -> None:
-        """Count events of different times."""
         bins = at_us // BIN_US
         inside = bins < self.bins
         if amounts is None:

@@ -13,7 +13,6 @@ _TO_UNIT = 2.0**-53
 
 
 def uniform(seed: int, clients: npt.NDArray[np.int64], draws: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
-    """Return a number from [0, 1) for each client and draw."""
     start = np.uint64((seed * _GOLDEN + _GOLDEN) % 2**64)
     mixed = clients.astype(np.uint64) * _PER_CLIENT + start
     mixed = _mix(mixed) + draws * np.uint64(_GOLDEN)

@@ -1,11 +1,9 @@
 """The vectorised simulation of a fleet: up to millions of clients as rows of numpy arrays, in windows of time.
 
 Each window has about 2,000 events, and 1 to 100 ms. All clients whose next event is in the window are handled at once,
-each at its own exact time, again and again until none is left; then the next window begins. What a window approximates
-is the order in a broker's queue: a request that follows from another of the same window does not delay those that were
-sent after it, but before it was known. Times that do not depend on a queue are exact.
-
-Randomness depends on the seed, the client and the number of its draw, so windows do not change it.
+each at its own exact time, until none is left. A window approximates only the order in a broker's queue: a request that
+follows from another of the same window does not delay those sent after it that were known before it. Times that do not
+depend on a queue are exact, and draws (draws.py) do not depend on windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -123,7 +121,6 @@ def _run(
 
 
 def _stops(schedule: Schedule) -> list[tuple[int, int]]:
-    """Return when each broker stops."""
     found = []
     for before, after in zip(schedule.segments, schedule.segments[1:], strict=False):
         found += [(after.from_us, int(broker)) for broker in np.flatnonzero(before.up & ~after.up)]
@@ -152,7 +149,6 @@ class _Calendar:
         return int(self._times.min()) if len(self._times) else NEVER
 
     def take(self, until_us: int) -> Rows:
-        """Remove and return the clients with an event before this time."""
         is_due = self._times < until_us
         rows, times = self._rows[is_due], self._times[is_due]
         rest = ~is_due

@@ -170,7 +170,6 @@ class _AioKafkaClient:
 async def _send_all(
     client: _Client, topic: str, partition: int, model: ClientModel, first_s: float, until_s: float
 ) -> None:
-    """Send at the rate of the model: in an open loop whatever happens, in a closed one after each result."""
     loop = asyncio.get_running_loop()
     period_s = 1 / model.requests_per_s
     await client.send(topic, partition)  # connects, and fetches metadata

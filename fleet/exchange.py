@@ -40,8 +40,6 @@ _FAULT_SEED = 0x5EED
 
 
 class Exchange:
-    """Determines when and how each request ends."""
-
     def __init__(
         self, schedule: Schedule, model: BrokerModel, clients: Clients, counters: Counters, quotas: Quotas | None
     ) -> None:
@@ -71,7 +69,7 @@ class Exchange:
         self._queues[broker].restart()
 
     def send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> None:
-        """Send a request of each client; set the time and outcome of its next event."""
+        """Send a request of each client, and set its next event."""
         clients, one_way = self._clients, self._one_way_us
         arrivals = at_us + one_way
         segments = np.searchsorted(self._starts, arrivals, side="right") - 1
@@ -121,7 +119,6 @@ class Exchange:
         clients.target[rows] = brokers
 
     def _sizes(self, rows: Rows, kinds: Rows) -> Floats:
-        """Return the bytes of Produce requests, and 0 for others."""
         clients = self._clients
         bytes_ = clients.in_batch[rows] * clients.parameters.record_bytes[clients.models[rows]]
         return np.where(kinds == PRODUCE, bytes_, 0.0)
@@ -146,7 +143,7 @@ class Exchange:
         return done
 
     def _effects(self, rows: Rows, brokers: Rows, kinds: Rows, segments: Rows) -> tuple[Rows, Times, Times]:
-        """Return the effect of the first fault that hits each request, its delay, and the end of the fault."""
+        """Return for each request the first fault that hits it: its effect, delay and end."""
         fault_ends = np.zeros(len(rows), dtype=np.int64)
         effects = np.full(len(rows), ANSWERED, dtype=np.int64)
         delays = np.zeros(len(rows), dtype=np.int64)
@@ -166,7 +163,6 @@ class Exchange:
         return drawn
 
     def _fail(self, rows: Rows, kinds: Rows, effects: Rows, outcomes: Codes) -> None:
-        """Apply the effects of faults on requests that a broker received."""
         answered = outcomes == _SUCCESS[kinds]
         for effect, outcome in ((NOT_LEADER, PRODUCE_NOT_LEADER), (RETRIABLE, PRODUCE_RETRIABLE)):
             outcomes[answered & (effects == effect)] = outcome

@@ -15,7 +15,7 @@ BYTES_PER_BUCKET = _SLOTS * 24 + 16
 
 
 class Sensors:
-    """The recorded use of many buckets, each as a `Sensor` of quotas/ keeps it. The clock does not step back."""
+    """The recorded use of many buckets, as `quotas.Sensor` keeps that of one. The clock does not step back."""
 
     def __init__(self, count: int) -> None:
         self._values = np.zeros((count, _SLOTS))
@@ -68,8 +68,7 @@ class Fairness(NamedTuple):
 class Quotas:
     """The producer quotas of a fleet on all brokers.
 
-    A quota of a client id applies to all clients of the model of that name together; that of `<default>` to each client
-    separately.
+    A quota of a client id is shared by all clients of that model; that of `<default>` applies to each client.
     """
 
     def __init__(self, bounds: Floats, is_shared: Sequence[bool], groups: Rows, brokers: int) -> None:

@@ -32,7 +32,7 @@ from .quota import Fairness
 FORMAT = 1
 _BINS_PER_S = US_PER_S // BIN_US
 ATTEMPTS = (CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES)
-# Recovered: for this long, operations complete at this share of the rate before, and not much later than before.
+# Recovered: for this long, operations complete at this share of the rate before, and not much later.
 _STEADY_S = 5
 _STEADY_SHARE = 0.95
 _SLOWER, _SLOWER_MS = 2.0, 100.0
@@ -69,7 +69,6 @@ class Result(Struct, frozen=True, kw_only=True):
     fairness: list[Fairness] = []
 
     def array(self) -> npt.NDArray[np.int64]:
-        """Return the counts as an array by seed, bin and kind."""
         return np.array(self.counts, dtype=np.int64).reshape(len(self.seeds), -1, len(self.kinds))
 
 
@@ -99,19 +98,16 @@ class Figures(NamedTuple):
 
 
 def by_second(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return counts by bin and kind as counts by whole second and kind."""
     seconds = len(counts) // _BINS_PER_S
     found: npt.NDArray[np.int64] = counts[: seconds * _BINS_PER_S].reshape(seconds, _BINS_PER_S, -1).sum(axis=1)
     return found
 
 
 def figures_of(result: Result) -> list[Figures]:
-    """Return the figures of each seed."""
     return [figures_of_counts(counts, result.trigger_ms, result.healed_ms) for counts in result.array()]
 
 
 def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: int) -> Figures:
-    """Return the figures of counts by bin and kind."""
     counts = by_second(bins)
     trigger = min(trigger_ms // 1000, len(counts))
     attempts = counts[:, ATTEMPTS].sum(axis=1)
@@ -137,7 +133,7 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
 
 
 def _healthy_seconds(counts: npt.NDArray[np.int64], steady: npt.NDArray[np.int64]) -> Mask:
-    """Return for each second whether operations complete at the rate before, and not much later."""
+    """Return for each second whether operations complete as before."""
     completed = counts[:, COMPLETED]
     rate = steady[:, COMPLETED].sum() / max(len(steady), 1)
     latency_ms = counts[:, LATENCY_US] / np.maximum(completed, 1) / US_PER_MS
@@ -180,7 +176,6 @@ def read(path: Path) -> Result:
 
 
 def summary(figures: Sequence[Figures]) -> Mapping[str, tuple[float, float, float]]:
-    """Return minimum, median and maximum over the seeds of each figure but the recovery."""
     names = [name for name in Figures._fields if name != "recovery_s"]
     values = {name: sorted(getattr(each, name) for each in figures) for name in names}
     return {name: (found[0], float(np.median(found)), found[-1]) for name, found in values.items()}

@@ -99,7 +99,6 @@ def map_jobs(
 
 
 def _results(function: Callable[[J], R], jobs: Sequence[J], workers: int) -> Iterator[tuple[int, R]]:
-    """Yield the results with the index of their jobs, as they are finished."""
     if workers == 1:
         yield from enumerate(map(function, jobs))
         return
@@ -117,7 +116,6 @@ def _results(function: Callable[[J], R], jobs: Sequence[J], workers: int) -> Ite
 
 
 def _end_at_ctrl_c() -> None:
-    """End without a traceback."""
     signal(SIGINT, SIG_DFL)
 
 
@@ -127,7 +125,6 @@ def _run_job(job: _Job) -> Simulation:
 
 
 def ensure_memory(groups: Sequence[Group], schedule: Schedule, workers: int) -> None:
-    """Raise SluiceError if the processes need more memory than is available."""
     clients = sum(group.clients for group in groups)
     by_broker = _BYTES_PER_CLIENT_AND_BROKER
     if any(segment.quotas for segment in schedule.segments):

@@ -1,8 +1,8 @@
 """A scenario as segments of time: in each, which brokers run, who leads each partition, and which faults are in force.
 
 The clients produce to the partitions of the scenario's first topic. Without one, each broker leads a partition for each
-other broker, which is its second replica. Leaders change as in sluice's cluster: at once if a leader is stopped, and
-`sluice.election.delay.ms` after it was killed. Until then the killed replica is in sync, so that other leaders do not
+other broker, its second replica. Leaders change as in sluice's cluster: at once if a leader is stopped,
+`sluice.election.delay.ms` after it was killed. Until then the killed replica is in sync, so other leaders do not
 acknowledge records with acks=all. A broker that starts leads only partitions without a leader.
 """
 
@@ -34,7 +34,7 @@ from .arrays import NEVER, US_PER_MS
 NO_LEADER = -1
 CONNECT, METADATA, PRODUCE = range(3)
 _APIS = {"ApiVersions": CONNECT, "Metadata": METADATA, "Produce": PRODUCE}
-# What the response or its absence means to a client.
+# What a response, or its absence, means to a client.
 ANSWERED, NOT_LEADER, RETRIABLE, NO_LEADER_KNOWN, CLOSED, SILENT, REFUSED = range(7)
 _STALE_METADATA = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -87,7 +87,6 @@ class Schedule(NamedTuple):
         return np.array([segment.from_us for segment in self.segments], dtype=np.int64)
 
     def fault_ends_us(self) -> dict[int, int]:
-        """Return the end of each fault, by its identity."""
         ends: dict[int, int] = {}
         for segment, until_us in zip(
             self.segments, [*(later.from_us for later in self.segments[1:]), NEVER], strict=True
@@ -96,7 +95,6 @@ class Schedule(NamedTuple):
         return ends
 
     def next_stop_us(self) -> npt.NDArray[np.int64]:
-        """Return, by segment and broker, when the broker stops next; NEVER if it does not."""
         stops = np.full((len(self.segments), self.brokers), NEVER, dtype=np.int64)
         for index in range(len(self.segments) - 2, -1, -1):
             later = self.segments[index + 1]
@@ -124,8 +122,6 @@ def schedule_of(scenario: Scenario) -> Schedule:
 
 
 class _Cluster:
-    """The state of the cluster as the moments are applied in order."""
-
     def __init__(self, scenario: Scenario, first_node: int, election_delay_ms: int) -> None:
         self._first_node = first_node
         self._brokers = scenario.brokers
@@ -148,7 +144,6 @@ class _Cluster:
         return self._segments
 
     def apply(self, at_us: int, moment: Moment) -> bool:
-        """Apply a moment; return whether it changes anything for clients."""
         self._elect_until(at_us)
         action = moment.action
         match action:
@@ -244,7 +239,6 @@ class _Cluster:
 
 
 def _quotas(before: Mapping[str | None, float], action: QuotaAlteration, path: str) -> dict[str | None, float]:
-    """Return all quotas after an alteration."""
     if set(action.entity) != {CLIENT_ID} or set(action.values or {}) - {"producer_byte_rate"}:
         raise ScenarioError(path, "has no effect in a fleet simulation; expected client_id and producer_byte_rate")
     name = action.entity[CLIENT_ID]
@@ -264,7 +258,7 @@ def _replicas(scenario: Scenario, first_node: int) -> list[list[int]]:
 
 
 def spread_replicas(brokers: int) -> list[list[int]]:
-    """Return the brokers of each partition, leader first: the leaders of a lost broker move to all others evenly."""
+    """Return the brokers of each partition, leader first, so that a lost broker's leaders move to all others evenly."""
     others = range(1, brokers)
     return [
         [leader, *((leader + (step + shift) % (brokers - 1) + 1) % brokers for step in range(brokers - 1))]
@@ -279,7 +273,6 @@ _ALL = _REQUESTS | {CONNECT}
 
 
 def _effect(rule: Rule, path: str) -> _Effect:
-    """Return the kinds of requests, the outcome and the delay."""
     action = rule.the_action
     if getattr(action, "when", "before") != "before":
         raise ScenarioError(f"{path}.action.when", f"expected before, got {getattr(action, 'when', None)}")

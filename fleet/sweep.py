@@ -1,7 +1,7 @@
 """A grid of outages, loads and fleets: which combinations recover, and how fast.
 
-In each cell, the first of several brokers is killed for the outage, after 20 s. The run continues for 120 s afterwards;
-a cell without recovery in that time is marked.
+In each cell, the first of several brokers is killed after 20 s, for the outage. The run continues for 120 s afterwards;
+a cell without recovery by then is marked.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,7 +97,6 @@ def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = N
 
 
 def run_cell(cell: Cell) -> Row:
-    """Simulate one cell."""
     schedule = _schedule(cell.brokers, cell.outage_s)
     per_s = sum(group.clients * group.model.requests_per_s for group in cell.groups)
     broker = cell.broker.scaled_to(per_s / cell.brokers / cell.load)

@@ -3,5 +3,5 @@
     async with Streams(topology, {"application.id": "word-count", "bootstrap.servers": "127.0.0.1:9092"}) as streams:
         await streams.run()
 
-`topology` defines the computation, `streams` runs it, and `thread` contains the loop.
+Start reading at `thread`, the loop.
 """

@@ -1,6 +1,6 @@
 """The assignment of tasks by the group leader (Kafka's StreamsPartitionAssignor).
 
-Members keep their tasks as far as the balance allows, and a task that moves is first revoked from its owner (KIP-429).
+Members keep their tasks as far as the balance allows; a task that moves is first revoked from its owner (KIP-429).
 Tasks of one sub-topology, which have similar costs, are spread over members.
 
 Different on purpose: the protocol has a separate name, because its messages are not Kafka's; the group rejects a Java
@@ -31,7 +31,7 @@ def stream_assignor(topology: ProcessorTopology, topics: InternalTopicManager) -
 
 
 def assign_tasks(parts: Sequence[Subtopology], members: Collection[GroupMember], partitions: Mapping[str, int]) -> Plan:
-    """Return the partitions of each member; tasks that move are withheld until they are revoked."""
+    """Return the partitions of each member, without tasks that must first be revoked elsewhere."""
     inputs = _inputs(parts, partitions)
     owners = _owners(parts, members, inputs)
     plan: dict[str, set[TaskId]] = {
@@ -63,7 +63,7 @@ def _inputs(parts: Iterable[Subtopology], partitions: Mapping[str, int]) -> dict
 def _owners(
     parts: Iterable[Subtopology], members: Iterable[GroupMember], tasks: Container[TaskId]
 ) -> dict[TaskId, str]:
-    """Return the current owners; of conflicting claims, that of the newest generation."""
+    """Return the current owners, by the newest generation that claims a task."""
     numbers = {topic: part.number for part in parts for topic in part.sources}
     owners: dict[TaskId, str] = {}
     for member in sorted(members, key=lambda one: one.generation_id):
@@ -74,7 +74,6 @@ def _owners(
 
 
 def _even_out(plan: dict[str, set[TaskId]]) -> None:
-    """Move tasks of the most frequent sub-topology from the largest to the smallest member."""
     while plan:
         taker = min(plan, key=lambda member: len(plan[member]))
         giver = max(plan, key=lambda member: len(plan[member]))

@@ -1,10 +1,9 @@
 """Restores the stores of tasks from their changelogs (Kafka's StoreChangelogReader).
 
-One call of the admin client looks up the end offsets; its failure counts against `task.timeout.ms` of each task. An
-empty poll does not count.
+One call of the admin client looks up the end offsets; its failure counts against `task.timeout.ms` of each task, an
+empty poll does not.
 
-Different on purpose: after a failed lookup, the next one waits for `retry.backoff.ms`, as the KIP requires; Kafka
-retries immediately.
+Different on purpose: after a failed lookup, the next one waits for `retry.backoff.ms`, as the KIP requires.
 """
 
 import logging

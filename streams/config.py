@@ -12,7 +12,7 @@ internal topics. Warnings:
     decided            a given property is fixed by Streams
 
 Different on purpose: `retries` without a prefix does not affect the producer and the admin client. In Kafka it does,
-which, according to the KIP, reduced retries by accident.
+which reduced retries by accident (KIP-572).
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,7 +7,6 @@ _MS = integer(0, LONG_MAX)
 _BOOTSTRAP_SERVERS = PRODUCER.properties["bootstrap.servers"]
 
 # fmt: off
-# One row per line.
 _PROPERTIES = (
     Property("application.id", text(), None),
     _BOOTSTRAP_SERVERS,

@@ -58,7 +58,6 @@ class ClientTimeoutException(TimeoutException):
 
 @contextmanager
 def client_call(call: str) -> Iterator[None]:
-    """Add the name of the call to a TimeoutException."""
     try:
         yield
     except TimeoutException as error:

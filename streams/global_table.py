@@ -54,8 +54,6 @@ class GlobalSettings(NamedTuple):
 
 
 class GlobalThread:
-    """The global tables of one runtime. `tables`: by name; `topics`: their topics."""
-
     def __init__(
         self, topics: Mapping[str, str], consumer: GlobalConsumer, settings: GlobalSettings, clock: Clock
     ) -> None:
@@ -67,7 +65,6 @@ class GlobalThread:
         self._positions: dict[TopicPartition, int] = {}
 
     async def restore(self) -> None:
-        """Read all tables to their end offsets; raise StreamsException."""
         try:
             for name, topic in self._topics.items():
                 await self._restore(name, topic)
@@ -77,7 +74,6 @@ class GlobalThread:
             raise StreamsException(f"global tables cannot be read: {error}") from error
 
     async def run(self) -> None:
-        """Update the tables until cancelled; raise StreamsException."""
         try:
             self._consumer.assign(self._positions)
             for partition, position in self._positions.items():
@@ -96,7 +92,7 @@ class GlobalThread:
         log.info(f"global table {name}: restored, {len(self.tables[name])} keys")
 
     async def _read_to(self, partition: TopicPartition, end: int) -> int:
-        """Read partitions one by one, so that others do not extend the deadline."""
+        """Read partitions one by one, so that no other extends the deadline."""
         settings = self._settings
         deadline = _Deadline(settings.task_timeout_ms)
         self._consumer.assign([partition])
@@ -144,7 +140,6 @@ class _Deadline:
         self._at_ms: int | None = None
 
     def timed_out(self, now_ms: int, problem: str) -> None:
-        """Set the deadline; raise StreamsException if it has passed."""
         if self._at_ms is None:
             self._at_ms = now_ms + self._timeout_ms
         elif now_ms >= self._at_ms:

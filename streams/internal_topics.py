@@ -4,8 +4,8 @@
     <application.id>-<store>-changelog     has as many partitions as the store has tasks; compacted
 
 The leader describes the topics and creates the missing ones until all exist, with the calls interleaved as KIP-572
-requires. After a transient error it waits for a constant `retry.backoff.ms`. After half of `max.poll.interval.ms` it
-rejoins; otherwise the group would remove it.
+requires, and a constant `retry.backoff.ms` after a transient error. After half of `max.poll.interval.ms` it rejoins,
+because the group would remove it.
 """
 
 import logging
@@ -110,7 +110,6 @@ class InternalTopicManager:
             await self._wait(wanted - found.keys(), deadline_ms)
 
     async def make_ready(self, topics: Mapping[str, InternalTopic], deadline_ms: float) -> None:
-        """Create missing topics; raise TimeoutException or StreamsException."""
         left = dict(topics)
         while left:
             existing, missing = await self._describe(left)

@@ -11,8 +11,8 @@ of the task raises a delivery failure:
 So an expired `delivery.timeout.ms` never counts for `task.timeout.ms`. In Kafka, neither does a `send` that blocks for
 `max.block.ms`; in KIP-572 and with `profile="kip"` it counts. A lookup of partitions counts in both.
 
-Different on purpose: in Kafka, tasks share one stored failure. A task that is closed can clear the failure of another,
-which then commits although its records were not delivered.
+Different on purpose: Kafka's tasks share one stored failure. A task that is closed can clear the failure of another,
+which then commits records that were not delivered.
 """
 
 import asyncio
@@ -97,13 +97,11 @@ class RecordCollector:
         self._failure = None
 
     async def send_all(self) -> None:
-        """Pass collected records to the producer; raise delivery failures and ClientTimeoutException."""
         outgoing, self._outgoing = self._outgoing, []
         for one in outgoing:
             await self._send(one)
 
     async def flush(self) -> None:
-        """Wait for pending sends; raise delivery failures."""
         await self._producer.flush()
         self._raise_failure()
 
@@ -150,7 +148,6 @@ class RecordCollector:
             self._failed(topic, error)
 
     def _failed(self, topic: str, error: KafkaException) -> None:
-        """Keep the first failure, which causes the later ones."""
         if self._failure is not None:
             return
         words = f"a record for topic {topic} was not delivered: {error}"

@@ -14,7 +14,6 @@ from .errors import StreamsException, TaskId
 
 NEVER_WAIT = -1
 
-# The number of unfetched records at the broker; None: unknown.
 Lag = Callable[[TopicPartition], int | None]
 
 
@@ -27,7 +26,7 @@ class PartitionGroup:
         self._idle_until_ms: dict[TopicPartition, int] = {}
 
     def add(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> int:
-        """Buffer records; return the partition's buffered records. Raise StreamsException for a missing timestamp."""
+        """Return the partition's buffered records; raise StreamsException for a missing timestamp."""
         queue = self._queues[partition]
         for record in records:
             if record.timestamp < 0:

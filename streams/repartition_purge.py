@@ -26,8 +26,6 @@ class PurgeAdmin(Protocol):
 
 
 class RepartitionPurge:
-    """The purge of one thread, to be used in `async with`."""
-
     def __init__(self, topics: Collection[str], admin: PurgeAdmin, clock: Clock, interval_ms: int) -> None:
         self._topics = topics
         self._admin = admin
@@ -46,7 +44,6 @@ class RepartitionPurge:
         await asyncio.gather(self._running, return_exceptions=True)
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Allow deletion of records before these offsets."""
         self._before |= {
             partition: offset.offset for partition, offset in offsets.items() if partition.topic in self._topics
         }
@@ -59,7 +56,6 @@ class RepartitionPurge:
                 await self._delete(before)
 
     async def _delete(self, before: Mapping[TopicPartition, int]) -> None:
-        """Delete records; those that fail are deleted after the next commit."""
         try:
             failed = (await self._admin.delete_records(before)).errors()
         except KafkaException as error:

@@ -66,7 +66,7 @@ class StateUpdater:
                 self._has_work.clear()
 
     def _failed(self, error: StreamsException) -> None:
-        """Stop restoring the tasks of the error; all tasks if it names none."""
+        """Stop restoring the error's tasks, or all tasks if it names none."""
         self._failures.append(error)
         ids = error.tasks if isinstance(error, TaskCorruptedException) else {error.task_id}
         for task in list(self._tasks.values()):

@@ -9,7 +9,6 @@ InMemoryKeyValueStore with its ChangeLoggingKeyValueBytesStore). A global table 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 
-# Called for each change with the key and its new value; None: deleted.
 OnChange = Callable[[bytes, bytes | None], None]
 
 
@@ -38,7 +37,6 @@ class KeyValueStore(MutableMapping[bytes, bytes]):
         return len(self._values)
 
     def restore(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Apply records of the changelog, without logging them again."""
         apply(changes, self._values)
 
 
@@ -62,7 +60,6 @@ class GlobalTable(Mapping[bytes, bytes]):
 
 
 def apply(changes: Iterable[tuple[bytes, bytes | None]], values: dict[bytes, bytes]) -> None:
-    """Apply changes in order; None deletes a key."""
     for key, value in changes:
         if value is None:
             values.pop(key, None)

@@ -115,7 +115,6 @@ class StreamTask:
 
     @property
     def changelogs(self) -> dict[TopicPartition, str]:
-        """The changelog partitions of its stores, with the names of the stores."""
         return {TopicPartition(topic, self.id.partition): store for store, topic in self._part.stores.items()}
 
     @property
@@ -153,7 +152,7 @@ class StreamTask:
         return change
 
     async def _reset_offsets(self, committed: Mapping[TopicPartition, OffsetAndMetadata | None]) -> None:
-        """Seek to the committed offsets, which precede the positions of a revived task."""
+        """Seek to the committed offsets, which a revived task has passed."""
         for partition in list(self._to_reset):
             offset = committed.get(partition)
             if offset is not None:
@@ -189,7 +188,6 @@ class StreamTask:
     # -- processors ----------------------------------------------------------------------------------------------------
 
     def _make_processors(self) -> None:
-        """Create processors in reverse order, because each requires its children."""
         runs: dict[Node, Callable[[Record], None]] = {}
         for node in reversed(self._part.nodes):
             children = tuple(runs[child] for child in node.children)
@@ -221,12 +219,10 @@ class StreamTask:
     # -- records -------------------------------------------------------------------------------------------------------
 
     def add_records(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> None:
-        """Buffer records; pause a partition with more than `buffered.records.per.partition`."""
         if self._queues.add(partition, records) > self._settings.max_buffered_records:
             self._consumer.pause([partition])
 
     def resume_polling(self) -> None:
-        """Resume partitions whose buffers have room again."""
         if self._to_resume:
             self._consumer.resume(self._to_resume & self._consumer.assignment())
             self._to_resume.clear()
@@ -270,7 +266,6 @@ class StreamTask:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     async def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets to commit, after delivery of all output."""
         if not self.commit_needed:
             return {}
         await self._collector.flush()
@@ -283,7 +278,6 @@ class StreamTask:
     # -- closing -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the task in any state; uncommitted records will be processed again."""
         if self.state is TaskState.CLOSED:
             return
         self._close_processors()
@@ -298,14 +292,12 @@ class StreamTask:
         self._become(TaskState.CLOSED)
 
     async def revive(self) -> None:
-        """Restart a closed task at its committed offsets."""
         await self._collector.settle()
         self.timeout.clear()
         self._become(TaskState.CREATED)
         self.rewind()
 
     def rewind(self) -> None:
-        """Start at the committed offsets instead of the consumer's positions."""
         partitions = self.partitions & self._consumer.assignment()
         self._consumer.pause(partitions)
         self._to_reset |= partitions

@@ -1,7 +1,7 @@
 """The time that a task may spend without progress: `task.timeout.ms` (KIP-572; that part of Kafka's AbstractTask).
 
-The first TimeoutException of a client sets a deadline, `task.timeout.ms` later. The task is retried in the next
-iteration. Any progress removes the deadline. The first timeout after the deadline fails the task:
+The first TimeoutException of a client sets a deadline. The task is retried in the next iteration. Any progress removes
+the deadline. The first timeout after the deadline fails the task:
 
     deadline    now                 effect of a timeout
     none        any                 deadline = now + task.timeout.ms; retry
@@ -34,7 +34,6 @@ class TaskTimeout:
         self.deadline_ms: int | None = None
 
     def timed_out(self, now_ms: int, cause: TimeoutException) -> None:
-        """Set the deadline; raise StreamsException if it has passed."""
         if self.deadline_ms is None:
             self.deadline_ms = now_ms + self._timeout_ms
             is_over = self._retries_never

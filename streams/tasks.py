@@ -101,7 +101,6 @@ class TaskManager:
     # -- rebalances ----------------------------------------------------------------------------------------------------
 
     def handle_assignment(self, partitions: Collection[TopicPartition]) -> None:
-        """Create missing tasks for these partitions, and close other tasks."""
         wanted = self._tasks_of(partitions)
         others = [task for task in self.tasks.values() if wanted.get(task.id) != task.partitions]
         for task in others:
@@ -123,7 +122,6 @@ class TaskManager:
         log.info(f"tasks: {' '.join(map(str, sorted(self.tasks))) or 'none'}")
 
     async def handle_revocation(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit if possible, and close the tasks of these partitions."""
         revoked = [task for task in self.tasks.values() if task.partitions & set(partitions)]
         to_commit = [task for task in self._running() if task.commit_needed]
         if any(task in to_commit for task in revoked):
@@ -136,7 +134,6 @@ class TaskManager:
             self._close(task)
 
     def handle_lost_all(self) -> None:
-        """Close all tasks, which other members have already."""
         for task in list(self.tasks.values()):
             self._close(task)
 
@@ -159,7 +156,6 @@ class TaskManager:
     # -- restoration ---------------------------------------------------------------------------------------------------
 
     async def check_restoration(self) -> None:
-        """Initialize new tasks, and complete restored ones; raise StreamsException."""
         self._updater.raise_failure()
         for task in list(self._to_initialize.values()):
             await self._initialize(task)
@@ -230,7 +226,6 @@ class TaskManager:
     # -- commits -------------------------------------------------------------------------------------------------------
 
     async def commit_all(self) -> bool:
-        """Commit all tasks; return False if a rebalance prevents it. Raise StreamsException."""
         if self._consumer.is_rebalancing:
             return False
         tasks = [task for task in self._running() if task.commit_needed]
@@ -260,7 +255,6 @@ class TaskManager:
     # -- recovery ------------------------------------------------------------------------------------------------------
 
     async def handle_corruption(self, error: TaskCorruptedException) -> None:
-        """Restart corrupted tasks at their committed offsets, after a commit of the others."""
         corrupted = {task for task in self.tasks.values() if task.id in error.tasks}
         others = [task for task in self._running() if task.commit_needed and task not in corrupted]
         try:
@@ -281,7 +275,6 @@ class TaskManager:
     # -- closing -------------------------------------------------------------------------------------------------------
 
     async def shutdown(self, *, commits: bool) -> None:
-        """Close all tasks; commit first unless the thread failed."""
         if commits:
             try:
                 await self._commit([task for task in self._running() if task.commit_needed])

@@ -6,8 +6,8 @@
                                 RUNNING <----------------'      ... and from each: PENDING_SHUTDOWN -> DEAD
 
 After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. The number of records
-that a task processes at a time grows by one in each iteration, and is halved after a commit or at that limit, as in
-Kafka, so that no task delays the others.
+that a task processes at a time grows by one in each iteration, and is halved after a commit or at that limit, so that
+no task delays the others (as in Kafka).
 
 A StreamsException ends the thread, except TaskCorruptedException and TaskMigratedException.
 """
@@ -91,7 +91,6 @@ class StreamThread:
         self._on_state(state)
 
     async def run(self) -> None:
-        """Run until stopped; raise StreamsException on failure."""
         self.become(ThreadState.STARTING)
         self._consumer.subscribe(self._topics, listener=self._listener)
         stopped = False
@@ -154,7 +153,7 @@ class StreamThread:
 
 
 class _Listener(RebalanceListener):
-    """The callbacks within `poll`, whose errors are raised after it, so that the consumer's own steps complete."""
+    """The callbacks within `poll`. Their errors are raised after it, so that the consumer's own steps complete."""
 
     def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: ThreadConsumer) -> None:
         self._thread = thread

@@ -6,8 +6,8 @@
     lines.process(split).repartition("words").process(count, stores=["counts"]).sink("word-counts")
 
 `repartition` writes to an internal topic and reads it again, so that all records of a key reach the same task. Nodes
-connected by edges or by a store form a sub-topology, which one task runs for each partition of its topics.
-Sub-topologies are numbered in the order in which their first nodes were created.
+connected by edges or a store form a sub-topology, which one task runs for each partition of its topics; they are
+numbered in order of creation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -181,7 +181,6 @@ def stores_of(node: Node) -> tuple[str, ...]:
 
 
 def _parts(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Return groups of nodes that edges or stores connect."""
     part_of: dict[Node, int] = {node: number for number, node in enumerate(nodes)}
 
     def join(one: Node, other: Node) -> None:

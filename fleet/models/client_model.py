@@ -23,8 +23,8 @@ def config_name(field: str) -> str:
 class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=config_name):
     """A producer client: its backoffs, timeouts and load.
 
-    A backoff after n failures in a row is min(max, base * multiplier ** (n - 1) * factor), with a uniform factor from
-    1 - jitter to 1 + jitter, in whole milliseconds; it is the constant max if base >= max (Kafka's ExponentialBackoff).
+    A backoff after n failures in a row is min(max, base * multiplier ** (n - 1) * factor) in whole milliseconds, with a
+    uniform factor from 1 - jitter to 1 + jitter; if base >= max, it is the constant max (Kafka's ExponentialBackoff).
 
     Args:
         reconnect_backoff_ms, reconnect_backoff_max_ms: KIP-144.

@@ -4,13 +4,11 @@ from .client_model import ClientModel
 
 # Kafka 4.4's producer, and sluice's, which follows it.
 KAFKA = ClientModel()
-# The same before Kafka 3.7: a constant backoff of 100 ms without jitter, and a constant reconnect backoff of 50 ms as
-# before KIP-144.
+# Before Kafka 3.7: a constant backoff of 100 ms without jitter, and a reconnect backoff of 50 ms as before KIP-144.
 BEFORE_KIP_580 = ClientModel(
     retry_backoff_ms=100, retry_backoff_max_ms=100, reconnect_backoff_ms=50, reconnect_backoff_max_ms=50
 )
-# aiokafka 0.14 has one constant backoff, for requests and failed connections, and none for metadata. A batch fails
-# after request_timeout_ms.
+# aiokafka 0.14 has one constant backoff, for requests and failed connections. A batch fails after request_timeout_ms.
 AIOKAFKA = ClientModel(
     acks="1",
     retry_backoff_ms=100,

@@ -22,7 +22,6 @@ ROWS = (
 
 
 def describe(figures: Sequence[Figures], fairness: Sequence[Fairness] = ()) -> list[tuple[str, str]]:
-    """Return a row for each figure: its name, and its median with the range over the seeds."""
     found = summary(figures)
     rows = [(label, _with_range(form, *found[name])) for name, label, form in ROWS]
     rows.insert(4, ("seconds from the end of the failure to recovery", recovery(figures)))
@@ -36,7 +35,6 @@ def describe(figures: Sequence[Figures], fairness: Sequence[Fairness] = ()) -> l
 
 
 def recovery(figures: Sequence[Figures]) -> str:
-    """Return the time to recovery, and how many seeds did not recover."""
     times = sorted(each.recovery_s for each in figures if each.recovery_s is not None)
     lost = len(figures) - len(times)
     if not times:
@@ -70,7 +68,6 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
 
 
 def write_sweep_report(file: Path, rows: Sequence[Row]) -> None:
-    """Write the maps of a sweep, one for each fleet."""
     fleets = list(dict.fromkeys(row.fleet for row in rows))
     page = (
         environment("sluice.fleet.report")

@@ -33,7 +33,6 @@ _SHOWN = (
 
 
 def attempts_plot(result: Result) -> str:
-    """Return attempts per second by kind, with the range over the seeds as a band."""
     counts = _seconds(result)
     axes, figure = _axes("attempts per second, all clients")
     for label, kind in _SHOWN:
@@ -42,7 +41,6 @@ def attempts_plot(result: Result) -> str:
 
 
 def outcomes_plot(result: Result) -> str:
-    """Return completed and expired operations per second."""
     counts = _seconds(result)
     axes, figure = _axes("operations per second")
     _band(axes, counts[:, :, COMPLETED], "completed")
@@ -51,7 +49,6 @@ def outcomes_plot(result: Result) -> str:
 
 
 def queue_plot(results: Sequence[Result], names: Sequence[str]) -> str:
-    """Return the mean time in a broker's queue, by the second of arrival."""
     axes, figure = _axes("mean time in the broker (ms)")
     for result, name in zip(results, names, strict=True):
         counts = _seconds(result)
@@ -68,7 +65,6 @@ def bytes_plot(results: Sequence[Result], names: Sequence[str]) -> str:
 
 
 def comparison_plot(results: Sequence[Result], names: Sequence[str]) -> str:
-    """Return all attempts per second of several results."""
     axes, figure = _axes("connections and requests per second")
     for result, name in zip(results, names, strict=True):
         _band(axes, _seconds(result)[:, :, ATTEMPTS].sum(axis=2), name)
@@ -114,7 +110,7 @@ def _svg(figure: Figure) -> str:
 
 
 def recovery_map(rows: Sequence[Row], fleet: str) -> str:
-    """Return a map of outage and load, coloured by the time to recovery; cells without recovery are hatched."""
+    """Return a map of the time to recovery by outage and load; cells without recovery are hatched."""
     found = [row for row in rows if row.fleet == fleet]
     outages, loads = sorted({row.outage_s for row in found}), sorted({row.load for row in found})
     cells = np.zeros((len(outages), len(loads)))
