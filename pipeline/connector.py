@@ -19,8 +19,8 @@ class Jar(NamedTuple):
         return f"{self.artifact}-{self.version}.jar"
 
 
-# Maven Central does not have every version of the token provider; 4.0.0 is the newest that resolves. The connector uses
-# it only to check whether a job has delegation tokens, through an interface that is the same in 4.2.
+# The newest token provider that resolves from Maven Central. The connector uses it only to check whether a job has
+# delegation tokens, through an interface that is the same in 4.2.
 _TOKEN_PROVIDER = Jar(
     "org.apache.spark",
     "spark-token-provider-kafka-0-10_2.13",
@@ -76,7 +76,6 @@ CONNECTORS: dict[str, tuple[Jar, ...]] = {
 
 
 def connector_for(pyspark_version: str) -> tuple[Jar, ...]:
-    """Raise SluiceError for an unknown version."""
     jars = CONNECTORS.get(pyspark_version)
     if jars is None:
         known = ", ".join(CONNECTORS)

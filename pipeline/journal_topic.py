@@ -32,7 +32,6 @@ def read(session: SparkSession, journal: Journal, client_id: str, kinds: Kinds) 
 
 
 def quarantined(records: DataFrame) -> DataFrame:
-    """Return the records that are not journal events, unchanged, with the reason."""
     bad = records.where(f.col(REASON).isNotNull())
     return bad.select("topic", "partition", "offset", "timestamp", REASON, "key", "value").observe(
         "quarantine", f.count(f.lit(1)).alias("quarantined")

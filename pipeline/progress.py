@@ -60,7 +60,6 @@ def _follow(queries: Sequence[StreamingQuery], tallies: Iterable[Tally], show: C
 def run_queries(
     queries: Sequence[StreamingQuery], summary: Callable[[list[Tally]], str], out: Console, log: Console
 ) -> None:
-    """Show the summary on `log` until the queries end or Ctrl-C stops them, then print it on `out`."""
     tallies = [Tally(query) for query in queries]
     with suppress(KeyboardInterrupt), log.status("") as status:
         _follow(queries, tallies, lambda: status.update(summary(tallies)))

@@ -1,7 +1,7 @@
 """A SparkSession that reads and writes Kafka, without manual setup.
 
-Under `spark-submit` a job uses the settings and jars of that session. A plain Python program starts Spark on this
-machine, with the Java of java.py and the Kafka connector of jars.py.
+Under `spark-submit` a job uses that session's settings and jars. A plain Python program starts Spark on this machine,
+with the Java of java.py and the Kafka connector of jars.py.
 """
 
 import os
@@ -62,7 +62,7 @@ def open_session(
 def open_session_without_kafka(
     name: str, *, master: str = "local[*]", settings: Mapping[str, str] | None = None
 ) -> "SparkSession":
-    """Return a session like `open_session`, without the connector's jars, for a job that reads files."""
+    """Like `open_session`, without the connector's jars, for a job that reads files."""
     pyspark_version = installed_pyspark()
     if SUBMITTED in os.environ:
         from pyspark.sql import SparkSession
@@ -81,7 +81,6 @@ def open_session_without_kafka(
 
 
 def installed_pyspark() -> str:
-    """Raise SluiceError if it is not installed."""
     try:
         return version("pyspark")
     except PackageNotFoundError:

@@ -14,10 +14,9 @@ def parquet(writer: DataStreamWriter, output: str, name: str) -> DataStreamWrite
 
 
 def shown(writer: DataStreamWriter, show: Show) -> DataStreamWriter:
-    """Pass the rows of each trigger to a function."""
     return writer.foreachBatch(lambda rows, _: show(rows))
 
 
 def triggered(writer: DataStreamWriter, trigger: str | None) -> DataStreamWriter:
-    """Set the interval between batches; with None the query stops at the current end of its input."""
+    """Set the interval between batches; None stops the query at the current end of its input."""
     return writer.trigger(availableNow=True) if trigger is None else writer.trigger(processingTime=trigger)

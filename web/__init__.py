@@ -1,7 +1,7 @@
 """The web page of the admin port, a live view of the brokers.
 
-`load` is passed to the brokers, which call it on the first connection to the admin port. It imports the package only
-then, as the import would delay the start.
+The brokers call `load` on the first connection to the admin port. It imports the package only then, because the import
+would delay the start.
 """
 
 from sluice.broker.admin.server import Page

@@ -8,7 +8,7 @@ from sluice.broker.controller.controller import TRANSITIONS
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.server.cluster_server import ClusterServer
 
-# Leaders are counted once in this many snapshots: there may be many partitions.
+# Leaders are counted once in this many snapshots, because there may be many partitions.
 _COUNT_LEADERS_EVERY = 4
 
 

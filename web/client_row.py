@@ -74,7 +74,6 @@ class ClientRow:
 
     @property
     def share(self) -> float:
-        """The largest share of a quota that is used."""
         return max((meter.share for meter in self.meters), default=0.0)
 
     @property
@@ -125,7 +124,7 @@ class ClientRow:
         return meter
 
     def _note(self, number: int, now_ms: float, charged: float, *, is_held: bool) -> None:
-        """Add a point for each snapshot since the last read, and spread the charges evenly over them."""
+        """Add a point for each snapshot since the last read, with the charges spread evenly."""
         elapsed_ms = now_ms - self.read_ms
         per_s = max(0, round(charged / elapsed_ms * 1000)) if self.snapshot_number >= 0 and elapsed_ms > 0 else 0
         if per_s or is_held:

@@ -1,7 +1,7 @@
 """All clients of a cluster.
 
-Reading a client takes 0.05 ms, and there may be 100,000. So each snapshot reads the visible clients, and a few of the
-others that were active since their last read. The order follows from the last values read.
+Reading a client takes 0.05 ms, and there may be 100,000. So each snapshot reads the visible clients, and a few others
+that were active since their last read. The order follows from the last values read.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,16 +15,16 @@ from sluice.broker.server.cluster_server import ClusterServer
 
 from .client_row import ClientKey, ClientRow
 
-# Clients that a snapshot reads besides the visible ones: 500 within ten seconds. The first snapshot reads more, so that
-# the order is right at once.
+# Clients that a snapshot reads besides the visible ones: 500 within ten seconds. The first reads more, so that the
+# order is right at once.
 _OTHERS, _OTHERS_AT_FIRST = 25, 500
 _MOST_GONE = 1000  # clients without connections that are kept
-# Clients that disconnected before they were ever read are searched for once in this many snapshots.
+# How often, in snapshots, clients that disconnected before they were ever read are searched for.
 _SEEK_EVERY = 10
 
 
 def _doublings(rate: float) -> int:
-    """Return a sort key that changes only when the rate doubles, as rows that often move are unreadable."""
+    """Return a sort key that changes only when the rate doubles, so that rows seldom move."""
     return -int(log2(max(rate, 0) + 1))
 
 
@@ -48,7 +48,6 @@ class Clients:
         return len(self._rows)
 
     def find(self, number: int) -> None:
-        """Update the set of clients; `number` counts the snapshots from 0."""
         self._count_connections()
         if number % _SEEK_EVERY == 0:
             self._add_recorded()
@@ -62,7 +61,6 @@ class Clients:
         return sorted(rows, key=SORTS[sort])
 
     def read(self, number: int, shown: Iterable[ClientRow]) -> None:
-        """Read the usage of the clients in `shown` and of some others."""
         now_ms = self._server.cluster.clock.monotonic_ms()
         mutation = self._server.cluster.controller_quotas.mutation
         for row in {row.id: row for row in (*shown, *self._others(number))}.values():

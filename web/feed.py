@@ -1,7 +1,4 @@
-"""Snapshots for all viewers: two per second while there is a viewer.
-
-They use at most a twentieth of the time.
-"""
+"""Snapshots for all viewers: two per second while there is a viewer, in at most a twentieth of the time."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -61,7 +58,6 @@ class Feed:
         return None
 
     def _take_soon(self) -> None:
-        """Take the next snapshot now, for a new viewer."""
         self._stop()
         self._timer = self._clock.call_at(self._clock.monotonic_ms(), self._take)
 

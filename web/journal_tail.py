@@ -1,7 +1,7 @@
 """The newest journal events, in the format of `sluice journal tail`.
 
-At thousands of events per second, only the newest are returned, with the number of omitted ones. Only for these are
-event objects created, which is expensive.
+At thousands of events per second, only the newest are returned, with the number of omitted ones. Event objects, which
+are expensive, are created only for these.
 """
 
 from msgspec import Struct
@@ -47,7 +47,6 @@ class Lines(Struct, frozen=True, gc=False):
 
 
 def newest(journal: Journal, wanted: EventFilter, after: int) -> Lines:
-    """Return the newest matching events with a `seq` above `after`."""
     first = max(after, journal.first, journal.written - _MOST_ENTRIES)
     numbers: list[int] = []
     left_off = 0

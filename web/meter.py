@@ -1,7 +1,7 @@
 """The usage that a quota manager has recorded for one client, read often and cheaply.
 
-`Rate.peek` and `peek_window_size_ms` each read all samples, together in 0.1 ms. Here the samples are read once, in
-another order, so the rate may differ from the enforced one in the last bits.
+`Rate.peek` and `peek_window_size_ms` each read all samples, together in 0.1 ms. Here they are read once, in another
+order, so the rate may differ from the enforced one in the last bits.
 """
 
 from msgspec import Struct
@@ -36,7 +36,6 @@ class MeterSeen(Struct, frozen=True, gc=False):
 
     @property
     def share(self) -> float:
-        """The rate as a share of the bound; 0 without a bound."""
         return self.rate / self.bound if self.bound else 0.0
 
 
@@ -50,11 +49,11 @@ class Meter:
         self.seen: MeterSeen | None = None
 
     def is_of(self, sensors: ClientSensors) -> bool:
-        """Return whether these are its sensors; a client that was idle for an hour has new ones."""
+        """Return whether these are its sensors; a client that was idle for an hour gets new ones."""
         return self._sensors is sensors
 
     def read(self, kind: str, node_id: int, bucket: Bucket, now_ms: int) -> MeterSeen:
-        """Read the usage at `now_ms` (wall clock) without changing the sensors."""
+        """Read the usage at `now_ms` (wall clock); the sensors do not change."""
         quota = self._sensors.quota
         rate, self.charged = self._rate_and_charged(quota.rate, now_ms)
         last = quota.last_violation
@@ -79,7 +78,7 @@ class Meter:
         oldest_start_ms = now_ms
         values: dict[int, float] = {}
         for sample, stale in rate.peek_samples(now_ms):
-            # Dropped samples are empty and start when they were dropped, so several may have the same start.
+            # Dropped samples are empty and restart at that moment, so several may have the same start.
             values[sample.start_ms] = values.get(sample.start_ms, 0.0) + sample.value
             if not stale:
                 total += sample.value

@@ -67,7 +67,6 @@ class Connections(Struct, frozen=True, gc=False):
 
 
 def quotas(server: ClusterServer) -> Quotas:
-    """Return the quotas in force, from broker properties and set at runtime."""
     cluster = server.cluster
     altered = {
         (frozenset(entity.items()), key)
@@ -89,7 +88,6 @@ def faults(server: ClusterServer) -> Faults:
 
 
 def connections(server: ClusterServer, text: str) -> Connections:
-    """Return the connections whose client id or user contains this text."""
     folded = text.casefold()
     now_ms = server.cluster.clock.monotonic_ms()
     found = [

@@ -24,7 +24,6 @@ def page(server: ClusterServer) -> AdminExtension:
 
 
 def _stream(feed: Feed) -> Operation:
-    """Return the operation that streams a feed, which all viewers share."""
 
     async def get_stream(context: AdminContext, params: ViewQuery, body: Nothing) -> Response:
         return EventStream(feed, params.view)

@@ -67,16 +67,13 @@ class Snapshot:
 
     @cached_property
     def quotas(self) -> bytes:
-        """Return a `panels.Quotas` as JSON."""
         return msgspec.json.encode(panels.quotas(self._server))
 
     @cached_property
     def faults(self) -> bytes:
-        """Return a `panels.Faults` as JSON."""
         return msgspec.json.encode(panels.faults(self._server))
 
     def connections(self, search: str) -> bytes:
-        """Return a `panels.Connections` as JSON."""
         return msgspec.json.encode(panels.connections(self._server, search))
 
 

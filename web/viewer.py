@@ -24,7 +24,7 @@ class Viewer:
         self._sent_until: dict[int, int] = {}  # id -> last snapshot whose points were sent
 
     def message(self, snapshot: Snapshot) -> bytes:
-        """Return the changes for this viewer as JSON; `{}` without changes."""
+        """Return the changes for this viewer as JSON."""
         changed = {
             name: Raw(value)
             for name, value in (

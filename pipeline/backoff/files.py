@@ -52,7 +52,6 @@ def start(session: SparkSession, journal: Journal, settings: JobSettings, sinks:
 
 
 def judge_files(session: SparkSession, inputs: Sequence[str], settings: JobSettings, output: str) -> DataFrame:
-    """Judge exported journals, write verdicts and quarantine to `output`, and return the verdicts."""
     records = parsed(_lines(session, inputs), f.col("value"), _READ).cache()
     _dated(rows_at_once(records, settings)).write.partitionBy("date").parquet(f"{output}/{VERDICTS}")
     records.where(f.col(REASON).isNotNull()).select(REASON, "value").write.parquet(f"{output}/{QUARANTINE}")
@@ -61,7 +60,7 @@ def judge_files(session: SparkSession, inputs: Sequence[str], settings: JobSetti
 
 
 def _lines(session: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return one event per row as JSON: the lines of NDJSON files, the re-encoded rows of Parquet files."""
+    """Return one event per row as JSON, from the lines of NDJSON files or the rows of Parquet files."""
     frames = [_of(session, path) for path in inputs]
     first, *others = frames
     for other in others:

@@ -1,8 +1,8 @@
 """The `backoff` job: verdicts on how a fleet's clients back off, from the journal, by the judge of the audit.
 
-It reads the journal's topic with Structured Streaming and keeps a state per client host: the current span (spans.py),
-and events newer than the watermark. Events are processed in journal order when the watermark has passed them; Spark
-drops and counts later ones. A span becomes rows when it ends.
+It reads the journal's topic with Structured Streaming. The state of a client host is its current span (spans.py) and
+events newer than the watermark. Events are processed in journal order when the watermark has passed them; Spark drops
+and counts later ones. A span becomes rows when it ends.
 
 Exactly once: the checkpoint has the state and the position, and only files of complete batches are valid.
 """
@@ -77,7 +77,6 @@ def rows(records: DataFrame, settings: JobSettings) -> DataFrame:
 
 
 def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
-    """Return the verdict rows of a complete journal."""
 
     def judge(key: tuple[str], frame: pd.DataFrame) -> pd.DataFrame:
         return _frame(list(rows_of_journal(key[0], _events([frame]), settings.client_settings, settings.limits)))
@@ -100,7 +99,6 @@ def _lines(records: DataFrame) -> DataFrame:
 
 
 def _advance(host: str, state: HostState, until_ns: int, settings: JobSettings) -> Iterator[VerdictRow]:
-    """Process the events before `until_ns`, in order."""
     ready = sorted((event for event in state.waiting if event.at_ns < until_ns), key=by_time)
     state.waiting = [event for event in state.waiting if event.at_ns >= until_ns]
     for event in ready:
@@ -115,7 +113,6 @@ def _load_state(group_state: GroupState) -> HostState:
 
 
 def _store_state(state: HostState, group_state: GroupState, settings: JobSettings) -> None:
-    """Set the timeout at which the state changes without an event."""
     if not (state.waiting or state.host.span or state.host.open):
         if group_state.exists:
             group_state.remove()

@@ -52,7 +52,6 @@ class VerdictRow(NamedTuple):
 
 
 def rows_of(host: str, span: Iterable[HostEvent], settings: Mapping[str, float]) -> Iterator[VerdictRow]:
-    """Yield a row for each operation with more than one attempt."""
     events = list(span)
     names = {event.connection: event for event in events if isinstance(event, Request)}
     for sequence in sequences(events):
@@ -70,7 +69,6 @@ def rows_of_journal(
 
 
 def host_of(peer: str) -> str:
-    """Return the address without the port."""
     return peer.rpartition(":")[0]
 
 

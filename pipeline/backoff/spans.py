@@ -3,7 +3,6 @@
 A *span* begins with a failure: an error response, no response, or a connection that the broker closed or refused. It
 ends after a time without failures, or at its longest duration. Of successful requests it keeps the first of each failed
 operation, and the first of each API on each connection.
-
 """
 
 import msgspec
@@ -41,7 +40,7 @@ class Host(msgspec.Struct):
     failing: dict[str, int] = {}
 
     def take(self, event: HostEvent, limits: Limits) -> list[HostEvent]:
-        """Process one event; return the events of a span that ended before it, or an empty list."""
+        """Process one event; return the events of a span that ended before it, if any."""
         finished = self.ended_by(event.at_ns, limits)
         if not self.span and is_failure(event):
             self.span = sorted((each for known in self.open.values() for each in known.values()), key=by_time)
@@ -52,13 +51,12 @@ class Host(msgspec.Struct):
         return finished
 
     def ended_by(self, now_ns: int, limits: Limits) -> list[HostEvent]:
-        """End the span if it is over at `now_ns`, and return its events; otherwise an empty list."""
+        """End the span if it is over; return its events, or an empty list."""
         if not self.span or now_ns <= self.ends_ns(limits):
             return []
         return self.end()
 
     def ends_ns(self, limits: Limits) -> int:
-        """Return when the span ends, without further failures."""
         return min(self.failed_ns + limits.quiet_ns, self.began_ns + limits.longest_ns)
 
     def end(self) -> list[HostEvent]:
@@ -100,14 +98,13 @@ class Host(msgspec.Struct):
 
 
 def is_failure(event: HostEvent) -> bool:
-    """Return whether a client may have to back off after this event."""
     if isinstance(event, Request):
         return bool(event.error_codes) or event.answered_ns is None
     return isinstance(event, ConnectionRefused) or (isinstance(event, ConnectionClosed) and not event.by_client)
 
 
 def _operations(request: Request) -> list[str]:
-    """Return keys: for Produce one per batch, otherwise one for the call."""
+    """Return a key per batch for Produce, otherwise one for the call."""
     if request.api == "Produce":
         return request.attempt_key.split(",")
     topics = list(dict.fromkeys(each.topic for each in request.partitions))[:_MOST_TOPICS]

@@ -13,7 +13,6 @@ _MOST_ROWS = 30
 
 
 def show_rows(out: Console, rows: DataFrame) -> None:
-    """Print the newest verdicts as a table."""
     newest = rows.orderBy(*ORDER).tail(_MOST_ROWS)
     if not newest:
         return
@@ -24,7 +23,6 @@ def show_rows(out: Console, rows: DataFrame) -> None:
 
 
 def counts(rows: DataFrame) -> DataFrame:
-    """Return the number of clients and rows of each statement and verdict."""
     return rows.groupBy("statement", "state").agg(
         f.count_distinct("host", "client_id").alias("clients"), f.count(f.lit(1)).alias("rows")
     )

@@ -67,7 +67,6 @@ class Requests:
         self.value = value  # bytes
         self.lane = lane  # 0, 1, ...
         self.versions = versions  # the request version of each lane
-        # The next row of the same lane; len(at_ns) if there is none.
         self.following = range(1, len(lane) + 1) if len(versions) == 1 else _following(np.asarray(lane, np.int64))
         self.totals = array("q", [0])  # prefix sums of the values
         self.totals.extend(accumulate(value))
@@ -153,7 +152,7 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
     Args:
         parts: packed rows, in the order in which they were read
         undelayed: remove the recorded throttle times from the timestamps, as the closed loop requires. Think time after
-            a throttled request is then the rest of the time until the next request, a lower bound.
+            a throttled request is then the rest of the time until the next one, a lower bound.
     """
     at_ns, value, lane = (_joined(parts, column) for column in range(3))
     throttle_ms = np.concatenate([_throttle_ms(part) for part in parts])

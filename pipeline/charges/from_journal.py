@@ -73,7 +73,6 @@ _decoder = msgspec.json.Decoder(reduce(or_, _others, Request | _Gap))
 
 
 def take_lines(lines: bytes, gathered: Gathered) -> bool:
-    """Add a block of lines if all of them are events; otherwise add nothing and return False."""
     try:
         events = _decoder.decode_lines(lines)
     except _NO_EVENT:
@@ -84,7 +83,7 @@ def take_lines(lines: bytes, gathered: Gathered) -> bool:
 
 
 def take_line(line: bytes, gathered: Gathered) -> str | None:
-    """Add one line; return the reason if it is invalid, otherwise None."""
+    """Add one line; return the reason if it is invalid."""
     try:
         event = _decoder.decode(line)
     except msgspec.ValidationError as error:
@@ -134,7 +133,7 @@ def _take(event: object, gathered: Gathered) -> None:
 
 
 def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gathered) -> None:
-    """Add rows of a Parquet export: the columns `COLUMNS`, null if a kind of event does not have the field."""
+    """Add rows of a Parquet export: the columns `COLUMNS`, null where a kind of event has no such field."""
     rows = np.arange(first_row, first_row + len(batch))
     kinds = np.asarray(batch.column("kind").to_numpy(zero_copy_only=False), object)
     for kind in set(kinds.tolist()):
@@ -167,7 +166,6 @@ def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gather
 
 
 def _are_whole(batch: RecordBatch) -> _Bools:
-    """Return which rows have all required fields, within `_LIMITS`."""
     whole = np.ones(len(batch), bool)
     for name in Request.__struct_fields__:
         if name != "answered_ns":
@@ -195,7 +193,6 @@ def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
 
 
 def _by_client(batch: RecordBatch) -> Iterator[tuple[tuple[Kind, int, str, str], _Ints]]:
-    """Yield each key with its rows in order."""
     codes = np.zeros(len(batch), np.int64)
     names = [batch.column(name).dictionary_encode() for name in ("api", "broker", "principal", "client_id")]
     for column in names:

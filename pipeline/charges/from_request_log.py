@@ -6,8 +6,7 @@
   sizes are quarantined.
 
 The line follows the response: the charge is earlier by the time in the response queue and of sending, and up to Kafka
-1.1 by the throttle time. Timestamps without a zone are read as UTC. The connection's local address identifies the
-broker.
+1.1 by the throttle time. Timestamps without a zone are UTC. The connection's local address identifies the broker.
 
 Follows Kafka's RequestChannel.updateRequestMetrics, RequestConvertToJson and, for the charges, KafkaApis.
 """
@@ -47,7 +46,7 @@ class _Completed(NamedTuple):
 
 
 def take_line(line: str, gathered: Gathered) -> str | None:
-    """Add one line; return the reason if it is invalid, otherwise None."""
+    """Add one line; return the reason if it is invalid."""
     try:
         written_ns, body = _split(line)
         completed = _of_json(body) if body.startswith("{") else _of_text(body)

@@ -3,7 +3,7 @@
 A text line that begins with `{` is a journal event, any other a line of Kafka's request log. Unreadable input is
 quarantined with a reason; no content of a file ends the job.
 
-Paths are local, or have a scheme of pyarrow (s3://, gs://, hdfs://) that every reading process can access.
+Paths are local, or of a scheme of pyarrow (s3://, gs://, hdfs://) that every reading process can access.
 """
 
 import gzip
@@ -58,7 +58,6 @@ def splits_of(paths: Sequence[str]) -> list[Split]:
 
 
 def read(split: Split, by: By) -> Iterator[Found]:
-    """Yield the contents of a split, in parts of about `ROWS_AT_ONCE` rows at most."""
     gathered = Gathered(by, ROWS_AT_ONCE)
     steps = {"parquet": _read_parquet, "text": _read_text, "gzip": _read_text}.get(split.form)
     if steps is None:
@@ -183,7 +182,6 @@ def _read_text(split: Split, gathered: Gathered) -> Iterator[None]:
 
 
 def _take_block(block: bytes, path: str, position: int, gathered: Gathered) -> Iterator[None]:
-    """Yield whenever many lines have been quarantined."""
     if from_journal.take_lines(block, gathered):
         return
     for line in block.split(b"\n"):

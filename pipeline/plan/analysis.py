@@ -89,7 +89,7 @@ def try_candidates(client: Client, parts: Sequence[bytes], settings: Settings) -
 def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Finding | None:
     """Return the smallest quota within the limits, under the first profile and loop.
 
-    None without limits, or for a client without served requests.
+    None without limits or served requests.
     """
     if settings.limits is None:
         return None
@@ -102,8 +102,7 @@ def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Fin
 class _Search:
     """A bisection between a sufficient and an insufficient quota, to `_PRECISION`.
 
-    The result was replayed and is sufficient. A smaller quota may sometimes be sufficient too, if requests then fall
-    into another sample.
+    The result was replayed. A smaller quota may also be sufficient, if requests then fall into another sample.
     """
 
     def __init__(self, client: Client, requests: Requests, settings: Settings, limits: Limits) -> None:
@@ -126,7 +125,6 @@ class _Search:
         return found
 
     def _narrow(self, quota: int, found: Finding, too_small: int) -> tuple[Finding, int, int]:
-        """Return the sufficient finding, its quota, and the insufficient quota."""
         between = self._try(quota)
         if self._limits.are_met(between.outcome):
             return between, quota, too_small

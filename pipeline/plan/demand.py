@@ -51,7 +51,7 @@ def least_ms(windows: QuotaConfig) -> float:
 
 
 def measure_demand(client: Client, parts: Sequence[bytes], loop: Loop) -> Demand | None:
-    """Return the demand, without the recorded throttle times in the closed loop; None without served requests."""
+    """Return the demand, in the closed loop without recorded throttle times; None without served requests."""
     requests = requests_of(parts, undelayed=loop == "closed")
     if requests is None:
         return None

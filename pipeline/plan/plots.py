@@ -74,7 +74,6 @@ def _mark_quota(axes: Axes, found: Recommendation | None) -> None:
 
 
 def needs_plot(found: Recommendation) -> str:
-    """Return the demand, the required and the recommended quota of the clients that need most."""
     needs = [*found.overrides, *found.others][:_MOST_BARS]
     with _style():
         figure = Figure(figsize=(_WIDTH_INCHES, 1.7 + 0.26 * len(needs)), layout="constrained")

@@ -15,9 +15,9 @@ throttled connection:
   starts when a delayed response is sent; it passes during a mute.
 
 A connection follows the trace until it is throttled. It is then detached, with a due time for its next request, until
-that equals the trace's time again. In the closed loop, a client with one lane is never detached: its later requests
-shift by the same time. While every connection follows the trace, charges that cannot exceed the bound are recorded as
-runs, found by bisection (`Sensor.room`).
+that is the trace's time again. In the closed loop, a client with one lane is never detached: its later requests shift
+by the same time. While every connection follows the trace, charges that cannot exceed the bound are recorded as runs,
+found by bisection (`Sensor.room`).
 """
 
 from bisect import bisect_left
@@ -60,7 +60,6 @@ class Delays:
         self.maximum = 0
 
     def add(self, ms: int, rounded_ms: int) -> None:
-        """Add a delay; percentiles use `rounded_ms`."""
         self._counts[rounded_ms] += 1
         self.total += ms
         self.maximum = max(self.maximum, ms)
@@ -70,7 +69,7 @@ class Delays:
         return self._counts.total()
 
     def percentiles(self, shares: Sequence[float], count: int) -> list[int]:
-        """Return the delay at each of the ascending shares, of `count` requests including those without delay."""
+        """Return the delay at each ascending share of `count` requests, including those without delay."""
         found, below = [], count - self.count
         ascending = iter(sorted(self._counts.items()))
         ms = 0
@@ -115,7 +114,7 @@ _NOTHING = Outcome._make([0] * len(Outcome._fields))
 
 
 def replay(client: Client, requests: Requests, candidate: Candidate, config: QuotaConfig | None = None) -> Outcome:
-    """Charge `requests` under `candidate`, with the windows of `config` and the rate arithmetic of the profile."""
+    """Charge `requests` under `candidate`, with the windows of `config`."""
     found = _Replay(client, requests, candidate, config or QuotaConfig())
     return found.run() if found.is_served else _NOTHING._replace(starved=len(requests))
 
@@ -172,7 +171,6 @@ class _Replay:
         return self._outcome()
 
     def _run_within(self, row: int) -> int:
-        """Return the row after the requests that cannot exceed the bound."""
         requests, shift_ns, sensor = self._requests, self._shift_ns, self._sensor
         at_ns, totals, count = requests.at_ns, requests.totals, len(requests)
         if sensor is None or row == count:
@@ -192,7 +190,6 @@ class _Replay:
         return end
 
     def _charge(self, row: int, due_ns: int, waited_ns: int, trace_row: int) -> None:
-        """Charge one request; detach its lane if the next request is not due as recorded."""
         requests = self._requests
         throttling = self._throttling[requests.lane[row]]
         throttle_ns = self._record(row, due_ns)
@@ -244,7 +241,7 @@ class _Replay:
         return throttle_ms * _MS
 
     def _retract(self, row: int, due_ns: int, throttling: Throttling) -> bool:
-        """Remove the charge of a muted fetch, whose response was empty; return False for others."""
+        """Remove the charge of a muted fetch, whose response was empty; return whether it was one."""
         if throttling is not MUTE or self._client.kind != "Fetch":
             return False
         value = float(self._requests.value[row])
@@ -309,7 +306,7 @@ class _Replay:
 
 
 def _after(due_ns: int, think_ns: int, throttle_ns: int, throttling: Throttling) -> tuple[int, int]:
-    """Return when a closed-loop client sends its next request, and the part of this time that only the mute adds."""
+    """Return when a closed-loop client sends its next request, and how much of this only the mute adds."""
     if throttling is MUTE:
         return due_ns + max(think_ns, throttle_ns), max(0, throttle_ns - think_ns)
     return due_ns + throttle_ns + think_ns, 0

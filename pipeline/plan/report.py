@@ -23,7 +23,6 @@ Effects = dict[tuple[Kind, Candidate], Effect]
 
 
 def effects_of(findings: Iterable[Finding], limits: Limits | None) -> Effects:
-    """Return the effects by kind and candidate, sorted by quota."""
     found: Effects = {}
     numbers: dict[tuple[str, str], int] = {}
     for finding in findings:
@@ -190,7 +189,6 @@ def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> Sect
 
 
 def rate(per_s: float) -> str:
-    """Return the rate with a unit and three significant digits."""
     for unit, name in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
         if per_s >= unit:
             return f"{per_s / unit:.3g} {name}"
@@ -202,7 +200,7 @@ def _in_words(loop: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return any text as inline code that fits in a table cell."""
+    """Return any text as inline code for a table cell."""
     shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     blank = " " * (len(ticks) > 1)

@@ -1,8 +1,8 @@
 """The engine on Spark: splits are read in parallel, then each client's requests on each broker are replayed.
 
 Both steps are the functions of `local_engine`, in Spark's Python workers. Between them Spark shuffles rows of up to
-half a million packed requests. A task of the second step receives whole clients: grouping in Spark would start an Arrow
-stream for each. Quarantined input and counts are rows of the same data set, so the input is read once.
+half a million packed requests. A task of the second step receives whole clients, because grouping in Spark would start
+an Arrow stream for each. Quarantined input and counts are rows of the same data set, so the input is read once.
 
 Executors need this package, and the input at the same paths.
 """
@@ -41,7 +41,7 @@ from .tables import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# For a local session. The JVM has little work, less than optimizing compilation would cost.
+# For a local session, whose JVM has too little work for optimizing compilation.
 SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
@@ -119,7 +119,6 @@ def _read_splits(
 
 
 def _replay_clients(batches: Iterator[pa.RecordBatch], settings: Settings) -> Iterator[pa.RecordBatch]:
-    """Yield the findings of the clients in a partition, and unchanged counts and quarantined lines."""
     parts: defaultdict[Client, list[tuple[int, bytes]]] = defaultdict(list)
     for batch in batches:
         names = ("what", *_KEY, "part", _ROWS)

@@ -1,15 +1,14 @@
 """The `throttle` job: traffic and throttle times of clients per window, from the journal.
 
 It reads the journal's topic with Structured Streaming. A row is one window of event time of one broker, user, client id
-and API. Spark drops and counts late events. Records that are not journal events go to the quarantine, in a separate
+and API. Spark drops and counts late events. Records that are not journal events go to the quarantine in a separate
 query, so that both outputs are exactly once.
 
 Bytes are counted on the wire, and as byte quotas count them (`quota_bytes`): Produce by the request, Fetch by the
-response. The empty response of a throttled fetch counts 0 (KIP-219, Fetch since version 8); the response of an older
-version is delayed and counts.
+response. The empty response of a throttled fetch counts 0 (KIP-219, Fetch since version 8); the delayed response of an
+older version counts.
 
-Throttle times come from `throttle` events, so they include requests without a response and responses without a field
-for the throttle time.
+Throttle times come from `throttle` events, so they include requests without a response or without a field for it.
 """
 
 from typing import NamedTuple
@@ -40,7 +39,6 @@ class Windows(NamedTuple):
 
 
 def windows(records: DataFrame, settings: Windows, quotas: ByteQuotas) -> DataFrame:
-    """Return a row for each window, broker, user, client id and API with requests or throttles."""
     events = records.where(f.col(REASON).isNull()).select(f"{EVENT}.*")
     noted = events.observe(
         "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum("lost"), f.lit(0)).alias("lost")

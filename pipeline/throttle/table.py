@@ -21,7 +21,6 @@ def show_windows(out: Console, rows: DataFrame) -> None:
 
 
 def show_quarantine(log: Console, rows: DataFrame) -> None:
-    """Print the position of each record that is not a journal event, with the reason."""
     for row in rows.toLocalIterator():
         place = f"{row['topic']}-{row['partition']}@{row['offset']}"
         log.print(f"{place}: {row['reason']}", markup=False, highlight=False)
