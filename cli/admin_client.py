@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class AdminClient:
-    """A client of the admin port of one broker. A failed request raises SluiceError; wrong usage raises ConfigError."""
+    """A client of one broker's admin port. A failed request raises SluiceError; wrong usage raises ConfigError."""
 
     def __init__(self, admin: str, token: str | None, option: str = "--admin") -> None:
         """`option` is the name of the address on the command line."""
@@ -68,7 +68,7 @@ def admin_address(given: str, option: str = "--admin") -> str:
 
 
 def token_header(token: str | None) -> dict[str, str]:
-    """Return the header of a token; raise ConfigError if a header cannot transport it."""
+    """Raise ConfigError for a token that a header cannot transport."""
     if token and not (token.isascii() and token.isprintable()):
         raise ConfigError("--token: expected printable ASCII characters, which an HTTP header can transport")
     return {"authorization": f"Bearer {token}"} if token else {}
@@ -76,7 +76,7 @@ def token_header(token: str | None) -> dict[str, str]:
 
 @contextmanager
 def open_response(request: Request, admin: str, timeout_s: float = TIMEOUT_S) -> Iterator[HTTPResponse]:
-    """Open a response to be read; raise SluiceError, also for errors during reading."""
+    """Open a response to be read; raise SluiceError, also while it is read."""
     try:
         with urlopen(request, timeout=timeout_s) as answer:  # noqa: S310  (by admin_address)
             yield answer

@@ -1,6 +1,6 @@
 """Base classes of commands: their help and their suggestions for unknown names.
 
-help_pages.py, which is loaded only for help, has the examples, exit codes and environment.
+help_pages.py, loaded only for help, has the examples, exit codes and environment.
 """
 
 import click
@@ -27,7 +27,7 @@ class Group(click.Group):
     command_class = Command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a whole sentence for each command, which click would cut at the end of the line."""
+        """Write a whole sentence for each command; click would cut it at the end of the line."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl([(name, _sentence(command)) for name, command in commands if command is not None])

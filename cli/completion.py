@@ -1,7 +1,6 @@
 """`sluice completion`: shell completion of commands, options and values.
 
-The scripts are click's. The script for bash is sluice's own, because bash splits words at `=`, and rules and properties
-are NAME=VALUE.
+The scripts are click's, except for bash, which splits words at `=`, although rules and properties are NAME=VALUE.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Completion of arguments and options with names that are known without a broker.
 
-The functions have the signature of click's `shell_complete`, and import their dependencies when called.
+The functions have the signature of click's `shell_complete`, and import what they need when called.
 """
 
 from collections.abc import Iterable
@@ -64,7 +64,7 @@ def settings_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplet
 
 
 def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete a fault rule: `action=KIND` first, then NAME= for the fields of the rule and the action."""
+    """Complete a fault rule: `action=KIND` first, then the fields of the rule and the action."""
     from sluice.broker.faults.actions import KINDS
     from sluice.broker.faults.rule import Rule
 
@@ -85,7 +85,6 @@ def audit_subjects(ctx: "click.Context", param: "click.Parameter", incomplete: s
 
 
 def audit_probes(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
-    """Complete probes, statements and KIPs."""
     from sluice.audit.probes import PROBES
     from sluice.audit.report.words import in_order
 

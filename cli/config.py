@@ -56,7 +56,7 @@ def _json(settings: list[Setting]) -> str:
 
 
 def _text(settings: list[Setting]) -> str:
-    """Return each name and value, with the description below: wrapped on a terminal, else on one line."""
+    """Return names and values, each with its description below: wrapped on a terminal, else on one line."""
     width = terminal_width()
     name_width = max(len(setting.property.name) for setting in settings)
     lines = []

@@ -8,7 +8,6 @@ from .admin_client import admin_address, open_response
 from .commands import Command
 from .options import admin_option
 
-# A response on loopback takes milliseconds.
 _TIMEOUT_S = 2.0
 
 

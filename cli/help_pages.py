@@ -1,4 +1,4 @@
-"""The part of each command's `--help` after its options: examples, exit codes, environment."""
+"""The part of each command's `--help` after its options."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,7 +14,7 @@ _EXITS = {
 
 
 class Page(NamedTuple):
-    """The page of one command: examples with descriptions, exit codes with a special meaning, environment."""
+    """A command's examples with descriptions, exit codes with a special meaning, and environment."""
 
     examples: Sequence[tuple[str, str]]
     exits: Mapping[int, str] = MappingProxyType({})
@@ -220,7 +220,6 @@ PAGES = {
 
 
 def write_page(command: click.Command, path: str, formatter: click.HelpFormatter) -> None:
-    """Write the page of a command."""
     page = PAGES[path]
     with formatter.section("Examples"):
         for line, what in page.examples:

@@ -31,7 +31,6 @@ class TextFormatter(logging.Formatter):
     """Lines like `2026-01-01T00:00:00.000Z WARNING sluice.broker: connection closed peer=[::1]:4711 reason="..."`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Quote values with a space, a quote or a control character."""
         words = [f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"]
         words += [f"{name}={_quote(value)}" for name, value in (_fields(record) | _where(record)).items()]
         return " ".join(words)
@@ -41,7 +40,6 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per line: `time`, `level`, `logger`, `message` and the fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Convert values that JSON does not support to text."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname,

@@ -62,7 +62,6 @@ class LazyGroup(Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Complete names without importing commands."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in COMMANDS if name.startswith(incomplete)]
@@ -101,7 +100,6 @@ def _errors_in_one_line() -> Iterator[None]:
 
 
 def fail(error: SluiceError) -> Never:
-    """Exit the process as for a command that raises `error`."""
     shown = click.UsageError(str(error)) if isinstance(error, ConfigError) else click.ClickException(str(error))
     shown.show()
     sys.exit(shown.exit_code)

@@ -39,7 +39,6 @@ def admin_options(command: click.decorators.FC) -> click.decorators.FC:
 def override_option(
     text: str = "Value of a property; repeatable.",
 ) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Return the option for properties, as the parameter `overrides`, with this help."""
     return click.option(
         "--override", "overrides", multiple=True, metavar="KEY=VALUE", shell_complete=properties, help=text
     )

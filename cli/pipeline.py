@@ -30,12 +30,10 @@ _JARS = click.option(
 
 
 def spark_options(command: _F) -> _F:
-    """Add `--master`, `--jars` and `--conf`."""
     return MASTER(_JARS(CONF(command)))
 
 
 def spark_settings(conf: tuple[str, ...]) -> dict[str, str]:
-    """Return the properties of `--conf`. Raises ConfigError."""
     settings = {}
     for item in conf:
         key, equals, value = item.partition("=")

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Receives the description, the completed amount and the total.
 Report = Callable[[str, int, int], None]
 
 

@@ -53,7 +53,7 @@ def _problem(message: str, type_: "click.ParamType[object, object]") -> str:
 
 
 def _accepted(type_: "click.ParamType[object, object]") -> str:
-    """Describe the values of a type of click, or return nothing for a type whose errors have this form."""
+    """Describe the values of a type of click; "" for a type whose errors have this form."""
     match type_:
         case click.Choice():
             return f"one of {', '.join(map(str, type_.choices))}"

@@ -1,7 +1,4 @@
-"""`sluice audit`: measure clients when brokers fail, list what can be measured, and compare reports.
-
-The audit itself is imported only when a command needs it.
-"""
+"""`sluice audit`: measure clients when brokers fail, list what can be measured, and compare reports."""
 
 from pathlib import Path
 

@@ -155,7 +155,7 @@ def _measured(
 
 
 def _found(result: "AuditResult", fail_on: tuple[str, ...]) -> str:
-    """Return the number of results that --fail-on includes, in words, or ""."""
+    """Describe the results that --fail-on includes, or return ""."""
     from sluice.audit.report.words import style_of
 
     wanted = {key for each in fail_on for key in _FAIL_ON[each]}

@@ -45,7 +45,6 @@ def _subject(word: str, role: Role | None, settings: Mapping[str, Setting], *, v
 
 
 def chosen_settings(words: Sequence[str]) -> dict[str, Setting]:
-    """Return settings by name. Raises ConfigError."""
     return dict(map(_setting, words))
 
 

@@ -100,7 +100,6 @@ def _as_dict(result: SubjectResult) -> dict[str, object]:
 
 
 def could_not_be_run(result: AuditResult) -> list[str]:
-    """Return clients without verdicts, as their runs failed."""
     decided = (State.PASS, State.DEVIATES)
     return [
         printable(subject.subject.name)

@@ -14,7 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sluice.errors import SluiceError
 
-# It starts in a fraction of a second; a busy machine may need some.
 _START_TIMEOUT_S = 20.0
 # A broker stops within a second of SIGTERM.
 _STOP_TIMEOUT_S = 2.0

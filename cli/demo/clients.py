@@ -26,7 +26,7 @@ _BRONZE_RECORD_BYTES = 100_000  # a tenth of a second at 1 MB/s
 _GOLD_RECORD_BYTES = 200_000  # a twentieth of a second at 4 MB/s; for the reader, a tenth at 2 MB/s
 _STEADY_RECORD_BYTES = 20_000
 _STEADY_EVERY_S = 0.1  # at most 200 kB/s, a fifth of its quota
-# A client that stops may be throttled while it sends its buffered records; the demo does not wait for that.
+# A client that stops may be throttled while it sends its buffered records; the demo does not wait.
 _STOP_TIMEOUT_S = 0.5
 
 

@@ -1,7 +1,6 @@
 """`sluice demo`: throttle real clients for 35 s, and check their rates against their quotas.
 
-Runs a broker with three of KIP-13's properties and four clients. trace.py explains cycles, and why rates are averages
-over whole cycles.
+trace.py explains cycles, and why rates are averages over whole cycles.
 """
 
 import asyncio
@@ -93,7 +92,6 @@ def _silent_libraries() -> Iterator[None]:
 
 
 async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
-    """Return results, and the start of the clients in ms of the loop's clock."""
     from .clients import RUN  # requires the extra `demo`
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()

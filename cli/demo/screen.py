@@ -17,7 +17,7 @@ from .broker import Scrape
 from .trace import Client
 from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 
-# With less than a second, the figures flicker between requests of a throttled client.
+# Over less than a second, the figures of a throttled client flicker between its requests.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
 _PROSE_COLUMNS = 80  # longer lines are hard to read
@@ -36,7 +36,6 @@ class Screen(Protocol):
 def open_screen(
     console: Console, clients: Sequence[Client], where: str, started_ms: float, seconds: int
 ) -> Iterator[Screen]:
-    """Show a table until the end; without a terminal, a line now and every 5 s."""
     if not console.is_terminal:
         console.print(where, highlight=False)
         yield _Lines(console, clients, started_ms)
@@ -159,7 +158,7 @@ def _mb(byte_count: float) -> str:
 
 
 def _throttle_ms_now(client: Client, now_ms: float) -> int:
-    """Return the current throttle time, or one that has just ended: the next usually follows soon."""
+    """Return the current throttle time, or one that has just ended, because the next usually follows soon."""
     last = client.trace.exchanges[-1:]
     return last[0].throttle_ms if last and last[0].answered_ms + last[0].throttle_ms + _NOW_MS > now_ms else 0
 

@@ -1,6 +1,4 @@
-"""The requests of a demo client, its cycles of throttling, and a replay of the requests in virtual time.
-
-Pure. The replay uses the broker's own arithmetic (`sluice.quotas`).
+"""The requests of a demo client, its cycles of throttling, and a replay of the requests in virtual time. Pure.
 
 A windowed sensor drops a sample 11 s after its last event, all at once. So a client that sends as fast as possible has
 no constant rate: an empty sensor admits ten seconds' worth at once, then each request is delayed for its size, and 11
@@ -20,13 +18,13 @@ from msgspec import Struct
 from sluice.quotas.entity import QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 
-# In a burst, every second exceeds the quota, and one second exceeds 1.5 times the quota: throttled clients pass at most
+# In a burst, every second exceeds the quota, and one second exceeds 1.5 times the quota; throttled clients pass at most
 # a few requests per second.
 _SECOND_MS = 1000.0
 _IN_BURST, _PEAK_OF_BURST = 1.0, 1.5
 # A burst may start in two or three steps, a second apart, as samples are dropped one after the other.
 _STEPS_APART_MS = 1500.0
-# Sooner is the same burst of a client that waited for a processor: no sample is dropped within 11 s.
+# Sooner is the same burst of a client that waited for a processor.
 _SHORTEST_CYCLE_MS = 8000.0
 
 PRODUCE, FETCH = "Produce", "Fetch"  # Kafka's QuotaType, as the metrics spell it
@@ -66,7 +64,6 @@ class Trace:
         self._bytes_before.append(self._bytes_before[-1] + exchange.payload_bytes)
 
     def bytes_between(self, start_ms: float, end_ms: float) -> int:
-        """Add up exchanges answered in [start_ms, end_ms)."""
         first, end = (bisect_left(self._answered_ms, at_ms) for at_ms in (start_ms, end_ms))
         return self._bytes_before[end] - self._bytes_before[first]
 
@@ -74,7 +71,6 @@ class Trace:
         return self.bytes_between(start_ms, end_ms) / ((end_ms - start_ms) / 1e3)
 
     def burst_starts(self, quota: float) -> list[float]:
-        """Return the start of each burst; `quota` is in bytes/s."""
         starts: list[float] = []
         begin_ms = last_ms = float("-inf")
         for at_ms in self._answered_ms:
@@ -91,7 +87,7 @@ class Trace:
         return starts
 
     def whole_cycles(self, quota: float) -> Cycles | None:
-        """Return the cycles after the first burst, which had an empty sensor; None without a whole one."""
+        """Return the cycles after the first burst, which had an empty sensor, if any is whole."""
         starts = self.burst_starts(quota)[1:]
         if len(starts) < 2:
             return None
@@ -110,9 +106,8 @@ class Client(Struct, eq=False):
 def replay(client: Client) -> Trace:
     """Return the trace of the same requests in virtual time, with exact throttling and no other delays.
 
-    A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The
-    client's own time between requests comes from the trace. If virtual time is faster, the requests repeat from the
-    start.
+    A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The time
+    between requests comes from the trace. If virtual time is faster, the requests repeat from the start.
     """
     trace, kind, name = client.trace, client.kind, client.name
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))
@@ -134,7 +129,7 @@ def replay(client: Client) -> Trace:
 
 
 def _steps(trace: Trace) -> list[tuple[int, float]]:
-    """Return each payload, and the time until the next response without throttling."""
+    """Return each payload, and the time until the next response if it were not throttled."""
     exchanges = trace.exchanges
     free = [after.answered_ms - after.sent_ms for before, after in pairwise(exchanges) if not before.throttle_ms]
     service_ms = median(free) if free else 0.0

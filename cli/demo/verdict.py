@@ -8,10 +8,10 @@ from .trace import PRODUCE, Client, Cycles, replay
 
 # Maximum deviation from the quota. Apache Kafka itself is 1 % (produce) and 4 % (fetch) above.
 MOST_OFF_QUOTA: Final = 0.05
-# The rest is late timers. A consumer's rate varies by 4 % even in virtual time, because a millisecond decides whether a
-# fetch precedes the drop of a sample.
+# The rest is late timers. A consumer's rate varies by 4 % even in virtual time: a millisecond decides whether a fetch
+# precedes the drop of a sample.
 MOST_OFF_REPLAY: Final = 0.02
-# Bursts are 11 to 12 s apart, and two after the first make a whole cycle. The rest is for the start of clients.
+# Bursts are 11 to 12 s apart; two after the first make a whole cycle. The rest is for the start of clients.
 SHORTEST_S: Final = 25
 _S_PER_BURST: Final = 11
 
@@ -78,7 +78,7 @@ def _problems_of_throttled(client: Client, rate: float, virtual_rate: float | No
 
 
 def as_json(results: list[Result], started_ms: float) -> dict[str, object]:
-    """Return the summary for JSON; times in seconds since `started_ms`, rates in bytes/s."""
+    """Return the summary; times in seconds since `started_ms`, rates in bytes/s."""
     return {
         "passed": not any(result.problems for result in results),
         "method": f"{METHOD} {VIRTUAL}",

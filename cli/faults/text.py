@@ -45,7 +45,6 @@ def _notes(shown: FaultShown) -> str:
 
 
 def rule_words(rule: dict[str, object]) -> str:
-    """Return a rule in the syntax of `sluice faults add`, without its id."""
     action = rule["action"]
     fields = {"kind": action} if isinstance(action, str) else dict(action) if isinstance(action, dict) else {}
     words = [f"action={fields.pop('kind')}", *(f"{name}={_value(value)}" for name, value in fields.items())]

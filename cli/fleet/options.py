@@ -87,6 +87,5 @@ def ensure_installed() -> None:
 
 
 def exit_if_interrupted(done: int, of: int, what: str) -> None:
-    """Report what Ctrl-C left out, and exit with 1."""
     if done < of:
         raise SluiceError(f"interrupted: {done} of {of} {what} are in the results")

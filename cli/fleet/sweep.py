@@ -73,7 +73,6 @@ def run_sweep(
     out: str | None,
     output_format: str,
 ) -> None:
-    """Run all cells with an engine, and show the rows."""
     ensure_installed()
     from sluice.fleet.broker import BROKERS
     from sluice.fleet.models.mix import parse_mix

@@ -112,7 +112,6 @@ def _check(inputs: tuple[str, ...], output: str | None) -> None:
 
 
 def client_settings(given: tuple[str, ...]) -> dict[str, float]:
-    """Return Kafka's default client settings with those of `--setting`. Raises ConfigError."""
     from sluice.pipeline.backoff.rows import DEFAULTS
 
     found = dict(DEFAULTS)

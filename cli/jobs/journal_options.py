@@ -6,7 +6,6 @@ from sluice.cli.options import bootstrap_option
 
 
 def journal_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add the options for the broker, the topic and the start position."""
     starting = click.option(
         "--from", "starting", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True,
         help="Start position of the first run.",

@@ -30,7 +30,7 @@ class JournalClient:
         self._headers = token_header(token)
 
     def lines(self, filters: Filters, on_page: Callable[[int, int], None] = lambda seq, last: None) -> Iterator[str]:
-        """Yield events so far; `on_page` receives the `seq` that was reached and the last one."""
+        """Yield events so far; `on_page` receives the `seq` reached and the last one."""
         query = {**filters, "limit": _PAGE}
         end: int | None = None
         while True:

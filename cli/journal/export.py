@@ -9,12 +9,11 @@ import msgspec
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import KINDS, Gap, decode
 
-# Returns the numbers of written and of lost events.
+# Returns the numbers of written and lost events.
 Writer = Callable[[str, Iterable[str]], tuple[int, int]]
 
 
 def writer_of(file: str) -> Writer:
-    """Return the writer for a file name; raise ConfigError for an unknown extension."""
     for ending, write in _WRITERS.items():
         if file.endswith(ending):
             if write is _write_parquet and find_spec("pyarrow") is None:
@@ -37,7 +36,6 @@ def _write_ndjson(file: str, lines: Iterable[str]) -> tuple[int, int]:
 
 
 def _write_parquet(file: str, lines: Iterable[str]) -> tuple[int, int]:
-    """Fields that a kind lacks are null."""
     from pyarrow import parquet, table  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 
     kept = list(lines)

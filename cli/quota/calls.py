@@ -31,7 +31,7 @@ def describe_quotas(
 
 
 def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapping[str, float | None]) -> str | None:
-    """Alter one entity's quotas (None removes one); return the broker's error."""
+    """Alter one entity's quotas (None removes one); return the error, if any."""
     altered: QuotaEntity = frozenset(entity.items())
     outcomes = asyncio.run(_first_outcome(bootstrap, lambda admin: admin.alter_client_quotas({altered: changes})))
     return next(map(_describe, outcomes.errors().values()), None)

@@ -175,7 +175,7 @@ def _unknown(key: str) -> str:
 
 
 def _ensure_set(bootstrap: str, entity: Entity, keys: tuple[str, ...]) -> None:
-    """Raise SluiceError for an unset quota; the broker would accept its deletion."""
+    """Raise SluiceError for an unset quota, whose deletion the broker would accept."""
     from .calls import describe_quotas
 
     found = next((quotas for each, quotas in describe_quotas(bootstrap, _components(entity)) if each == entity), {})

@@ -28,7 +28,6 @@ def ask(admin: str, token: str | None, client_id: str, user: str) -> Explanation
 
 
 def is_known(answer: Explanation) -> bool:
-    """Return whether any broker has a connection or recorded usage of the client."""
     return any(
         broker.connections or any(quota.rate is not None for quota in broker.quotas) for broker in answer.brokers
     )

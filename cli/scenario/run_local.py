@@ -30,7 +30,6 @@ _JOURNAL = "sluice.journal.events=16384"  # includes each step
 def run_scenario(
     scenario: Scenario, host: str | None, port: int | None, admin_port: int, overrides: Sequence[str], seed: int | None
 ) -> RunReport:
-    """Run to the end or a signal. Raises SluiceError if the brokers cannot start."""
     set_up_logging("text")
     logging.getLogger("sluice").setLevel(logging.WARNING)  # the steps are printed instead
     own = [f"{name}={value}" for name, value in broker_properties(scenario).items()]

@@ -1,6 +1,6 @@
 """The arguments of `sluice serve`, and a fast parser without click for their common form.
 
-Click makes a start 9 % slower. So valid arguments in the form `--name value` or `--name=value` are parsed here. Click
+Click makes a start 9 % slower, so valid arguments in the form `--name value` or `--name=value` are parsed here. Click
 handles everything else: help, errors and other forms.
 """
 
@@ -45,7 +45,6 @@ PLAIN: dict[str, tuple[str, range | Sequence[str] | None]] = {
 
 
 def read_plain(words: Sequence[str]) -> ServeArguments | None:
-    """Return the arguments after `serve`; None if only click can parse them."""
     fields: dict[str, object] = {}
     overrides: list[str] = []
     rest = iter(words)

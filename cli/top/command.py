@@ -1,4 +1,4 @@
-"""`sluice top`: a live view of brokers and their clients, from the admin port."""
+"""`sluice top`: a live view of brokers and their clients."""
 
 import sys
 from itertools import islice

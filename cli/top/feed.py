@@ -42,7 +42,7 @@ class Source:
 
 
 class Feed:
-    """A queue of messages from a source for another thread; a new view restarts the stream."""
+    """A queue of messages for another thread; a new view restarts the stream."""
 
     def __init__(self, source: Source, wake: Callable[[], None]) -> None:
         """`wake` is called from the feed's thread when messages are available."""
@@ -67,7 +67,6 @@ class Feed:
         self._ended.set()
 
     def take(self) -> list[Message | SluiceError]:
-        """Return new messages, and an error for each failed request, which is retried."""
         with self._lock:
             news, self._news = self._news, []
         return news

@@ -69,12 +69,10 @@ def screen(state: State, display: Display, width: int, height: int) -> Renderabl
 
 
 def rows(state: State) -> list[tuple[Client, Meter | None]]:
-    """Return one row per client and counted quota, at least one per client."""
     return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
 
 
 def plain(state: State, width: int) -> Group:
-    """Return the whole state without a limit of lines."""
     display = Display(chosen=-1)
     table = _clients(state, display, width, len(rows(state)))
     return Group(
@@ -202,7 +200,7 @@ def _foot(display: Display, width: int) -> Text:
 
 
 def _shortened(words: str, width: int) -> str:
-    """Cut the middle: an error begins with the place, and ends with the given value and the remedy."""
+    """Cut the middle: an error begins with the place and ends with the value and the remedy."""
     kept = width // 2
     return words if len(words) <= width else f"{words[: width - kept - 1]}…{words[-kept:]}"
 

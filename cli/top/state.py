@@ -11,7 +11,7 @@ Point = tuple[int, int, int]
 
 
 class Cluster(msgspec.Struct, frozen=True):
-    """Rarely changing values; `counting`: whether there is a quota, without which rates are not counted."""
+    """Rarely changing values; without `counting`, no quota exists and rates are not counted."""
 
     version: str
     profile: str
@@ -21,8 +21,6 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """A broker, with rates since the last snapshot."""
-
     id: int
     state: str
     fenced: bool
@@ -81,8 +79,6 @@ class Clients(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """The changes since the previous message."""
-
     look: int
     at_ms: int
     cluster: Cluster | None = None
@@ -115,7 +111,6 @@ class State:
             self._take_clients(message.clients)
 
     def points(self, client: Client) -> deque[Point]:
-        """Return a client's points of the last two minutes; idle snapshots have none."""
         return self._points.get(client.id, deque())
 
     def _take_clients(self, news: Clients) -> None:

@@ -31,7 +31,6 @@ def waits(ms: float) -> str:
 
 
 def bar(share: float, width: int) -> Text:
-    """Draw the used share of a quota; red above 100 %."""
     cells = min(width, round(share * width))
     style = "red" if share > 1 else "yellow" if share > 0.8 else "green"
     text = Text(_FULL * cells, style=style)
@@ -40,7 +39,6 @@ def bar(share: float, width: int) -> Text:
 
 
 def sparkline(points: Iterable[Point], look: int, looks: int, width: int) -> Text:
-    """Draw the last `looks` snapshots up to `look`; red where the client was throttled."""
     rates, held = [0] * width, [False] * width
     for number, per_s, is_held in points:
         column = width - 1 - (look - number) * width // looks
