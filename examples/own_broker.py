@@ -16,7 +16,7 @@ _ANSWERS_WITHIN_MS = 4000
 
 @contextmanager
 def given_or_own(**config: str | float) -> Iterator[tuple[str, SyncBroker | None]]:
-    """Yield the address of a broker, and the broker itself if it is embedded. Exit if no broker answers."""
+    """Yield the address of a broker, and the broker itself if it is embedded; exit if no broker responds."""
     if len(sys.argv) > 1:
         asyncio.run(_check(sys.argv[1]))
         yield sys.argv[1], None

@@ -1,8 +1,8 @@
 """A Kafka-compatible test broker with real quota enforcement, fault injection and client backoff audits.
 
-The packages are folders at the top of the repository, imported as `sluice.<folder>`. In a checkout `sluice/<folder>` is
-a link to them. Where links are missing (a zip download, a clone without symlinks), the repository's root is added to
-this package's search path.
+The packages are folders at the top of the repository, imported as `sluice.<folder>`. In a checkout `sluice/<folder>`
+links to them. Where links are missing (a zip download, a clone without symlinks), the root of the repository is on this
+package's search path.
 """
 
 import os.path  # not pathlib: its import takes 5 of the 100 ms of a start
@@ -23,7 +23,7 @@ del _here
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name on first use; most importers need only one part of the package."""
+    """Import a public name on first use, because most importers need only one part."""
     if name == "Broker":
         from sluice.embedded.broker import Broker
 

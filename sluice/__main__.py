@@ -19,7 +19,7 @@ def main() -> None:
 
 
 def _serve_without_click(arguments: list[str]) -> bool:
-    """Serve without click, for a faster start; return False if only click can read the arguments."""
+    """Serve without click, for a faster start; return False if only click can read them."""
     from sluice.cli.serve.arguments import read_plain
 
     plain = read_plain(arguments)

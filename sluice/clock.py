@@ -54,7 +54,7 @@ class EventLoop(Protocol):
         """Call `callback` when `time()` plus the resolution of the loop's clock has passed `when`."""
 
 
-# From 2**42 to 2**43 doubles are 2**-10 apart: adding this number rounds milliseconds (below 69 years) to 1024ths, and
+# Below 69 years, adding this number rounds milliseconds to 1024ths (doubles from 2**42 to 2**43 are 2**-10 apart), and
 # subtracting it again is exact; twice as fast as decimal rounding.
 _ROUND_TO_1024THS = 1.5 * 2**42
 
@@ -64,7 +64,7 @@ class LoopClock:
 
     Monotonic time is in whole 1024ths of a millisecond. A loop calls early by up to the resolution of its clock (1 ns
     on Linux and macOS), and conversions between seconds and milliseconds may lose the last bit. With rounding, no call
-    precedes its deadline, and a virtual-time loop that jumps to a deadline reads exactly that deadline.
+    precedes its deadline, and a virtual-time loop that jumps to a deadline reads exactly that.
     """
 
     def __init__(self, loop: EventLoop) -> None:
@@ -140,7 +140,7 @@ class ManualClock:
 
 
 async def sleep_ms(clock: Clock, ms: float) -> None:
-    """Return after `ms` milliseconds of the injected clock. Requests never sleep: they wait in a purgatory."""
+    """Wait by the injected clock. Requests never sleep: they wait in a purgatory."""
     import asyncio  # already loaded by the caller's event loop
 
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,13 +1,13 @@
 """Declarations of all exported metrics; `sluice.broker.metrics` collects their values.
 
-Metrics with the prefix `sluice_` follow Prometheus' naming rules. Kafka's metrics have the names that the JMX exporter
-gives Kafka's beans, in both spellings found in dashboards, so that those dashboards work unchanged.
+Names with the prefix `sluice_` follow Prometheus' rules. Kafka's metrics have the names that the JMX exporter gives its
+beans, in both spellings found in dashboards, so that those work unchanged.
 """
 
 from msgspec import Struct
 
-# In seconds: a response from memory takes tens of microseconds, a long poll half a second by default, a throttled
-# request up to many seconds.
+# In seconds: a response from memory takes tens of microseconds, a long poll half a second, a throttled request up to
+# many seconds.
 REQUEST_SECONDS_BOUNDS = (
     0.00005,
     0.0001,

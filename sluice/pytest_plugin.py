@@ -5,8 +5,7 @@
             shop.order("one pizza", kafka=kafka_broker.bootstrap)
         kafka_broker.assert_requests("Produce", client_id="shop", exactly=3)
 
-A broker is a SyncBroker with its own thread and event loop, so tests may be plain functions or coroutines of any
-plugin.
+A broker is a SyncBroker with its own thread and event loop, so tests may be functions or coroutines of any plugin.
 """
 
 import sys
@@ -35,7 +34,7 @@ _HELP = (
 class SourceFinder:
     """An import finder for sluice that precedes pytest's import hook.
 
-    The hook would rewrite the asserts in all modules of the distribution, which takes half a second.
+    The hook would rewrite the asserts in the whole distribution, which takes half a second.
     """
 
     @staticmethod
@@ -119,7 +118,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _options(item: pytest.Item) -> "BrokerOptions":
-    """Return the options of all marks; the mark closest to the test takes precedence."""
+    """Return the options of all marks; the closest one takes precedence."""
     from sluice.embedded.options import checked
 
     options: dict[str, object] = {}
@@ -132,7 +131,6 @@ def _options(item: pytest.Item) -> "BrokerOptions":
 
 @contextmanager
 def _failing_without_traceback(item: pytest.Item) -> Iterator[None]:
-    """Fail with one line for a SluiceError, without a traceback through sluice."""
     from .errors import SluiceError
 
     try:

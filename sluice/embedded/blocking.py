@@ -22,8 +22,6 @@ _HandleT = TypeVar("_HandleT")
 
 
 class Blocking(Generic[_T]):
-    """An object in the broker's thread, used from any other thread."""
-
     def __init__(self, target: _T, thread: BrokerThread) -> None:
         self._target = target
         self._thread = thread

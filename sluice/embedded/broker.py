@@ -6,8 +6,8 @@
         await broker.cluster.stop(1)
         (moved,) = await broker.wait_for(LeaderChange)
 
-It behaves like `sluice serve`, without a process, signals and logging. SyncBroker (sync_broker.py) is the same API for
-code without an event loop.
+It behaves like `sluice serve`, without a process, signals and logging. SyncBroker is the same API for code without an
+event loop.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice")
 
-# Covers some minutes of client activity, in at most 8 MiB.
+# Some minutes of client activity, in at most 8 MiB.
 _JOURNAL_EVENTS = 16384
 WAIT_S = 10.0
 CLIENT_ID = "sluice-test"

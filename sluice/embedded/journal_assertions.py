@@ -167,7 +167,6 @@ class JournalAssertions:
 
 
 def last_events(broker: JournalAssertions) -> str:
-    """Return the last events and the number of all, for a failure report."""
     try:
         events = broker.journal.events()
     except ConfigError as error:

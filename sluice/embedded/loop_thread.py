@@ -1,7 +1,7 @@
 """A thread whose event loop runs a Broker, for code without an event loop or with another one.
 
-Calls from any thread run in the broker's loop, one after the other. An unexpected exception in the loop is raised to
-the next caller, or at the end. If the loop stops running, callers get an error after 30 s.
+Calls from any thread run in the broker's loop, one at a time. An unexpected exception in the loop is raised to the next
+caller, or at the end. If the loop stops running, callers get an error after 30 s.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from .broker import Broker
 
 _T = TypeVar("_T")
 
-# A broker stops within a second. The limit prevents a deadlock if the broker's loop itself waits for the caller.
+# A broker stops within a second. The limit prevents a deadlock if its loop itself waits for the caller.
 _STOPS_WITHIN_S = 5.0
 # Much longer than the longest event-loop iteration on a busy machine.
 _RUNS_WITHIN_S = 30.0
@@ -47,7 +47,7 @@ class BrokerThread:
         self._failure: BaseException | None = None
 
     def start(self) -> None:
-        """Return when clients may connect, or raise the error of a failed start."""
+        """Return when clients may connect; raise the error of a failed start."""
         if self._thread.ident is not None:
             raise SluiceError("a broker can be started only once; create another one")
         self._thread.start()
@@ -83,7 +83,7 @@ class BrokerThread:
         self._ended.wait(ms / 1000)
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Call a function in the broker's loop or, after its end, in this thread."""
+        """Call a function in the broker's loop; after its end, in this thread."""
         if self._ended.is_set() or current_thread() is self._thread:
             return function()
 

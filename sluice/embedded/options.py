@@ -45,8 +45,6 @@ class QuotaFields(TypedDict, total=False):
 
 
 class BrokerOptions(TypedDict, total=False):
-    """The options; each is optional."""
-
     brokers: int
     config: Mapping[str, str | float]
     quota: QuotaFields | Sequence[QuotaFields]
@@ -77,8 +75,8 @@ _ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
     "users": ((Mapping,), 'passwords by user, such as {"alice": "alice-secret"}'),
     "acls": ((list, tuple), 'ACLs, such as [{"user": "alice", "allow": "Read", "topic": "orders"}]'),
 }
-_OF_BROKER = ("admin_port", "seed", "tls", "sasl", "users", "acls")  # arguments of SyncBroker
-RUNNING_BROKER_OPTIONS = ("quota", "faults")  # options that can be applied to running brokers
+_OF_BROKER = ("admin_port", "seed", "tls", "sasl", "users", "acls")
+RUNNING_BROKER_OPTIONS = ("quota", "faults")  # can be applied to running brokers
 
 
 class Started(NamedTuple):

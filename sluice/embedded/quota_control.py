@@ -19,7 +19,7 @@ class LocalQuota:
     """Quotas in effect until they are removed or their `with` block ends."""
 
     def __init__(self, cluster: Cluster, entity: Entity, before: Mapping[str, float | None]) -> None:
-        """`before` has previous values of the set keys; None: not set."""
+        """`before` has the previous values of the set keys; None: not set."""
         self._cluster = cluster
         self._entity = entity
         self._before = before

@@ -90,7 +90,6 @@ class Security:
         return f"SASL_{'SSL' if self.tls else 'PLAINTEXT'}" if self.sasl else "SSL" if self.tls else "PLAINTEXT"
 
     def properties(self) -> dict[str, str]:
-        """Return the broker's properties."""
         properties = {"listeners": f"{self.protocol}://127.0.0.1:0"}
         if self.tls:
             properties["ssl.keystore.location"] = _files().broker
@@ -175,7 +174,6 @@ def _files() -> _Files:
 
 
 def _acls(index: int, given: Mapping[str, object]) -> "list[Acl]":
-    """Return an ACL for each operation; raise ConfigError."""
     from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclPermissionType, PatternType, ResourceType
 
     where = f"acls[{index}]"

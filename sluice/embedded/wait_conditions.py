@@ -1,6 +1,6 @@
 """The conditions of `broker.wait_for`, and the descriptions of their timeouts.
 
-Conditions are polled every few milliseconds, so they may depend on anything, and work for coroutines and threads.
+Conditions are polled every few milliseconds, so they may depend on anything.
 """
 
 from collections.abc import Callable, Collection
@@ -59,8 +59,6 @@ class HasJournal(Protocol):
 
 
 class Wait(Protocol[_T_co]):
-    """A condition to wait for."""
-
     def poll(self) -> _T_co | None:
         """Return the result; None while the condition does not hold."""
 
