@@ -3,7 +3,7 @@
     config = producer_config({"bootstrap.servers": "127.0.0.1:9092", "linger.ms": 20})
     config.integer("linger.ms")
 
-Follows `postProcessParsedConfig` of ProducerConfig, ConsumerConfig and AdminClientConfig. Kafka's ConfigException is
+Follows `postProcessParsedConfig` of ProducerConfig, ConsumerConfig and AdminClientConfig. ConfigException is
 `ConfigError` here. Kafka's warnings are logged and kept in `ClientConfig.warnings`:
 
     static_retry_backoff              retry.backoff.ms exceeds its maximum: the backoff is always the maximum (KIP-580)

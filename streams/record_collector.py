@@ -1,7 +1,7 @@
 """The records that a task sends to sinks, changelogs and repartition topics (Kafka's RecordCollectorImpl).
 
-Records are collected while a source record is processed, and passed to the producer afterwards. The next send or commit
-of the task raises a delivery failure:
+Records are collected while a source record is processed, and then passed to the producer. The next send or commit of
+the task raises a delivery failure:
 
     cause of the failure                              exception
     the producer is fenced, or out of sequence        TaskMigratedException

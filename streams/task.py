@@ -7,8 +7,8 @@
 
 Kafka can also suspend tasks; here they are closed and restored again.
 
-If a client call times out in `process`, the next one repeats the record from the source (at least once: earlier changes
-of stores remain).
+If a client call times out in `process`, the next call repeats the record from the source (at least once: earlier
+changes of stores remain).
 """
 
 import logging

@@ -5,9 +5,8 @@
                                   v    |                 |
                                 RUNNING <----------------'      ... and from each: PENDING_SHUTDOWN -> DEAD
 
-After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. The number of records
-that a task processes at a time grows by one in each iteration, and is halved after a commit or at that limit, so that
-no task delays the others (as in Kafka).
+After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. So that no task delays
+the others, a task's records per iteration grow by one, and are halved after a commit or at that limit (as in Kafka).
 
 A StreamsException ends the thread, except TaskCorruptedException and TaskMigratedException.
 """

@@ -1,8 +1,8 @@
 """The judge: compares a client's attempts with the KIPs and with the client's configuration.
 
 `judge` and `findings` evaluate runs of probes; `judge_sequence` evaluates one sequence of attempts from any journal.
-expected.py computes the required waits, fit.py estimates the backoff that explains the observed ones; growth.py,
-limits.py and spread.py compare the two. kips/ has one rule per statement.
+expected.py computes the required waits, fit.py the backoff that explains the observed ones; growth.py, limits.py and
+spread.py compare them. kips/ has one rule per statement.
 """
 
 from .findings import findings

@@ -1,8 +1,8 @@
 """Failing connections: the backoff before a client reconnects (KIP-144).
 
 In long incidents each new connection fails until the backoff reaches its maximum; in short ones an established
-connection is lost and the next one works. The failures differ by probe, because some clients reset the backoff when a
-connection is accepted. The broker does not see connections to a closed port: it observes only the client's return.
+connection is lost and the next one works. The failures differ, because some clients reset the backoff when a connection
+is accepted. Of connections to a closed port, the broker sees only the client's return.
 """
 
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections

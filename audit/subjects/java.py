@@ -1,7 +1,7 @@
 """Kafka's Java client: one JVM for all runs, and per run a Python process that controls a client by py4j.
 
-py4j comes with PySpark. So does kafka-clients 3.9, with Spark's Kafka connector; 4.4 is downloaded likewise. The JVM
-starts with the first run. It ends with the subject or with this process, which holds a pipe that the JVM reads.
+py4j and, with Spark's Kafka connector, kafka-clients 3.9 come with PySpark; 4.4 is downloaded likewise. The JVM starts
+with the first run, and ends with the subject or with this process, which holds a pipe that the JVM reads.
 """
 
 import asyncio

@@ -10,7 +10,7 @@
 Everything except heartbeats happens in `poll`: joins, listener calls, positions and fetches. Received records are
 buffered until the next `poll`, and no further fetch is sent to their broker.
 
-Keys and values are bytes; the application deserializes. Positions advance when records are returned: a commit of
+Keys and values are bytes; the application deserializes. Positions advance when records are returned, so a commit of
 positions marks the records of all previous polls as processed.
 """
 

@@ -1,6 +1,6 @@
 """The event-driven NetworkClient (Kafka's NetworkClient). `Connector` and `Clock` hide sockets and the event loop.
 
-Everything runs on one thread. Times are `clock.monotonic_ms()`.
+Everything runs on one thread, by `clock.monotonic_ms()`.
 
 *Sending.* `ready(node, now_ms)` returns whether a request can be sent, and starts to connect if possible. It is False
 - while metadata is due, which goes first;
@@ -21,7 +21,7 @@ If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, 
         until_ms = sender.run_once(clock.monotonic_ms())     # sends to ready nodes; returns when to run again
         await network.wait(until_ms)                         # returns earlier after a change
 
-*Metadata* is requested whenever it is due (see `metadata_updater`).
+*Metadata* is requested whenever it is due (`metadata_updater`).
 
 *Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 

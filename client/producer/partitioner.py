@@ -1,7 +1,6 @@
 """The default partitioner (Kafka's BuiltInPartitioner; KIP-480, KIP-794).
 
-A key's partition is the 32-bit murmur2 hash of its bytes, without the sign, modulo the number of partitions, as in
-every Kafka client.
+A key's partition is the 32-bit murmur2 hash of its bytes, without the sign, modulo the number of partitions.
 
 Records without a key stick to one partition until `batch.size` bytes are produced to it; then the next one is drawn.
 The switch waits until the open batch is full, at most for another `batch.size` bytes. With

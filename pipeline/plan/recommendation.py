@@ -4,10 +4,10 @@
 broker, so the broker where a client needs most decides.
 
 - A default stands on at least ten clients with a known demand. With fewer, each of them has an override. A default that
-  is requested nevertheless is at least the need of half of the clients, so never that of the smallest.
+  is requested nevertheless is at least the need of half of the clients.
 - Each quota has a headroom above the need, which is larger for clients whose demand varies.
 - A demand that is a lower bound gives no override. The default is at least what such a client needed in the log; with a
-  throttled client there is no default.
+  throttled client there is none.
 """
 
 from collections.abc import Iterable, Mapping

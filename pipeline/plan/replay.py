@@ -1,7 +1,7 @@
 """The replay of one client's requests on one broker under a candidate quota, in virtual time.
 
-The requests are charged again to a sensor with the candidate's bound, by the broker's arithmetic (`sluice.quotas`). A
-request over the bound throttles its connection as the profile specifies:
+The requests are charged again to a sensor with the candidate's bound (`sluice.quotas`). A request over the bound
+throttles its connection as the profile specifies:
 
 - KIP-13: the response is delayed.
 - KIP-219: the response is sent at once and the connection is muted. A muted fetch returned no records; its charge is

@@ -1,8 +1,7 @@
 """Assertions about clients, based on the journal: `broker.assert_throttled("shop", at_least_ms=500)`.
 
 They check the journal as it is now; use `wait_for` to wait. A failure lists the expectation, the observation and the
-relevant events, in the format of `sluice journal tail`. If the journal has lost events, assertions that something did
-not happen fail.
+relevant events. If the journal has lost events, assertions that something did not happen fail.
 """
 
 from collections import Counter

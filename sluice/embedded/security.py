@@ -3,8 +3,7 @@
     with SyncBroker(tls=True, sasl="SCRAM-SHA-512", users={"shop": "secret"}) as broker:
         producer = confluent_kafka.Producer(broker.client_config("confluent-kafka"))
 
-Certificates are made by trustme (extra `tls`), once per process. The user `sluice-test` of `broker.client()` is a super
-user.
+Certificates are made by trustme (extra `tls`), once per process. `broker.client()` is the super user `sluice-test`.
 """
 
 import ssl

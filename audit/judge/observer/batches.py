@@ -2,13 +2,13 @@
 
 A retry of an idempotent producer has the same producer id, epoch, base sequence and records. (A client may use a
 sequence number again for other records.) Without idempotence, records are identified by the hashes of their content
-(`sluice.journal.record.hashes`). Clients may send them again in other batches, so a sequence is the attempts of records
-that were always sent together, and one request may be an attempt of several. Their keys end in `~` and a number.
+(`sluice.journal.record.hashes`). Clients may regroup them, so a sequence is the attempts of records that were always
+sent together, and one request may be an attempt of several. Their keys end in `~` and a number.
 
-A sequence is *doubtful*, and decides no verdict, if records of equal content were sent, or if the journal has no
-hashes. Then a batch counts as a retry of a failed one of the same size.
+A sequence is *doubtful*, and decides no verdict, if records of equal content were sent, or the journal has no hashes.
+Then a batch counts as a retry of a failed one of the same size.
 
-The journal lists error codes without partitions: a batch of a request for several counts as failed if it is sent again.
+The journal lists error codes without partitions: a batch of a request for several failed if it is sent again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,8 @@ transactional id or topics) are the same. Two pairs of APIs count as one operati
 
 - JoinGroup and the SyncGroup that follows its success; after a failed SyncGroup the client may retry with either.
 - ConsumerGroupDescribe (KIP-848), and DescribeGroups for classic groups. Kafka's client retries with the second after a
-  backoff and counts the attempt, also if the broker does not support the first (AdminApiDriver). Other clients send the
-  second at once: both are then one attempt.
+  backoff and counts the attempt, even if the broker does not support the first (AdminApiDriver). For clients that send
+  the second at once, both are one attempt.
 """
 
 from collections.abc import Iterable

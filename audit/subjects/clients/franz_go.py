@@ -1,10 +1,10 @@
 """franz-go, from the comments on its options and the table of KIPs in its README: https://github.com/twmb/franz-go.
 
 Settings are named by their options. It has one backoff, RetryBackoffFn, and none for connections; its default, from 250
-ms to 5 s, is used with the limits of a probe. Batches are resent after a metadata request, and MetadataMinAge (5 s)
-limits these, so it is set to the same base. Produce requests are given up after RequestTimeoutOverhead and
-ProduceRequestTimeout, whose sum is set. With idempotence, requests in flight cannot be limited. KIP-91 is supported "as
-a matter of opinion": records may expire later.
+ms to 5 s, is used with the limits of a probe. MetadataMinAge (5 s) delays the metadata request that precedes a resend,
+so it is set to the same base. Produce requests are given up after RequestTimeoutOverhead plus ProduceRequestTimeout.
+With idempotence, requests in flight cannot be limited. KIP-91 is supported "as a matter of opinion": records may expire
+later.
 """
 
 from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known

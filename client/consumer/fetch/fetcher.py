@@ -3,13 +3,13 @@
     fetcher.send(now_ms)                    # request from each idle node; returns when to call again
     records = fetcher.collect(500)          # received records; advances the positions
 
-Partitions are fetched from their leaders, or from the replicas that those name (`read_replicas.py`).
-One request fetches all partitions of a node, through a fetch session (KIP-227). It is sent when no fetch is in flight
-to the node and no records from it are buffered: the session would drop partitions that the request omits.
+Partitions are fetched from their leaders, or from the replicas that those name (`read_replicas.py`). One request to a
+node fetches all its partitions, through a fetch session (KIP-227). It is sent when no fetch is in flight to the node
+and no records from it are buffered: the session would drop partitions that the request omits.
 
-A partition with an error is fetched again after a metadata update, a reset or a validation, which have backoffs; or
-`collect` raises the error to the application. Different on purpose: Kafka fetches again immediately, from the same
-leader, during the backoff of metadata.
+A partition with an error is fetched again after a metadata update, a reset or a validation, which have backoffs, or
+`collect` raises the error. Different on purpose: Kafka fetches again immediately, from the same leader, during the
+backoff of metadata.
 """
 
 import logging

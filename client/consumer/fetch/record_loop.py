@@ -1,7 +1,6 @@
 """The loop that reads single records, generated as source and compiled once.
 
-A function call for each varint would dominate the cost, so `_VARINT` and `_BYTES` inline the short forms. The generated
-function is
+A function call for each varint would dominate the cost, so `_VARINT` and `_BYTES` inline the short forms. The result is
     read_records(batch, records, stop, first_offset, run) -> (stop, places)
 
 It appends to `records` until `batch.left` is `stop`. A record below `first_offset` is skipped and lowers `stop`. After
