@@ -6,16 +6,16 @@ and key stores has no effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.config.broker_config import Config, refused_value
 from sluice.config.described_config import canonical, described
+from sluice.config.group_ranges import group_problem
 from sluice.config.kafka_properties import KAFKA_PROPERTIES, PER_BROKER, base_name, row_of_any
 from sluice.config.property_table import PROPERTIES, Property
 from sluice.config.setting import (
-    DEFAULT_CONFIG,
     DYNAMIC_DEFAULT_BROKER_CONFIG,
-    STATIC_BROKER_CONFIG,
     UNKNOWN_TYPE,
     Setting,
     Synonym,
@@ -29,12 +29,14 @@ _LIMITS_OVER_0 = ("max.connections", "max.connection.creation.rate")
 # Thread pools that one alteration may at most double or halve (DynamicThreadPool, DynamicRemoteLogConfig).
 _THREADS = (
     *("num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir"),
-    *("background.threads", "remote.log.reader.threads", "remote.log.manager.copier.thread.pool.size"),
+    *("log.cleaner.threads", "background.threads"),
+    *("remote.log.reader.threads", "remote.log.manager.copier.thread.pool.size"),
     *("remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size"),
 )
 # Per-broker properties that only a listener may have (DYNAMIC_SECURITY_CONFIGS), and a listener's that all brokers may.
 _KEY_STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
-_STATIC = (STATIC_BROKER_CONFIG, DEFAULT_CONFIG)
+_LEAST_DEDUPE_BYTES = 2**20  # for each thread
+_SAME_AS_WHOLE_LOG = -2
 _ALL_BROKERS = ""
 
 
@@ -67,23 +69,21 @@ class BrokerConfigs:
         return f"Config value {operation.lower()} is not allowed for config key: {key}"
 
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
-        return validate_configs(own, cluster_wide=name == _ALL_BROKERS) or self._validate_threads(name, own)
+        if problem := validate_configs(own, cluster_wide=name == _ALL_BROKERS):
+            return problem
+        after = copy(self._config)
+        after.set_dynamic(own if name else self.own(str(self._node_id)), self.own(_ALL_BROKERS) if name else own)
+        found = (check(after) for check in (self._thread_problem, _group_problem, _cleaner_problem, _retention_problem))
+        message = next(filter(None, found), None)
+        return None if message is None else ApiError(ErrorCode.INVALID_REQUEST, message)
 
-    def _validate_threads(self, name: str, own: Mapping[str, str]) -> ApiError | None:
-        per_broker = own if name else self.own(str(self._node_id))
-        cluster_wide = self.own(_ALL_BROKERS) if name else own
+    def _thread_problem(self, after: Config) -> str | None:
         for key in _THREADS:
-            row = KAFKA_PROPERTIES[key].row
-            values = [synonym.value for synonym in self._config.synonyms(key, row)]
-            static = [one.value for one in self._config.synonyms(key, row) if one.source in _STATIC]
-            before, after = int(values[0]), int(per_broker.get(key, cluster_wide.get(key, static[0])))
-            if not before // 2 <= after <= before * 2:
-                words = "at least half" if after < before else "not be greater than double"
-                verb = "be " if after < before else ""
-                message = f"Dynamic thread count update validation failed for {key}={after}, "
-                return ApiError(
-                    ErrorCode.INVALID_REQUEST, f"{message}value should {verb}{words} the current value {before}"
-                )
+            old, new = _integer(self._config, key), _integer(after, key)
+            if not old // 2 <= new <= old * 2:
+                words = "be at least half" if new < old else "not be greater than double"
+                message = f"Dynamic thread count update validation failed for {key}={new}, "
+                return f"{message}value should {words} the current value {old}"
         return None
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
@@ -118,6 +118,40 @@ def validate_configs(own: Mapping[str, str], *, cluster_wide: bool) -> ApiError 
     problem = next(filter(None, problems), None)
     # Kafka uses this error too, although INVALID_CONFIG would fit better (KAFKA-13609).
     return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _group_problem(after: Config) -> str | None:
+    if (problem := group_problem(after)) is None:
+        return None
+    name, accepted = problem
+    return f"Invalid value {after.integer(name)} for configuration {name}: expected {accepted}"
+
+
+def _cleaner_problem(after: Config) -> str | None:
+    threads = _integer(after, "log.cleaner.threads")
+    if threads and after.integer("log.cleaner.dedupe.buffer.size") // threads > _LEAST_DEDUPE_BYTES:
+        return None
+    return "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+
+
+def _retention_problem(after: Config) -> str | None:
+    """Return why the retention of local segments exceeds the whole log's (LogConfig.validateRemoteStorageRetention)."""
+    limits = {"ms": after.milliseconds("log.retention.ms"), "bytes": after.integer("log.retention.bytes")}
+    for unit, most in limits.items():
+        name = f"log.local.retention.{unit}"
+        local = _integer(after, name)
+        if most < 0 or local == _SAME_AS_WHOLE_LOG or 0 <= local <= most:
+            continue
+        words = f"be more than log.retention.{unit} property value: {most}"
+        if local == -1:
+            words = f"be -1 as log.retention.{unit} value is set as {most}."
+        return f"Invalid value {local} for configuration {name}: Value must not {words}"
+    return None
+
+
+def _integer(config: Config, key: str) -> int:
+    """Return the value of a property that may have no effect."""
+    return int(config.synonyms(key, KAFKA_PROPERTIES[key].row)[0].value)
 
 
 def is_alterable(name: str) -> bool:

@@ -155,6 +155,37 @@ REJECTED: dict[str, tuple[AlterConfigsResource, ErrorCode, str]] = {
         INVALID_REQUEST,
         "Dynamic thread count update validation failed for background.threads=4, value should be at least half the",
     ),
+    **{
+        f"broker: {title}": (
+            resource(BROKER, "", *((name, SET, value) for name, value in values.items())),
+            INVALID_REQUEST,
+            message,
+        )
+        for title, values, message in (
+            (
+                "interval of a group above its maximum",
+                {"group.share.assignment.interval.ms": "15001"},
+                "Invalid value 15001 for configuration group.share.assignment.interval.ms: expected at most group.sha",
+            ),
+            (
+                "cleaner threads without enough memory",
+                {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": str(2 * 2**20 + 1)},
+                "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+            ),
+            ("no cleaner threads", {"log.cleaner.threads": "0"}, "requirement failed: log.cleaner.dedupe.buffer.size"),
+            ("three times as many cleaner threads", {"log.cleaner.threads": "3"}, "Dynamic thread count update valida"),
+            (
+                "local retention above the whole log's",
+                {"log.local.retention.bytes": "8", "log.retention.bytes": "7"},
+                "Invalid value 8 for configuration log.local.retention.bytes: Value must not be more than log.reten",
+            ),
+            (
+                "unlimited local retention of a limited log",
+                {"log.local.retention.ms": "-1"},
+                "Invalid value -1 for configuration log.local.retention.ms: Value must not be -1 as log.retention.ms v",
+            ),
+        )
+    },
     "broker: invalid value": (
         resource(BROKER, "1", ("log.retention.ms", SET, "x")),
         INVALID_REQUEST,
