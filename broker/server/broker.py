@@ -332,7 +332,10 @@ class Broker:
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Complete requests for a deleted topic, and drop its state in groups."""
+        """Complete requests for a deleted topic, and drop its state in groups, or the state that it stores."""
+        for partition in topic.partitions:
+            if (coordinator := self._coordinator_in(partition)) is not None:
+                coordinator.shards.unload(partition)
         self.replicas.topic_deleted(topic)
         if self.groups_in_use is not None:
             self.groups_in_use.topic_deleted(topic)

@@ -40,6 +40,11 @@ def partition_for(topic: Topic, key: str) -> Partition:
     return topic.partitions[java_hash(key) % len(topic.partitions)]
 
 
+def is_for(partition: Partition, key: str) -> bool:
+    """Return whether a partition of a coordinator's topic, which may be deleted, stores this key."""
+    return java_hash(key) % len(partition.topic.partitions) == partition.index
+
+
 class CoordinatorLog:
     __slots__ = ("_host", "name")
 
@@ -48,7 +53,18 @@ class CoordinatorLog:
         self.name = name
 
     def partition_of(self, key: str) -> Partition:
+        """Return the partition of a key; create the topic if it is missing. Raises NotDurableError."""
         return partition_for(self._host.internal_topic(self.name), key)
+
+    def existing_partition_of(self, key: str) -> Partition | None:
+        topic = self._host.metadata.topics.get(self.name)
+        return None if topic is None else partition_for(topic, key)
+
+    def _partition_or_none(self, key: str) -> Partition | None:
+        try:
+            return self.partition_of(key)
+        except NotDurableError:
+            return None
 
     def append(
         self,
@@ -63,16 +79,17 @@ class CoordinatorLog:
         Returns:
             The error for the client. A transactional batch fails if the partition has a later epoch of the producer.
         """
-        error = self._precondition_error(self.partition_of(key))
+        error = self._precondition_error(self._partition_or_none(key))
         if error:
             return _CLIENT_ERRORS[error]
         return self.append_batch(key, batch_of(records, now_ms, producer_id, producer_epoch), now_ms)
 
     def append_batch(self, key: str, data: bytes, now_ms: int) -> ErrorCode:
-        partition = self.partition_of(key)
+        partition = self._partition_or_none(key)
         error = self._precondition_error(partition)
         if error:
             return _CLIENT_ERRORS[error]
+        assert partition is not None
         result = partition.log.append(memoryview(data), now_ms, partition.leader_epoch, COORDINATOR)
         error = ErrorCode(result.error_code)
         if error:
@@ -80,8 +97,10 @@ class CoordinatorLog:
         self._host.replicas.appended(partition)
         return error
 
-    def _precondition_error(self, partition: Partition) -> ErrorCode:
+    def _precondition_error(self, partition: Partition | None) -> ErrorCode:
         """Return why the partition rejects appends; only the transaction log requires min.insync.replicas."""
+        if partition is None:  # deleted after the coordinator had loaded it, and not created again
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not self._host.replicas.leads(partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.name == TRANSACTION_STATE_TOPIC and len(partition.isr) < partition.min_isr:

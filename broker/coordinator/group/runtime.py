@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
@@ -89,8 +89,7 @@ class GroupRuntime(ABC):
         self.group_loaded(group)
 
     def _resign(self, partition: Partition) -> None:
-        index = partition.index
-        unloaded = [group for group in self.groups.values() if self.log.partition_of(group.group_id).index == index]
+        unloaded = [group for group in self.groups.values() if is_for(partition, group.group_id)]
         for group in unloaded:
             self.group_unloaded(group)
             group.cancel_timers()

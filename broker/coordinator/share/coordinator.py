@@ -10,7 +10,7 @@ Follows Kafka's ShareCoordinatorShard, ShareCoordinatorService and ShareCoordina
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, encode_record
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, encode_record, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
@@ -60,7 +60,7 @@ class ShareCoordinator:
             self._forget(key)
 
     def _keys_in(self, partition: Partition) -> list[SharePartitionId]:
-        return [key for key in self._states if self._log.partition_of(key.coordinator_key) is partition]
+        return [key for key in self._states if is_for(partition, key.coordinator_key)]
 
     def _forget(self, key: SharePartitionId) -> None:
         for by_key in (self._states, self._updates, self._snapshot_offsets):

@@ -17,7 +17,7 @@ purpose: markers are written at once, in this process; only their replication ta
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.features import TRANSACTION_VERSION
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, TopicPartition
@@ -135,7 +135,7 @@ class TransactionCoordinator:
                 self._complete(entry, completed(entry.current, self._now_ms()))
 
     def _resign(self, partition: Partition) -> None:
-        unloaded = [name for name in self._entries if self._log.partition_of(name).index == partition.index]
+        unloaded = [name for name in self._entries if is_for(partition, name)]
         for entry in [self._entries.pop(name) for name in unloaded]:
             if entry.markers is not None:
                 entry.markers.cancel()

@@ -36,7 +36,9 @@ def respond_when_replicated(
     required: dict[Partition, int] = {}
     by_partition: dict[Partition, list[str]] = {}
     for group_id in ctx.sliced(group_ids):
-        partition = groups.log.partition_of(group_id)
+        partition = groups.log.existing_partition_of(group_id)
+        if partition is None:
+            continue
         log = partition.log
         if log.high_watermark < log.log_end_offset:
             required[partition] = log.log_end_offset

@@ -41,6 +41,7 @@ from tests.support.transactions import (
     NEW,
     Producer,
     add_request,
+    begun,
     end_request,
     init_request,
     offsets_request,
@@ -498,3 +499,31 @@ def test_single_broker_coordinates_every_group() -> None:
     stable_group(broker)
     heartbeat = HeartbeatRequest(group_id="group", member_id="member", generation_id=1)
     assert broker.client().call(heartbeat, 4).error_code == ErrorCode.NONE
+
+
+# -- deleted topics ----------------------------------------------------------------------------------------------------
+
+
+def test_coordinators_drop_the_state_that_a_deleted_topic_stored() -> None:
+    broker = VirtualBroker()
+    broker.topic()
+    producer = begun(broker)
+    assert commit_code(broker.client().call(commit_request(7), 8)) == ErrorCode.NONE
+    for topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
+        broker.broker.delete_topic(broker.broker.internal_topic(topic))
+        assert topic not in broker.broker.cluster.topics
+    assert broker.broker.transactions.get("tx") is None
+    group_partition(broker)  # creates the topic again
+    assert fetched(broker.client().call(fetch_request(version=5), 5)) == {("t", 0): (-1, ErrorCode.NONE)}
+    assert producer.end() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_requests_fail_if_the_topic_of_the_coordinator_cannot_be_created() -> None:
+    """A request that is processed in slices may have found its coordinator before."""
+    broker = VirtualBroker()
+    broker.topic()
+    producer = begun(broker)
+    del broker.broker.cluster.topics[TRANSACTION_STATE_TOPIC]
+    broker.broker.cluster.unregister(broker.broker.node_id)
+    assert commit_code(broker.client().call(commit_request(), 8)) == ErrorCode.NOT_COORDINATOR
+    assert producer.end() == ErrorCode.COORDINATOR_NOT_AVAILABLE
