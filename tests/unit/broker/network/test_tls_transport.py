@@ -56,6 +56,23 @@ def test_requests_of_one_read_are_answered_in_order() -> None:
     assert [response.correlation_id for response in client.take_responses()] == list(range(1, 301))
 
 
+def test_input_with_little_content_is_handled_in_several_event_loop_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key updates, which the ssl module cannot send, would take 0.3 s of one read; here each byte has its own record."""
+    client = connected(VirtualBroker(*TLS))
+    count = 300
+    for _ in range(count):
+        for byte in client.frame(ApiVersionsRequest(), 0):
+            client.tls.write(bytes([byte]))
+    pauses: list[None] = []
+    pause = client.transport.pause_reading
+    monkeypatch.setattr(client.transport, "pause_reading", lambda: pauses.append(pause()))
+    records = client.take_outgoing()
+    client.send_plain(records)
+    assert len(pauses) >= len(records) // 30_000 > 3
+    client.send(ApiVersionsRequest(), 0)
+    assert len(client.take_responses()) == count + 1
+
+
 def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
     broker = VirtualBroker(*TLS, "quota.producer.default=1000")
     broker.topic()
