@@ -33,7 +33,7 @@ class FrameSizeError(RemoteProtocolError):
 
 
 class FramePool:
-    __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "reserved_bytes", "scratch")
+    __slots__ = ("_free", "_free_bytes", "_waiting", "budget_bytes", "on_wait", "reserved_bytes", "scratch")
 
     def __init__(self, budget_bytes: int | None) -> None:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
@@ -42,6 +42,11 @@ class FramePool:
         self._free: dict[int, list[bytearray]] = {}
         self._free_bytes = 0
         self._waiting: list[Callable[[], None]] = []
+        self.on_wait: Callable[[], None] | None = None
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
 
     def take(self, size: int) -> Buffer:
         """Return a buffer of at least `size` bytes with undefined content; sizes are powers of two, for reuse."""
@@ -79,6 +84,8 @@ class FramePool:
     def wait(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the budget may have room."""
         self._waiting.append(callback)
+        if self.on_wait is not None:
+            self.on_wait()
 
 
 class FrameReader:
@@ -123,6 +130,11 @@ class FrameReader:
     @property
     def rest_bytes(self) -> int:
         return self._filled - self._position
+
+    @property
+    def reserved_received(self) -> int:
+        """The received bytes of an incomplete frame that has a reservation; else 0."""
+        return self._filled if self._reserved and self._size else 0
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
         """Return the buffer for the next bytes, never empty. `limit` bounds a read into the scratch buffer."""

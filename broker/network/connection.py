@@ -198,6 +198,10 @@ class Connection(asyncio.BufferedProtocol):
         """The transport: a socket, TLS, or one that a fault rule inserted; None after the connection has ended."""
         return self._transport
 
+    @property
+    def reserved_received(self) -> int:
+        return self._reader.reserved_received
+
     def set_transport(self, transport: asyncio.Transport) -> None:
         self._transport = transport
 

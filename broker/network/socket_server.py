@@ -14,6 +14,7 @@ from sluice.quotas.store import Address
 
 from .connection import Connection
 from .listener import Listener
+from .slow_frames import SlowFrames
 from .unsent_responses import PROPERTY as UNSENT_RESPONSE_BYTES
 from .unsent_responses import UnsentResponses
 
@@ -77,6 +78,7 @@ class SocketServer:
         self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
         budget = config.integer("queued.max.request.bytes")
         self._pool = FramePool(budget if budget >= 0 else None)
+        SlowFrames(self._pool, self.connections, broker.scheduler)
         limit = config.integer(UNSENT_RESPONSE_BYTES)
         self._unsent_responses = UnsentResponses(limit if limit >= 0 else None)
         broker.cluster.retained_by.append(self._unsent_responses.close_readers_of)

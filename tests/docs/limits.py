@@ -93,7 +93,9 @@ SECTIONS: dict[str, list[Limit]] = {
     "Requests and responses": [
         Limit("request size", "socket.request.max.bytes", "the connection is closed before anything is allocated",
               _SAME, "broker/network/test_connection.py::test_announced_frame_size_allocates_no_memory"),
-        Limit("requests being received or processed", "queued.max.request.bytes", "no connection is read", _SAME,
+        Limit("requests being received or processed", "queued.max.request.bytes",
+              "requests above 256 KiB are not read; those that arrive at less than 64 KiB/s end their connection",
+              "no connection is read; slow ones remain",
               "broker/network/test_connection.py::test_large_request_is_not_read_until_memory_is_available"),
         Limit("requests of more than 2 ms in progress", "num.io.threads",
               "further ones wait; shorter requests are served", "all further requests wait",

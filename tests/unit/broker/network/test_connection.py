@@ -9,6 +9,7 @@ import pytest
 
 from sluice.broker.dispatch.dispatcher import Dispatcher
 from sluice.broker.metadata.topic import Topic
+from sluice.broker.network.slow_frames import CHECK_MS, LEAST_BYTES
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.turn_queue import TURN_MS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
@@ -464,6 +465,23 @@ def test_disconnect_of_a_client_releases_memory_for_the_next_large_request(
     second.send(produce_of(700_000, 9, "client"), 9)
     disconnect(first)
     assert second.response().api == "Produce"
+
+
+@pytest.mark.parametrize(("bytes_per_check", "ends"), [(100, True), (LEAST_BYTES - 1, True), (LEAST_BYTES, False)])
+def test_slow_large_request_ends_its_connection_while_others_wait(bytes_per_check: int, ends: bool) -> None:
+    broker = with_request_memory_limit()
+    slow, waiting = broker.client("slow"), broker.client("waiting")
+    data = slow.frame(produce_of(900_000, 9, "slow"), 9)
+    slow.send_bytes(data[:300_000])
+    broker.advance(10 * CHECK_MS)
+    assert slow.is_open, "no request waits"
+    waiting.send(produce_of(700_000, 9, "waiting"), 9)
+    for begin in (300_000, 300_000 + bytes_per_check):
+        assert slow.is_open
+        slow.send_bytes(data[begin : begin + bytes_per_check])
+        broker.advance(CHECK_MS)
+    assert slow.is_open is not ends
+    assert bool(waiting.responses) is ends
 
 
 def test_queued_max_request_bytes_of_minus_1_is_unlimited() -> None:

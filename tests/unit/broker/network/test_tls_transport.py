@@ -57,7 +57,7 @@ def test_requests_of_one_read_are_answered_in_order() -> None:
 
 
 def test_input_with_little_content_is_handled_in_several_event_loop_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Key updates, which the ssl module cannot send, would take 0.3 s of one read; here each byte has its own record."""
+    """As of key updates, which the ssl module cannot send; here each byte has its own record."""
     client = connected(VirtualBroker(*TLS))
     count = 300
     for _ in range(count):
