@@ -3,8 +3,10 @@
 import asyncio
 import errno
 import logging
+import os
 import socket
 from collections.abc import Callable
+from math import inf
 
 from sluice.config.broker_config import Endpoint
 
@@ -17,6 +19,19 @@ _ACCEPTED_AT_ONCE = 16
 # As in asyncio: out of file descriptors or memory, the next attempt is after this time.
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RETRY_AFTER_S = 1.0
+# Left for files, such as segments and modules that are imported on first use: without any, requests of other clients
+# would fail. Of a low limit, an eighth.
+_RESERVED_DESCRIPTORS = 64
+
+
+def most_descriptors() -> float:
+    """Return the number of open files from which connections wait."""
+    try:
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
+    except ImportError:  # Windows
+        return inf
+    limit, _ = getrlimit(RLIMIT_NOFILE)
+    return inf if limit == RLIM_INFINITY else limit - min(_RESERVED_DESCRIPTORS, limit // 8)
 
 
 class Listener:
@@ -41,6 +56,8 @@ class Listener:
         self._closed = False
         self._opening = False
         self._is_accepting = False
+        self._is_paused = False  # for want of file descriptors
+        self._most_descriptors = most_descriptors()
         self._listening: asyncio.Server | None = None  # of a loop that accepts itself
 
     async def listen(self) -> None:
@@ -98,19 +115,38 @@ class Listener:
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
-                log.error("connections wait", extra={"listener": self.endpoint.name, "reason": str(error)})
-                self._loop.remove_reader(self._socket.fileno())
-                self._loop.call_later(_RETRY_AFTER_S, self._accept_again)
+                self._pause(str(error))
                 return
+            if accepted.fileno() >= self._most_descriptors:  # the lowest free one
+                self._pause("few file descriptors are left")
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             SocketTransport(self._loop, accepted, self._factory(), peer).start()
-            if not self._is_accepting:
+            if not self._is_accepting or self._is_paused:
                 return
 
+    def _pause(self, reason: str) -> None:
+        self._is_paused = True
+        log.error("connections wait", extra={"listener": self.endpoint.name, "reason": reason})
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.call_later(_RETRY_AFTER_S, self._accept_again)
+
     def _accept_again(self) -> None:
-        if self._is_accepting:
+        if not self._is_accepting:
+            self._is_paused = False
+        elif not self._has_descriptors():
+            self._loop.call_later(_RETRY_AFTER_S, self._accept_again)
+        else:
+            self._is_paused = False
             self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def _has_descriptors(self) -> bool:
+        try:
+            lowest_free = os.dup(self._socket.fileno())
+        except OSError:
+            return False
+        os.close(lowest_free)
+        return lowest_free < self._most_descriptors
 
     def _refuse(self) -> None:
         family, protocol = self._socket.family, self._socket.proto

@@ -48,6 +48,7 @@ _STALL_ROWS = [
     ["Produce with 1,000,000 partitions of one topic", "100 MB: 0.06 to 0.2 s", _THREAD],
     ["one tagged field, or 10,000, of any request", "100 MB: 0.05 to 0.1 s, to copy them (Produce)", _THREAD],
     ["ListOffsets v0 with 1,000,000 partitions", "100 MB: 0.08 s; 0.5 s on a busy machine", _THREAD],
+    ["TLS: 256 KiB of key updates", "0.03 s in one piece, of 0.3 s", "one of `num.network.threads` threads is busy"],
     [
         "10,000 partitions, or 500,000 other objects, of any requests",
         "50 ms for each full garbage collection of Python, which waits until no long request is in progress",
@@ -84,6 +85,10 @@ SECTIONS: dict[str, list[Limit]] = {
     "Connections": [
         Limit("open connections", "max.connections", "further ones wait in the accept queue", _SAME,
               "broker/network/test_acceptor.py::test_connection_above_the_limit_waits_until_another_closes"),
+        Limit("open files of the process", "the system's limit - 64", "further connections wait",
+              "requests that open files fail, and log directories go offline",
+              "../integration/broker/network/test_listener.py::"
+              "test_connections_wait_while_few_descriptors_are_left"),
         Limit("connections of one address", "max.connections.per.ip", "further ones are closed", _SAME,
               "broker/network/test_acceptor.py::test_connection_above_the_limit_of_its_address_is_closed"),
         Limit("new connections per second", "max.connection.creation.rate", "further ones wait", _SAME,
