@@ -22,9 +22,13 @@ open, and the client receives id 0 and continues with full requests:
 1. a session unused for two minutes
 2. the smallest session that was in use two minutes after it was opened, or for a follower any consumer's, if it is
    smaller than the new one; consumers' sessions count as smaller than followers'
+
+Different on purpose: all sessions together have at most `sluice.fetch.session.partitions.max` partitions. A session
+that would exceed this does not open, unless unused ones make room; one that would grow above it is closed.
 """
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from random import Random  # noqa: TID251  (only the type of an injected value)
 
 from sluice.broker.metadata.cache import MetadataCache
@@ -115,7 +119,16 @@ class ResponsePartition:
 
 
 class FetchSession:
-    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
+    __slots__ = (
+        "counted",
+        "created_ms",
+        "epoch",
+        "id",
+        "last_used_ms",
+        "partitions",
+        "privileged",
+        "uses_topic_ids",
+    )
 
     def __init__(
         self, session_id: int, partitions: Iterable[ResponsePartition], now_ms: int, privileged: bool, by_id: bool
@@ -130,6 +143,7 @@ class FetchSession:
             item = one.item
             item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
             self.partitions[item.topic, item.request.partition] = item
+        self.counted = len(self.partitions)  # in the cache's number of partitions
 
     def record_sent(self, partitions: Iterable[ResponsePartition]) -> None:
         for one in partitions:
@@ -160,20 +174,18 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    __slots__ = ("_random", "_sessions", "_slots", "evictions")
+    __slots__ = ("_max_partitions", "_random", "_sessions", "_slots", "evictions", "partitions")
 
-    def __init__(self, slots: int, random: Random) -> None:
+    def __init__(self, slots: int, max_partitions: int, random: Random) -> None:
         self._slots = slots
+        self._max_partitions = max_partitions
+        self.partitions = 0
         self._random = random
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
-
-    @property
-    def partitions(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
 
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
         session = self._sessions.get(session_id)
@@ -185,15 +197,20 @@ class FetchSessionCache:
     def open(
         self, ctx: RequestContext, partitions: Sequence[ResponsePartition], *, privileged: bool, by_id: bool
     ) -> int:
+        if not self._make_room(len(partitions), ctx.now_ms):
+            return NO_SESSION
         session_id = self._new_id()
         session = FetchSession(session_id, ctx.sliced(partitions), ctx.now_ms, privileged, by_id)
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), ctx.now_ms, privileged):
             return NO_SESSION
         self._sessions[session_id] = session
+        self.partitions += session.counted
         return session_id
 
     def close(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.partitions -= session.counted
 
     def resume(
         self, ctx: RequestContext, request: FetchRequest, by_id: bool, metadata: MetadataCache
@@ -210,13 +227,37 @@ class FetchSessionCache:
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
-        session.update(ctx, request, metadata)
-        if self._sessions.pop(session.id, None) is None:
-            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if request.topics or request.forgotten_topics_data:
+            if not self._has_room(session, request):
+                self.close(session.id)
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            session.update(ctx, request, metadata)
+            if session.id not in self._sessions:
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            self.partitions += len(session.partitions) - session.counted
+            session.counted = len(session.partitions)
+        del self._sessions[session.id]
         if session.partitions:
             session.last_used_ms = ctx.now_ms
             self._sessions[session.id] = session
         return session
+
+    def _has_room(self, session: FetchSession, request: FetchRequest) -> bool:
+        named = sum(len(topic.partitions) for topic in request.topics)
+        if self.partitions + named <= self._max_partitions:
+            return True
+        key = attrgetter("topic_id" if session.uses_topic_ids else "topic")
+        new = {(key(topic), item.partition) for topic in request.topics for item in topic.partitions}
+        return self.partitions + len(new - session.partitions.keys()) <= self._max_partitions
+
+    def _make_room(self, partitions: int, now_ms: int) -> bool:
+        """Remove unused sessions; return whether a new one of this size fits."""
+        while self.partitions + partitions > self._max_partitions:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms <= _EVICTION_MS:
+                return False
+            self._remove(oldest)
+        return True
 
     def _evict(self, partitions: int, now_ms: int, privileged: bool) -> bool:
         oldest = next(iter(self._sessions.values()), None)
@@ -237,7 +278,7 @@ class FetchSessionCache:
         return self._remove(least)
 
     def _remove(self, session: FetchSession) -> bool:
-        del self._sessions[session.id]
+        self.close(session.id)
         self.evictions += 1
         return True
 

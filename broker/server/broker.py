@@ -243,7 +243,8 @@ class Broker:
     def fetch_sessions(self) -> "FetchSessionCache":
         from sluice.broker.replica.fetch_session import FetchSessionCache
 
-        return FetchSessionCache(self.config.integer("max.incremental.fetch.session.cache.slots"), self.random)
+        slots = self.config.integer("max.incremental.fetch.session.cache.slots")
+        return FetchSessionCache(slots, self.config.integer("sluice.fetch.session.partitions.max"), self.random)
 
     @property
     def fetch_sessions_in_use(self) -> "FetchSessionCache | None":

@@ -63,9 +63,8 @@ not trusted.
 ## Without a limit
 
 The numbers of topics, groups, committed offsets and ACLs have no limit, as in Kafka: use ACLs or quotas
-(`controller_mutation_rate`) against clients that create too many. The partitions of a fetch session have no limit
-either, as in Kafka: each uses about 360 bytes, so 1,000 sessions of 1,000 partitions need 360 MB. Fault rules and
-scenarios come from the admin port, which only its owner can reach.
+(`controller_mutation_rate`) against clients that create too many. Fault rules and scenarios come from the admin port,
+which only its owner can reach.
 """
 
 
@@ -138,6 +137,9 @@ SECTIONS: dict[str, list[Limit]] = {
               "broker/log/test_partition_log.py::test_batch_larger_than_the_memory_limit_evicts_all_other_batches"),
     ],
     "State": [
+        Limit("partitions of all fetch sessions of a broker", "sluice.fetch.session.partitions.max",
+              "further sessions do not open, and growing ones are closed; clients get full responses", "unlimited",
+              "broker/replica/test_fetch_session.py::test_sessions_have_a_limited_number_of_partitions_in_all"),
         Limit("incremental fetch sessions", "max.incremental.fetch.session.cache.slots",
               "idle ones are evicted, else the client gets full responses", _SAME,
               "broker/replica/test_fetch_session.py::"

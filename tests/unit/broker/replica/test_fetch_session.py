@@ -419,7 +419,7 @@ def context_at(now_ms: int) -> RequestContext:
 def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache, list[int]]:
     """Return a full cache of sessions given as (partition count, of a follower, opened, last used in ms)."""
     cluster = no_topics()
-    session_cache = FetchSessionCache(SLOTS, Random(1))
+    session_cache = FetchSessionCache(SLOTS, 100, Random(1))
     ids = []
     for partitions, privileged, opened_ms, _ in in_use:
         ids.append(
@@ -523,6 +523,26 @@ def test_cache_without_slots_opens_no_session() -> None:
     for _ in range(2):
         assert len(reader.fetch_partitions({("t", 0): 0})) == 1
         assert reader.session_id == 0
+
+
+def test_sessions_have_a_limited_number_of_partitions_in_all() -> None:
+    broker = VirtualBroker("sluice.fetch.session.partitions.max=5")
+    broker.topic(partitions=6)
+    first, second, other = Reader(broker), Reader(broker), Reader(broker)
+    first.fetch({("t", 0): 0, ("t", 1): 0, ("t", 2): 0})
+    second.fetch({("t", 0): 0, ("t", 1): 0})
+    assert len(other.fetch_partitions({("t", 0): 0})) == 1
+    assert (bool(first.session_id), bool(second.session_id), other.session_id) == (True, True, 0)
+    first.fetch({("t", 2): 1}, forget=[("t", 1)])
+    second.fetch({("t", 1): 1, ("t", 2): 0})
+    assert second.fetch({("t", 1): 1, ("t", 3): 0}).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert broker.broker.fetch_sessions.partitions == 2
+    other.fetch({("t", 0): 0, ("t", 1): 0, ("t", 2): 0})
+    assert other.session_id
+    broker.advance(TWO_MINUTES + 1)
+    second.session_id = second.epoch = 0
+    second.fetch({("t", index): 0 for index in range(5)})
+    assert (bool(second.session_id), broker.broker.fetch_sessions.partitions) == (True, 5)
 
 
 def test_client_without_a_slot_gets_full_responses_and_an_evicted_one_gets_an_error() -> None:
