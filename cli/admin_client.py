@@ -60,7 +60,7 @@ def admin_address(given: str, option: str = "--admin") -> str:
     try:
         parts = urlsplit(given)
         fine = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # an invalid port or address
+    except ValueError:
         fine = False
     if not fine or not given.isascii() or not given.isprintable() or " " in given:
         raise ConfigError(f"{option}: {expected('http://HOST:PORT or https://HOST:PORT', given)}")

@@ -40,7 +40,6 @@ COMMANDS = {
     "healthcheck": "Check whether a running broker is healthy.",
     "completion": "Print a shell completion script.",
 }
-# Modules with another name than the command.
 MODULES = {
     name: f"{name}.command"
     for name in ("serve", "demo", "top", "quota", "faults", "scenario", "journal", "audit", "fleet")
@@ -93,7 +92,7 @@ def _errors_in_one_line() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
     except SluiceError as error:
         raise click.ClickException(str(error)) from None
-    except click.exceptions.NoArgsIsHelpError:  # help, not an error
+    except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
         raise usage_error(error) from None

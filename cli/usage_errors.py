@@ -11,7 +11,7 @@ _OF_FILE = re.compile(r"(?:File|Directory|Path) (.*)", re.DOTALL)
 
 
 def usage_error(error: click.UsageError) -> click.UsageError:
-    """Return an error without a context, as click writes the usage of a command before those with one."""
+    """Return the error without its context, with which click would also print the command's usage."""
     return click.UsageError(" ".join(_line(error).split()))
 
 

@@ -95,7 +95,7 @@ class StaticBackoff:
 
 
 def _grown(base_ms: int, max_ms: int, attempts: int) -> int:
-    # At twice the maximum, no factor brings the product below it. The limit bounds the shift.
+    # From twice the maximum on, every factor gives at least the maximum, so the shift can be limited.
     return base_ms << min(attempts, (2 * max_ms // max(base_ms, 1)).bit_length())
 
 

@@ -105,7 +105,7 @@ class ClientConfig(Values):
         return ExponentialBackoff(base_ms, RETRY_MULTIPLIER, max_ms, RETRY_JITTER, uniform)
 
     def equivalent_response_backoff(self, uniform: Uniform) -> Backoff | None:
-        """Return the backoff after unchanged metadata, which KIP-580 does not have."""
+        """Return the backoff after unchanged metadata; KIP-580 has none."""
         return None if self.profile == "kip" else self.retry_backoff(uniform)
 
     def reconnect_backoff(self, uniform: Uniform) -> Backoff:
@@ -138,7 +138,6 @@ class ClientConfig(Values):
         return ConfigError(f"{self.client}: {line}")
 
 
-# Raises ConfigError, warns, or sets dependent values.
 Rule = Callable[[ClientConfig], None]
 
 
@@ -285,7 +284,6 @@ def _delivery_timeout(config: ClientConfig) -> None:
 
 # -- consumer rules ----------------------------------------------------------------------------------------------------
 
-# Properties that cannot be set with a group protocol.
 _NOT_OF_PROTOCOL = {
     "classic": ("group.remote.assignor", "share.acknowledgement.mode", "share.acquire.mode"),
     "consumer": (

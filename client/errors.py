@@ -163,7 +163,6 @@ _NAMES = {
 
 _PARENT_OF = {code: parent for parent, codes in _PARENTS.items() for code in codes}
 
-# Errors after which metadata is updated.
 INVALID_METADATA: frozenset[int] = frozenset(_PARENTS[InvalidMetadataException])
 
 

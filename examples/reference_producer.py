@@ -37,7 +37,7 @@ async def main(bootstrap: str, topic: str, records: int | None = None) -> None:
     async with Producer(config) as producer, asyncio.TaskGroup() as reports:
         for number in count() if records is None else range(records):
             try:
-                sent = await producer.send(topic, f"{number}")  # waits for the topic's metadata
+                sent = await producer.send(topic, f"{number}")
             except KafkaException as error:
                 print(f"{number} not sent: {error}", flush=True)
             else:

@@ -24,10 +24,10 @@ _NEAR = 1.1  # a peak within 10 % of the lowest is as good
 
 
 class Policy(Struct, frozen=True):
-    """The figures of one setting of the backoffs, medians over the seeds.
+    """The figures of one set of backoffs, medians over the seeds.
 
     Args:
-        settings: As for `--set`; empty: as given.
+        settings: As for `--set`; "" for the backoffs of the models.
         loop: "open" or "closed".
         peak_per_s, amplification, expired: As in results.Figures.
         recovery_s: The longest time to recovery; None: a seed did not recover.
@@ -116,7 +116,7 @@ def _run(job: _Job) -> _Run:
     found = figures_of_counts(counts, schedule.trigger_us // US_PER_MS, schedule.healed_us // US_PER_MS)
     after = simulate(groups, short, broker, seed=seed).counts
     latency_ms = after[:, LATENCY_US] / US_PER_MS
-    healthy = slice(10, 50)  # bins from 1 s to 5 s
+    healthy = slice(10, 50)
     before_ms = latency_ms[healthy].sum() / max(int(after[healthy, COMPLETED].sum()), 1)
     added_ms = float(latency_ms.sum() / max(int(after[:, COMPLETED].sum()), 1) - before_ms)
     return found.peak_per_s, found.amplification, found.recovery_s, found.expired, added_ms

@@ -45,7 +45,7 @@ from .exchange import (
 )  # fmt: skip
 from .schedule import CONNECT, METADATA, PRODUCE
 
-TRACED = ("connections", "metadata_requests", "produce_requests")  # by kind of request
+TRACED = ("connections", "metadata_requests", "produce_requests")
 
 _IS_LOST = np.zeros(16, dtype=np.bool_)
 _IS_LOST[[CONNECT_REFUSED, CONNECT_CLOSED, DISCONNECTED, REQUEST_TIMED_OUT]] = True

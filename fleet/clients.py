@@ -13,8 +13,8 @@ from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
 from .draws import uniform
 from .models.client_model import ClientModel
 
-# A shift by more overflows no float and is above every maximum. Counting continues 32 lower, where a wrapped shift is
-# the same.
+# A shift by this many bits exceeds every maximum, without an overflow of floats. Counting continues 32 lower, where a
+# wrapped 32-bit shift is the same.
 _MOST_FAILURES, _SHIFTS = 255, 32
 # Eleven longer draws in a row have the probability 1/11!.
 _MOST_REDRAWS = 11
@@ -118,7 +118,7 @@ class Clients:
         # With "immediate" refreshes: brokers that were not tried yet, from a random first one on.
         self.untried = np.zeros(count, dtype=np.uint8)
         self.first_try = np.zeros(count, dtype=np.uint8)
-        self.for_metadata = np.zeros(count, dtype=np.bool_)  # whether the attempt in flight is for Metadata
+        self.for_metadata = np.zeros(count, dtype=np.bool_)
         self.connected = np.zeros((count, brokers), dtype=np.bool_)
         self.connect_failures = np.zeros((count, brokers), dtype=np.uint8)
         self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
@@ -179,7 +179,7 @@ class Clients:
         self.metadata_us[rows] = at_us + waits
 
     def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
-        """Disconnect clients, delay their next connection, and request metadata; a request that was due fails."""
+        """Disconnect clients, delay their next connection, and request metadata; a due Metadata request has failed."""
         is_due = was_requesting | (self.wants_metadata[rows] & (self.metadata_us[rows] <= at_us))
         if is_due.any():
             self.metadata_failed(rows[is_due], at_us[is_due])

@@ -7,16 +7,16 @@ from .arrays import Rows, Times
 BIN_US = 100_000
 
 KINDS = (
-    "connections",  # attempts
+    "connections",
     "metadata_requests",
     "produce_requests",  # without retries
     "produce_retries",
     "completed",  # operations, by the time of the response
     "expired",  # operations, by the time of delivery.timeout.ms
-    "refused",  # connections
+    "refused",
     "disconnects",  # connections that broke, with or without a request in flight
     "request_timeouts",
-    "errors",  # error codes in responses
+    "errors",
     "latency_us",  # sum over completed operations, from creation to response
     "queued_us",  # sum over requests of the time in the broker, by arrival
     "served",  # requests, by arrival

@@ -2,8 +2,8 @@
 
 Each window has about 2,000 events, and 1 to 100 ms. All clients whose next event is in the window are handled at once,
 each at its own exact time, until none is left. A window approximates only the order in a broker's queue: a request that
-follows from another of the same window does not delay those sent after it that were known before it. Times that do not
-depend on a queue are exact, and draws (draws.py) do not depend on windows.
+results from an event of the same window does not delay later requests that are queued already. Times that do not depend
+on a queue are exact, and draws (draws.py) do not depend on windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class Simulation(NamedTuple):
 
     counts: npt.NDArray[np.int64]
     events: int
-    fairness: Fairness | None  # None without quotas
+    fairness: Fairness | None
 
 
 def simulate(

@@ -141,7 +141,7 @@ class _AioKafkaClient:
     """Unmodified aiokafka."""
 
     def __init__(self, model: ClientModel, bootstrap: str, client_id: str, seed: int) -> None:
-        from aiokafka import AIOKafkaProducer  # an optional dependency
+        from aiokafka import AIOKafkaProducer
         from aiokafka.errors import KafkaError
 
         self._error = KafkaError

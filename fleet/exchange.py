@@ -25,13 +25,12 @@ from .schedule import (
     Schedule,
 )
 
-# The outcome of a client's next event.
 (
     TIMER, CONNECTED, CONNECT_REFUSED, CONNECT_CLOSED, PRODUCED, PRODUCE_NOT_LEADER,
     PRODUCE_RETRIABLE, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT,
 ) = range(10)  # fmt: skip
 
-_SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, PRODUCED], dtype=np.uint8)  # by kind of request
+_SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, PRODUCED], dtype=np.uint8)
 _CLOSED = np.array([CONNECT_CLOSED, DISCONNECTED, DISCONNECTED], dtype=np.uint8)
 # A connection takes two packets before the client can send ApiVersions.
 _HANDSHAKE_PACKETS = 2
@@ -52,7 +51,7 @@ class Exchange:
         self._waits_for_replicas = bool(self._replicated_us.any())
         self._fault_ends = schedule.fault_ends_us()
         self._has_faults = any(segment.faults for segment in schedule.segments)
-        self._costs = np.array([model.connection_us, model.metadata_us, model.produce_us])  # by kind of request
+        self._costs = np.array([model.connection_us, model.metadata_us, model.produce_us])
         self._byte_us = model.kilobyte_us / 1000
         self._quotas = quotas
         self._one_way_us = int(model.network_us)

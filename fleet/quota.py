@@ -72,7 +72,7 @@ class Quotas:
     """
 
     def __init__(self, bounds: Floats, is_shared: Sequence[bool], groups: Rows, brokers: int) -> None:
-        self._bounds = bounds  # by segment and group
+        self._bounds = bounds
         self._groups = groups
         self._brokers = brokers
         clients = np.arange(len(groups))

@@ -141,5 +141,5 @@ def ensure_memory(groups: Sequence[Group], schedule: Schedule, workers: int) -> 
 def _available_bytes() -> int | None:
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):  # not known on this system
+    except (ValueError, OSError):
         return None

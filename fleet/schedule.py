@@ -65,8 +65,8 @@ class FaultWindow(NamedTuple):
 
 class Segment(NamedTuple):
     from_us: int
-    up: npt.NDArray[np.bool_]  # by broker
-    leaders: npt.NDArray[np.int16]  # by partition; NO_LEADER
+    up: npt.NDArray[np.bool_]
+    leaders: npt.NDArray[np.int16]  # by partition; NO_LEADER without one
     replicated_us: npt.NDArray[np.int64]  # by partition: until then, acks=all waits for a killed replica
     faults: tuple[FaultWindow, ...]
     quotas: Mapping[str | None, float]  # producer_byte_rate by client id; None: the default

@@ -24,7 +24,7 @@ def spark_errors_in_one_line() -> Iterator[None]:
 
 
 def cause(text: str) -> str:
-    """Return the last exception in Spark's message, or its first line without any."""
+    """Return the last exception in Spark's message, or its first line if it names none."""
     if "Some data may have been lost" in text:  # from Spark's Kafka source, followed by a long text
         return "the topic has deleted records that were not read yet. Pass --skip-lost to continue without them"
     lines = [line.strip() for line in text.splitlines() if line.strip()]

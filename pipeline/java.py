@@ -30,7 +30,7 @@ exec '{java}' "$@"
 
 class Java(NamedTuple):
     home: Path
-    version: int  # the major version, such as 17
+    version: int
 
     @property
     def program(self) -> Path:
@@ -38,7 +38,7 @@ class Java(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    where: str  # for messages
+    where: str  # its origin, for messages
     program: Path
 
 

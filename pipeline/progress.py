@@ -17,10 +17,10 @@ class Progress(NamedTuple):
     """The totals of a query since its start in this process."""
 
     batches: int = 0
-    read: int = 0  # records
+    read: int = 0
     late: int = 0  # groups of events that a batch dropped because they were late
     watermark: str = ""
-    observed: Mapping[str, int] = MappingProxyType({})  # the job's own counts
+    observed: Mapping[str, int] = MappingProxyType({})
 
     def of(self, name: str) -> int:
         return self.observed.get(name, 0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-monotonic_s = time.monotonic  # for event loops
+monotonic_s = time.monotonic
 
 
 class TimerHandle(Protocol):

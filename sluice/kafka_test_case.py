@@ -39,7 +39,7 @@ class KafkaTestCase(unittest.TestCase):
 
     def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
         name = self.id().rpartition(".")[2]
-        own = vars(self).get(name)  # set by pytest
+        own = vars(self).get(name)
         setattr(self, name, self._with_journal_note(getattr(self, name)))
         try:
             return super().run(result)

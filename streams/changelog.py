@@ -59,7 +59,7 @@ class ChangelogReader:
     def __init__(
         self, consumer: RestoreConsumer, admin: ChangelogAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
     ) -> None:
-        self.restored = 0  # records in total
+        self.restored = 0
         self._consumer = consumer
         self._admin = admin
         self._clock = clock

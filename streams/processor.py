@@ -126,7 +126,6 @@ class _FunctionProcessor(Processor):
         self._function(self.ctx, record)
 
 
-# The signature of processor functions.
 ProcessorFunction = Callable[[Context, Record], None]
 AnyProcessor = ProcessorFunction | type[Processor]
 

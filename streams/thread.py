@@ -71,7 +71,7 @@ class StreamThread:
         self._max_process_ms = max_poll_interval_ms / 2
         self._on_state = on_state
         self._listener = _Listener(self, tasks, consumer)
-        self._at_once = 1  # records per task
+        self._at_once = 1
         self._last_commit_ms = clock.monotonic_ms()
 
     def stop(self) -> None:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from .errors import TopologyException
 from .processor import AnyProcessor, Record
 
-# Returns the partition index of a record, given the number of partitions.
 Partitioner = Callable[[Record, int], int]
 
 

@@ -12,7 +12,7 @@ from .meter import Meter, MeterSeen
 
 # Two snapshots a second for two minutes.
 POINTS = 240
-ClientKey = tuple[str, str]  # user, client id
+ClientKey = tuple[str, str]
 # Snapshot number, bytes per second since the previous snapshot, 1 if throttled. Points of idle clients are omitted.
 Point = tuple[int, int, int]
 _BYTES = ("Produce", "Fetch")
@@ -60,13 +60,13 @@ class ClientRow:
         self.folded = f"{self.client_id}\n{self.user}".casefold()  # for the search
         self.software = ""
         self.connections = self.waiting = 0
-        self.last_active_ms = 0.0  # monotonic
+        self.last_active_ms = 0.0
         self.snapshot_number = -1  # of the last read
-        self.read_ms = 0.0  # of the last read, monotonic
+        self.read_ms = 0.0
         self.meters: list[MeterSeen] = []
         self.points: deque[Point] = deque(maxlen=POINTS)
         self.encoded = b""
-        self._meters: dict[tuple[int, str], Meter] = {}  # by broker and kind
+        self._meters: dict[tuple[int, str], Meter] = {}
 
     @property
     def rate(self) -> float:

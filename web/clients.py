@@ -19,7 +19,7 @@ from .client_row import ClientKey, ClientRow
 # order is right at once.
 _OTHERS, _OTHERS_AT_FIRST = 25, 500
 _MOST_GONE = 1000  # clients without connections that are kept
-# How often, in snapshots, clients that disconnected before they were ever read are searched for.
+# Clients that disconnected before they were read are sought once in this many snapshots.
 _SEEK_EVERY = 10
 
 

@@ -12,7 +12,7 @@ from .view import View
 from .viewer import Viewer
 
 EVERY_MS = 500.0
-_LEAST_REST = 19  # times the duration of a snapshot
+_LEAST_REST = 19  # rest after a snapshot, as a multiple of its duration
 # The fastest of this many counts, as the others may have waited for a processor.
 _TIMED = 4
 # The delay until a viewer notices a snapshot or the broker's stop, as uvicorn then does not wait for responses.
@@ -30,7 +30,7 @@ class Feed:
         self._taker = SnapshotTaker(server)
         self._viewers: dict[Viewer, None] = {}
         self._timer: TimerHandle | None = None
-        self._left_ms = 0.0  # when the last viewer left
+        self._left_ms = 0.0
         self._took_ms: deque[float] = deque(maxlen=_TIMED)
         self.newest: Snapshot | None = None
 

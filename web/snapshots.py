@@ -41,7 +41,7 @@ class Snapshot:
         self.number = number
         self.at_ms = server.cluster.clock.wall_ms()
         self.brokers = brokers
-        self.clients = 0  # number of all clients
+        self.clients = 0
         self.pages: dict[View, tuple[list[ClientRow], int]] = {}  # view -> its rows, number of matching clients
         self._server = server
 

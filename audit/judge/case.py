@@ -221,7 +221,7 @@ def rows_of(found: Iterable[Track]) -> list[list[float]]:
 
 
 def sort_of(subject: SubjectInfo, statement: Statement) -> Sort:
-    """Return whether a deviation contradicts the KIP or, if that claims the KIP, the client's documentation."""
+    """Return the sort of a deviation: a client that claims the KIP violates its own documentation."""
     if statement.kip in subject.kips and statement.id not in subject.otherwise:
         return Sort.VIOLATES_ITS_DOCUMENTATION
     return Sort.PREDATES_KIP if statement.kip in subject.before else Sort.DIFFERS_FROM_KIP

@@ -1,7 +1,7 @@
 """Verdicts on one client that exclude each other: at least one is wrong, so both become inconclusive.
 
-Only verdicts on one probe are compared, because clients may handle different failures differently; except the first
-wait before a retry, which is the same for all errors.
+Only verdicts on one probe are compared, because clients may handle different failures differently. An exception is the
+first wait before a retry, which is the same for all errors.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from .fit import CONSTANT
 
 _PASS, _DEVIATES = State.PASS, State.DEVIATES
 _SECOND_MS = 1000.0
-_FAR = 2.0  # a factor between two measurements of one wait
+_FAR = 2.0
 _JITTER, _RESIDUAL = 0.15, 0.1
 _UNANSWERED = "produce-mute"  # here request.timeout.ms comes before the wait
 

@@ -4,11 +4,12 @@ Kafka's rule (KIP-580): after n + 1 failures in a row wait base * 2**n ± 20 %, 
 below the maximum, every wait is the maximum, without jitter. `reconnect.backoff.ms` set alone is also the maximum
 (KIP-144).
 
-Waits are measured at the broker. Scheduling lengthens them; clocks truncated to milliseconds shorten them by 2 ms.
+Waits are measured at the broker. Scheduling lengthens them; clocks truncated to milliseconds shorten them by up to
+2 ms.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 JITTER = 0.2
 MULTIPLIER = 2
@@ -19,6 +20,13 @@ _LONGEST_LAG_MS = 25.0
 _RETRY_MAX_MS = 1000.0  # KIP-580's default, if the client's value is not known
 
 Settings = Mapping[str, float | str | bool]
+T = TypeVar("T")
+
+
+def required(value: T | None) -> T:
+    """Return a value that follows from the settings that a statement requires."""
+    assert value is not None
+    return value
 
 
 class Backoff(NamedTuple):
@@ -87,7 +95,7 @@ def static_backoff(settings: Settings) -> Backoff | None:
 def reconnect_backoff(settings: Settings) -> Backoff | None:
     """Return None if the settings are not known.
 
-    A client connects only to send a request, and that request may itself be waiting for a retry backoff.
+    A client connects only to send a request, whose retry backoff may delay the connection.
     """
     base_ms, max_ms = number(settings, "reconnect.backoff.ms"), number(settings, "reconnect.backoff.max.ms")
     if base_ms is None:

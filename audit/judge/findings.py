@@ -22,7 +22,6 @@ from .waits import Wait, track, tracks
 
 _NS_PER_MS = 1_000_000
 STORM, STORM_MS = 200, 5000.0
-# Several times the longest default wait of any client.
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
 # As shares of the previous waits. Draws of -25 % to +50 % (librdkafka) count as steady; draws from 0 do not.
@@ -157,7 +156,7 @@ def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -
 
 def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
     if any(callback.event == "gave-up" for callback in run.observation.callbacks):
-        return  # each call counts from zero
+        return
     for waited in tracks(_alone(run.found), run.observation.repetition):
         fell = _fell_back(waited.waits)
         if fell is None:

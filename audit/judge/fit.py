@@ -19,7 +19,7 @@ the lower end: for two polls no estimator has a standard deviation of the jitter
 with 3,000.
 
 *Cap.* Kafka caps after the jitter, so half of the draws equal the cap. If a third of the waits there are nearly equal,
-or of many waits a fifth, that value is the cap, otherwise the midpoint. Chance misleads this in 1 of 1,000 fits.
+or of many waits a fifth, that value is the cap, otherwise the midpoint. By chance, this is wrong in 1 of 1,000 fits.
 """
 
 from collections import Counter
@@ -74,7 +74,7 @@ class _Model(NamedTuple):
     name: str
     criterion: float
     base_ms: float
-    rate: float  # multiplier, or step in ms
+    rate: float
     capped_from: int | None
 
     def grown(self, failures: int) -> float:
@@ -219,7 +219,7 @@ def _with_cap(
     capped = steps[capped_from:]
     cap = _mean(capped)
     if cap > value_of(capped_from) + log(1.3) or cap < value_of(capped_from - 1) - log(1.3):
-        return None  # a jump, not a cap
+        return None
     squared += _around(capped, lambda _: cap)
     return _Model(name, _criterion(squared, count, 3), base_ms, rate, capped_from)
 
@@ -290,7 +290,7 @@ def _most_likely(ratios: Sequence[float], log_density: Callable[[float], float])
     if log_density is _uniform:
         low, high = least - margin / 2, most + margin / 2
         return -count * log(high - low), low, high
-    high = most + margin / 8  # most draws are near the upper end
+    high = most + margin / 8
     if least <= 0:  # overlapping attempts; not a drawn wait
         return -inf, least, high
 

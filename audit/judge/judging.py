@@ -29,7 +29,6 @@ RULES: Mapping[str, Callable[[Case], Verdict]] = {
 
 # This statement is about the rejection of settings.
 _ABOUT_REFUSALS = "KIP-91/9"
-# These are judged by the attempts of batches.
 _ABOUT_BATCHES = frozenset(
     [f"KIP-580/{number}" for number in (*range(1, 8), 16, 17, 18)]
     + [f"KIP-91/{number}" for number in (1, 4, 5, 6, 12, 14, 15)]

@@ -33,7 +33,7 @@ _PROBES = {
 }
 _RESETS = {Kind.PRODUCE: ("produce-then-success",), Kind.CONNECT: ("reconnect-lost", "reconnect-after-versions")}
 _SCOPES = {Kind.PRODUCE: "produce-two-partitions", Kind.CONNECT: "reconnect-two-brokers"}
-_NEAR = 1.5  # a factor from the base
+_NEAR = 1.5
 _LEAST_FIRST = 3
 _EXPLAINED = 0.4  # a larger residual means several rules
 

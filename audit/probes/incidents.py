@@ -26,7 +26,6 @@ _CONFIG: dict[str, Property] = {
     "sluice.journal.events": 65536,
     "sluice.journal.record.hashes": "true",
 }
-# Everything that a client may request after ApiVersions.
 AFTER_API_VERSIONS = [
     "Metadata",
     "Produce",
@@ -55,7 +54,6 @@ NOW_AND_THEN = "1 fail, 4 pass, repeat"
 # Shorter than the defaults, so that the maximum is reached in 1.5 s; the steps remain distinguishable.
 RETRY: dict[str, Setting] = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 800}
 RECONNECT: dict[str, Setting] = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 800}
-# For all clients.
 COMMON: dict[str, Setting] = {
     **RETRY,
     **RECONNECT,

@@ -16,7 +16,6 @@ GROUP = "audit"
 FREE_ADDRESS = "127.0.0.1:1"
 # Longer than any probe, because the end of a poll interrupts waits and counts of retries.
 POLL_MS = 30_000
-# Records in the topic before a consumer starts.
 RECORDS = 20
 
 

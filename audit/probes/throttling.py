@@ -1,6 +1,6 @@
 """Responses with a throttle time: whether the client waits it out (KIP-13, KIP-219).
 
-The broker does not mute the connection: requests that wait in the kernel would not be seen to be early.
+The broker does not mute the connection: then early requests would wait in the kernel, unseen.
 """
 
 from sluice.broker.faults.actions.throttle import Throttle

@@ -3,7 +3,6 @@
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-# A larger ratio of values is shown on a logarithmic scale.
 WIDE = 30.0
 _MOST_TICKS = 6
 

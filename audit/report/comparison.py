@@ -32,9 +32,9 @@ _LONGER, _LEAST_MS = 2.0, 500.0
 class Kind(StrEnum):
     WORSE = "worse"
     BETTER = "better"
-    UNDECIDED = "undecided"  # was decided before
-    NEW = "new"  # not tested before
-    GONE = "gone"  # no longer tested
+    UNDECIDED = "undecided"
+    NEW = "new"
+    GONE = "gone"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

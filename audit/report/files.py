@@ -56,7 +56,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
 
 def _page() -> Callable[[AuditResult, Mapping[str, str]], str]:
     try:
-        from .page import page  # Jinja is an optional dependency
+        from .page import page
     except ModuleNotFoundError as error:
         raise SluiceError(f"{error.name} is not installed; run pip install 'kafka-sluice[audit]'") from None
     return page

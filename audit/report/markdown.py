@@ -25,7 +25,7 @@ from .words import (
     title_of,
 )
 
-_MOST_NUMBERS = 4  # per deviation
+_MOST_NUMBERS = 4
 
 
 def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:

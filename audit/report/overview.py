@@ -9,7 +9,7 @@ from sluice.audit.judge.model.verdict import MeasuredBackoff, State, SubjectResu
 from .size import size_of
 from .words import DEVIATIONS, fit_words, in_order, style_of
 
-_MOST_SETTINGS = 6  # named in a line
+_MOST_SETTINGS = 6
 _NO_WAIT_MS = 1.0
 _SCOPES = {"connect": "broker", "produce": "partition"}
 

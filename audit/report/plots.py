@@ -18,7 +18,7 @@ MOST_SERIES = 12  # per plot; more are not readable
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 380, 50, 8, 8, 34
 _HEIGHT = 230
 _ROW = 14
-_BEYOND_ANY_WAIT_MS = 1e9  # larger bounds mean no bound
+_BEYOND_ANY_WAIT_MS = 1e9
 # Makes the bands of consecutive retries touch.
 _HALF_STEP = 0.5
 _FEW_RETRIES = 10

@@ -20,7 +20,7 @@ def size_of(verdict: Verdict) -> float:
 
 
 def _factor(value: float, expected: str) -> float:
-    """Return 1 for a value in its range, such as `80 to 120 ms`, `at most 4`, `below 50 ms` or `0`."""
+    """Return the factor to the nearest value of a range, such as `80 to 120 ms`, `at most 4` or `0`; 1 within it."""
     low, high = _range(expected)
     if value < low:
         return low / max(value, _LEAST * low)

@@ -35,7 +35,6 @@ PREDATES = VerdictStyle("predates", "≺", "predates", "predates the KIP")
 INCONCLUSIVE = VerdictStyle("inconclusive", "?", "unclear", "inconclusive")
 UNSEEN = VerdictStyle("unseen", "–", "unseen", "not observable from outside")
 
-# In the order of counts and legends.
 STYLES = (PASS, VIOLATES, DIFFERS, PREDATES, INCONCLUSIVE, UNSEEN)
 DEVIATIONS = (VIOLATES, DIFFERS, PREDATES)
 _OF_STATE = {

@@ -54,7 +54,7 @@ def _judged(
         ),
         findings=[
             *(each for probe in before.probes for each in findings([run for run in runs if run.probe == probe])),
-            *(each for each in before.findings if each.kind is FindingKind.LOST),  # found by reading the log
+            *(each for each in before.findings if each.kind is FindingKind.LOST),
         ],
         backoffs=measured_backoffs(runs),
     )

@@ -60,12 +60,12 @@ class SubjectAudit:
         self._starting = asyncio.Lock()
         self._began_ms = self._clock.monotonic_ms()
         self._done: Counter[str] = Counter()
-        self._usable = 0  # of these runs
+        self._usable = 0  # runs without a problem
         self._planned = 0
         self._running: list[str] = []
         self._verdicts: dict[str, Verdict] = {}
         self._judged_runs: Counter[str] = Counter()
-        self._judging_ms = 0.0  # the longest judging so far
+        self._judging_ms = 0.0
         self._recovery_ms: dict[str, list[float]] = defaultdict(list)
         self._lost: dict[str, list[int]] = defaultdict(list)
         self._problems: Counter[str] = Counter()

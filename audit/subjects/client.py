@@ -14,7 +14,6 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import Setting
 
 ALL = frozenset(Role)
-# Settings that the judge uses.
 _JUDGED = frozenset(
     {"metadata.recovery.strategy", *(name for statement in STATEMENTS.values() for name in statement.settings)}
 )

@@ -21,7 +21,7 @@ from .subject import Job, OnCallback, Running
 
 BOOTSTRAP = "{bootstrap}"
 _HOST, _PORT, _TOPIC = "{bootstrap_host}", "{bootstrap_port}", "{topic}"
-ADDRESSES = (BOOTSTRAP, _PORT)  # a command contains one of these
+ADDRESSES = (BOOTSTRAP, _PORT)
 # The name is that of the script, not of its interpreter.
 _SCRIPTS = (".py", ".js", ".mjs", ".rb", ".sh", ".jar")
 

@@ -13,7 +13,7 @@ from sluice.audit.runs import Progress
 from sluice.text.printable import printable
 
 _LINE_EVERY_S = 15.0
-_MOST_NAMED = 3  # running probes to show
+_MOST_NAMED = 3
 
 
 class Screen(Protocol):

@@ -99,7 +99,7 @@ def run(
     from .text import could_not_be_run, summary, summary_json
 
     what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, virtual=virtual)
-    make_folder(out)  # before minutes of measuring
+    make_folder(out)
     result, stopped = _measured(who, what, budget, seed, out)
     if stopped and not any(subject.verdicts for subject in result.subjects):
         raise click.ClickException("stopped by a signal before anything was measured")

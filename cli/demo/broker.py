@@ -97,7 +97,7 @@ async def _ready(process: asyncio.subprocess.Process, log: IO[bytes]) -> DemoBro
 async def _stop(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
-    with suppress(ProcessLookupError):  # it has just ended
+    with suppress(ProcessLookupError):
         process.terminate()
     try:
         await asyncio.wait_for(process.wait(), _STOP_TIMEOUT_S)

@@ -20,7 +20,7 @@ from sluice.clock import Clock
 
 from .trace import Client, Exchange
 
-_PRODUCE_KEY, _FETCH_KEY = 0, 1  # api keys
+_PRODUCE_KEY, _FETCH_KEY = 0, 1
 
 _BRONZE_RECORD_BYTES = 100_000  # a tenth of a second at 1 MB/s
 _GOLD_RECORD_BYTES = 200_000  # a twentieth of a second at 4 MB/s; for the reader, a tenth at 2 MB/s

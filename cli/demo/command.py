@@ -92,7 +92,7 @@ def _silent_libraries() -> Iterator[None]:
 
 
 async def _run(clients: list[Client], seconds: int, console: Console) -> tuple[list[Result], float]:
-    from .clients import RUN  # requires the extra `demo`
+    from .clients import RUN
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None

@@ -20,7 +20,7 @@ from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 # Over less than a second, the figures of a throttled client flicker between its requests.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
-_PROSE_COLUMNS = 80  # longer lines are hard to read
+_PROSE_COLUMNS = 80
 _BAR_COLUMNS = 20
 _LEGEND = "A new client may send ten seconds' worth of its quota at once; then it is throttled until that has expired."
 # One cell of the bar is 10 % of the quota; the bar ends above any rate over the windows.

@@ -34,7 +34,7 @@ class Exchange(Struct, frozen=True, gc=False):
     sent_ms: float
     answered_ms: float
     payload_bytes: int  # accepted or fetched record bytes; 0 for an empty response to a throttled fetch
-    throttle_ms: int  # `throttle_time_ms` of the response
+    throttle_ms: int
 
 
 class Cycles(Struct, frozen=True):
@@ -95,12 +95,12 @@ class Trace:
 
 
 class Client(Struct, eq=False):
-    name: str  # the client id
+    name: str
     library: str
-    kind: str  # PRODUCE or FETCH
-    quota: float  # bytes/s
+    kind: str
+    quota: float
     trace: Trace
-    exceeds_quota: bool = True  # by what it tries to send or receive
+    exceeds_quota: bool = True  # whether it tries to send or receive more than its quota
 
 
 def replay(client: Client) -> Trace:

@@ -33,7 +33,7 @@ class Result(Struct, frozen=True):
     byte_rate: float  # bytes/s over the whole cycles; over the run for the unthrottled client
     cycles: Cycles | None  # None for the unthrottled client, or without a complete cycle
     virtual_byte_rate: float | None  # over the whole cycles of the replay
-    throttle_s: float  # from the broker's metrics
+    throttle_s: float
     problems: list[str]
 
 

@@ -182,7 +182,7 @@ def _recommended(found: "Recommendation") -> list[str]:
     else:
         lines = [
             f"{found.kind}: {found.default:,} bytes/s for all clients, sufficient for {len(found.others):,} of "
-            f"{total:,} with {found.default_headroom:.0%} headroom; stands on {found.basis:,} clients"
+            f"{total:,} with {found.default_headroom:.0%} headroom; based on {found.basis:,} clients"
         ]
     for need in found.overrides:
         quota, uncertain = need.recommended(found.headroom), ""

@@ -45,7 +45,7 @@ class JournalClient:
     def follow(self, filters: Filters) -> Iterator[str]:
         self._page({"limit": 1})  # reports a silent port after TIMEOUT_S: the stream has a longer timeout
         with self._open({**filters, "follow": "true"}, _STREAM_TIMEOUT_S) as answer:
-            for line in answer:  # empty lines are heartbeats
+            for line in answer:
                 if line.strip():
                     yield line.decode().rstrip("\n")
 

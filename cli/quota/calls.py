@@ -16,7 +16,7 @@ from sluice.text.error_text import expected
 
 # Kafka's 30 s is long for a port that never responds.
 _CONFIG: dict[str, str | int] = {"client.id": "sluice-quota", "retries": 0, "request.timeout.ms": 5000}
-_PROBE_TIMEOUT_S = 1.0  # as of admin_client.py, which finds a Kafka port behind --admin
+_PROBE_TIMEOUT_S = 1.0  # as in admin_client.py, which detects a Kafka port given as --admin
 
 _T = TypeVar("_T")
 _Call = Callable[[AdminClient], Coroutine[object, None, _T]]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
 
-_EXACT, _DEFAULT = 0, 1  # match types of DescribeClientQuotas
+_EXACT, _DEFAULT = 0, 1
 # Names of the Python API and of KIP-13, for suggestions.
 _OTHER_NAMES = {
     "produce": "producer_byte_rate",
@@ -32,7 +32,6 @@ _OTHER_NAMES = {
     "consumer": "consumer_byte_rate",
     "request": "request_percentage",
 }
-# Option -> type of the entity.
 _TYPES = {"user": "user", "client": "client-id", "ip": "ip"}
 _WORDS = {"user": ("user", "users"), "client": ("client id", "client ids"), "ip": ("address", "addresses")}
 

@@ -11,7 +11,6 @@ from sluice.cli.options import format_option, override_option
 
 from .text import as_json, summary
 
-# Options without --against, and options that require it.
 _OWN = ("host", "port", "admin_port", "overrides", "seed")
 _OTHERS = ("token", "keep")
 

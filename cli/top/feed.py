@@ -50,7 +50,7 @@ class Feed:
         self._wake = wake
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._number = 0  # of the current thread
+        self._number = 0
         self._news: list[Message | SluiceError] = []
 
     def watch(self, view: View) -> None:

@@ -27,7 +27,6 @@ _TICK_S = 0.25
 _UP, _DOWN, _ENTER, _ESCAPE, _DELETE = "up", "down", "enter", "escape", "delete"
 _SEQUENCES = {"\x1b[A": _UP, "\x1b[B": _DOWN, "\x1bOA": _UP, "\x1bOB": _DOWN}
 _KEYS = {"\r": _ENTER, "\n": _ENTER, "\x1b": _ESCAPE, "\x7f": _DELETE, "\x08": _DELETE}
-# Key of the quota for each kind.
 _QUOTAS = {
     "Produce": "producer_byte_rate",
     "Fetch": "consumer_byte_rate",
@@ -45,7 +44,7 @@ class Top:
         self._readable, self._writable = os.pipe()
         os.set_blocking(self._writable, False)
         self._feed = Feed(source, self._wake)
-        self._frozen: State | None = None  # the state shown during a pause
+        self._frozen: State | None = None
         self._enter: Callable[[str], None] = lambda text: None
         self._is_over = False
         self._does: dict[str, Callable[[], None]] = {
@@ -82,7 +81,7 @@ class Top:
             self._take()
         if sys.stdin in ready:
             typed = os.read(sys.stdin.fileno(), 1024).decode(errors="replace")
-            if not typed:  # the terminal was closed
+            if not typed:
                 self._is_over = True
             for key in parsed(typed):
                 self.press(key)

@@ -15,7 +15,7 @@ from .state import Broker, Client, Meter, State
 from .text import bar, short, sparkline, waits
 
 _PARTS = 6  # brokers, and fault rules, each use at most a sixth of the height
-_LOOKS = 240  # two minutes
+_LOOKS = 240
 _LEFT = (("QUOTA", 8),)
 _RIGHT = (("RATE", 5), ("LIMIT", 5), ("", 4))
 _BAR, _MOST_SHARE = 10, 9.99
@@ -47,11 +47,11 @@ class Display(Struct):
 
     sort: str = "activity"
     search: str = ""
-    chosen: int = 0  # row
+    chosen: int = 0
     paused: bool = False
     help: bool = False
     prompt: Prompt | None = None
-    message: str = ""  # the result of the last action
+    message: str = ""
     problem: str = ""  # the error that prevents updates
 
 

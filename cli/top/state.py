@@ -91,11 +91,11 @@ class Message(msgspec.Struct, frozen=True):
 class State:
     def __init__(self) -> None:
         self.look = 0
-        self.at_ms = 0  # broker's clock
-        self.cluster: Cluster | None = None  # until the first message
+        self.at_ms = 0
+        self.cluster: Cluster | None = None
         self.brokers: list[Broker] = []
         self.clients: list[Client] = []
-        self.total = self.matched = 0  # clients
+        self.total = self.matched = 0
         self.quotas: list[Quota] = []
         self.faults: list[FaultShown] = []
         self._rows: dict[int, Client] = {}

@@ -49,7 +49,6 @@ Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaE
 # Error codes of keys that are retried; the same as in Kafka's handlers.
 RetriedCodes = Collection[int]
 
-# Of requests to the controller: it moved, or its mutation quota was exceeded (KIP-599).
 CONTROLLER_RETRIES: RetriedCodes = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
 
 

@@ -79,7 +79,7 @@ class PartitionState:
         self.position: FetchPosition | None = None
         self.reset: OffsetReset | None = None  # in AWAIT_RESET only
         self.next_retry_ms = -inf
-        self.failures = 0  # in a row
+        self.failures = 0
         self.is_paused = False
         self.is_pending_revocation = False  # true: `poll` returns no more of its records
         self.high_watermark = self.last_stable_offset = self.log_start_offset = NO_OFFSET
@@ -140,7 +140,7 @@ class PartitionState:
 class SubscriptionState:
     def __init__(self, reset: OffsetReset) -> None:
         self.default_reset = reset
-        self.topics: frozenset[str] = frozenset()  # subscribed to, by name or by pattern
+        self.topics: frozenset[str] = frozenset()
         self.group_topics: frozenset[str] = frozenset()  # of all members, on the group leader
         self.pattern: Pattern[str] | None = None
         self.is_manual = False
@@ -315,7 +315,7 @@ class SubscriptionState:
         """Apply a validation response; return a truncation that the application must handle."""
         state = self._partitions.get(partition)
         if state is None or state.state is not FetchState.AWAIT_VALIDATION or state.position != requested:
-            return None  # the position has changed since the request
+            return None
         is_known = end_offset != NO_OFFSET and end_epoch != NO_EPOCH
         if is_known and end_offset >= requested.offset:
             state.seek(requested)

@@ -65,7 +65,7 @@ class Metadata:
         self._need_partial_update = False
         self._last_seen_leader_epochs: dict[TopicPartition, int] = {}
         self._fatal_exception: KafkaException | None = None
-        self.on_update_requested: Callable[[], None] = lambda: None  # called when an update may be due
+        self.on_update_requested: Callable[[], None] = lambda: None
         self._bootstrap = Cluster({})
         self.cluster = self._bootstrap
         self.request_version = 0
@@ -206,7 +206,7 @@ class Metadata:
         received: set[str] = set()
         for topic in response.topics:
             if topic.name is None:
-                continue  # an unknown topic id
+                continue
             received.add(topic.name)
             if not self.retains_topic(topic.name, topic.is_internal, now_ms):
                 continue

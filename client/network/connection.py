@@ -84,8 +84,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self.attempt: Cancelable | None = None  # until connected
         self.in_flight: deque[Exchange] = deque()
-        self.is_closed = False  # by this client
-        self.is_paused = False  # the write buffer is full
+        self.is_closed = False
+        self.is_paused = False
         self.last_active_ms = now_ms
         self.next_correlation_id = 0
 

@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 from sluice.client.backoff import Backoff
 
-# IP address and port.
 Address = tuple[str, int]
 
 
@@ -134,7 +133,7 @@ class ClusterConnectionStates:
         self._reconnect_backoff = reconnect_backoff
         self._setup_timeout = connection_setup_timeout
         self._connections: dict[int, NodeConnection] = {}
-        self._connecting: dict[int, NodeConnection] = {}  # the few in this state
+        self._connecting: dict[int, NodeConnection] = {}
 
     # -- transitions ---------------------------------------------------------------------------------------------------
 

@@ -136,7 +136,7 @@ class NetworkClient:
         self._timer: TimerHandle | None = None
         self._due_ms = inf
         self.is_closed = False
-        self.failure: KafkaException | None = None  # the internal error that closed the client
+        self.failure: KafkaException | None = None
         self.last_failure: ConnectionFailure | None = None  # after all addresses of a host; None once a node is ready
         metadata.bootstrap(config.names("bootstrap.servers"))
         metadata.on_update_requested = self.wakeup  # the first update request starts the first connection
@@ -377,7 +377,7 @@ class NetworkClient:
     def _handle_api_versions_response(self, exchange: Exchange) -> None:
         response, node_id = exchange.response, exchange.node_id
         if not isinstance(response, ApiVersionsResponse):
-            return  # the connection was lost
+            return
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and exchange.version > 0:
             # Since 2.4, brokers return their versions with this error; older ones support version 0.
             known = (api.max_version for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS)

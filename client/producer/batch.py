@@ -138,13 +138,13 @@ class ProducerBatch:
         self.created_ms = self.last_attempt_ms = created_ms
         self.memory = memory
         self.is_split = is_split
-        self.attempts = 0  # failed ones
+        self.attempts = 0
         self.attempts_when_leader_changed = 0
         self.leader_epoch = NO_EPOCH
         self.in_retry = False
         self.is_done = False
         self.largest_record = 0
-        self.sequence_was_reset = False  # since the last drain
+        self.sequence_was_reset = False
         self.may_be_written = False  # an attempt with this sequence had an unknown result, and may still arrive
         self.state = NO_PRODUCER
         self._codec = codec

@@ -16,7 +16,7 @@ class ProducerMetadata(Metadata):
         super().__init__(refresh_backoff, max_age_ms, equivalent_backoff=equivalent_backoff)
         self._max_idle_ms = max_idle_ms
         self._expire_ms: dict[str, float] = {}
-        self._new_topics: dict[str, None] = {}  # an ordered set
+        self._new_topics: dict[str, None] = {}
 
     def add(self, topic: str, now_ms: float) -> None:
         is_new = topic not in self._expire_ms

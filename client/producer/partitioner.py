@@ -42,7 +42,7 @@ class StickyPartitioner:
     def __init__(self, batch_size: int, random: Random) -> None:
         self._batch_size = batch_size
         self._random = random
-        self._current = -1  # none yet
+        self._current = -1
         self._produced_bytes = 0
         self._chances: tuple[Sequence[int], Sequence[int]] | None = None  # cumulative weights, and their partitions
 

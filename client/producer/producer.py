@@ -372,7 +372,7 @@ class Producer:
     async def _wait_for_memory(self, size: int, deadline_ms: float) -> None:
         granted: asyncio.Future[None] = self._loop.create_future()
         ticket = self._pool.queue(size, partial(_grant, granted))
-        self._network.wakeup()  # batches need not linger
+        self._network.wakeup()  # while memory is exhausted, batches do not linger
         timeout_s = max(0, deadline_ms - self._clock.monotonic_ms()) / 1e3
         try:
             async with asyncio.timeout(timeout_s):

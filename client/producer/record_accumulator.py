@@ -70,10 +70,10 @@ class RecordAccumulator:
     ) -> None:
         self.settings = settings
         self.pool = pool
-        self.incomplete: dict[ProducerBatch, None] = {}  # an ordered set
+        self.incomplete: dict[ProducerBatch, None] = {}
         self.is_closing = False
-        self.flushes = 0  # calls in progress
-        self.next_backoff_ms = inf  # when the first backoff ends that prevented a drain
+        self.flushes = 0
+        self.next_backoff_ms = inf  # the end of the first backoff that prevented a drain
         self._retry_backoff = retry_backoff
         self._random = random
         self._transactions = transactions

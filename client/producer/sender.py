@@ -73,7 +73,7 @@ class SenderSettings(NamedTuple):
     retries: int
     max_request_size: int
     request_timeout_ms: int
-    keeps_order: bool  # by at most one batch in flight for each partition
+    keeps_order: bool  # one batch of each partition in flight at a time
 
 
 class Sender:

@@ -45,8 +45,8 @@ class TransactionManager:
         self.sequences = ProducerSequences()
         self.producer = NO_PRODUCER_YET
         self.transactional_id: str | None = None
-        self.is_completing = False  # whether a transaction is waiting for its batches
-        self.is_requesting = False  # whether a request is in flight
+        self.is_completing = False
+        self.is_requesting = False
         self.fatal_error: KafkaException | None = None
         self._retry_backoff = retry_backoff
         self._failures = 0  # of InitProducerId, in a row

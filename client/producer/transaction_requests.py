@@ -8,7 +8,6 @@ from sluice.client.errors import KafkaException
 from sluice.client.network.in_flight import Request
 from sluice.protocol.message import Message
 
-# Priorities; lower ones first.
 FIND, INIT, ADD, END, BUMP = range(5)
 
 
@@ -79,5 +78,5 @@ class TransactionRequest:
         self.result = result or Result()
         self.ends_transaction = priority == END
         self.adds = priority == ADD and coordinator is CoordinatorType.TRANSACTION
-        self.may_have_started = False  # sent, and adds to the transaction, which it may have started
+        self.may_have_started = False  # whether it was sent and adds to the transaction
         self.next_attempt_ms = 0.0

@@ -84,7 +84,6 @@ class State(Enum):
 
 
 _ENDING = (State.COMMITTING_TRANSACTION, State.ABORTING_TRANSACTION)
-# The allowed source states of each state.
 _FROM: dict[State, tuple[State, ...]] = {
     State.UNINITIALIZED: (State.READY, State.ABORTABLE_ERROR),
     State.INITIALIZING: (State.UNINITIALIZED, *_ENDING),
@@ -143,10 +142,10 @@ class Transactions(TransactionManager):
         self._coordinators: dict[CoordinatorType, Node] = {}
         self._requests: list[TransactionRequest] = []
         self._new_partitions: dict[TopicPartition, None] = {}
-        self._partitions: dict[TopicPartition, None] = {}  # in the transaction
-        self._is_started = False  # at the coordinator
+        self._partitions: dict[TopicPartition, None] = {}
+        self._is_started = False
         self._bumps_epoch = False
-        self._result: Result | None = None  # of the current operation
+        self._result: Result | None = None
 
     # -- application calls ---------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from sluice.journal_events import Request
 
 from .spans import Host, HostEvent, Limits, by_time
 
-# The defaults of Apache Kafka's clients.
 DEFAULTS: Mapping[str, float] = {
     "retry.backoff.ms": 100.0,
     "retry.backoff.max.ms": 1000.0,

@@ -18,7 +18,7 @@ Int32s: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
 MOST_TEXT = 2000
 USED, QUARANTINED = "charges of clients", "quarantined"
 _MOST_QUARANTINED = 1000  # before `is_full`
-_MS = 1_000_000  # nanoseconds
+_NS_PER_MS = 1_000_000
 _VERSIONS = 256
 
 Kind = Literal["Produce", "Fetch"]  # Kafka's QuotaType
@@ -28,7 +28,7 @@ By = Literal["client-id", "user", "user+client-id"]  # the level at which quotas
 class Quarantined(NamedTuple):
     """A line or row that could not be read."""
 
-    source: str  # the file
+    source: str
     position: int  # the byte offset of a line; the number of a Parquet row, from 0
     reason: str
     text: str  # unchanged, up to `MOST_TEXT` characters
@@ -64,11 +64,11 @@ class Requests:
         versions: Sequence[int],
     ) -> None:
         self.at_ns = at_ns
-        self.value = value  # bytes
+        self.value = value
         self.lane = lane  # 0, 1, ...
-        self.versions = versions  # the request version of each lane
+        self.versions = versions
         self.following = range(1, len(lane) + 1) if len(versions) == 1 else _following(np.asarray(lane, np.int64))
-        self.totals = array("q", [0])  # prefix sums of the values
+        self.totals = array("q", [0])
         self.totals.extend(accumulate(value))
         self.largest = max(value)
 
@@ -111,7 +111,7 @@ class Gathered:
     """The rows by client, quarantined input and counts of one reader."""
 
     def __init__(self, by: By, rows_at_once: int) -> None:
-        self.counts: Counter[str] = Counter()  # of rows and lines, by kind
+        self.counts: Counter[str] = Counter()
         self._by = by
         self._rows_at_once = rows_at_once
         self._quarantined: list[Quarantined] = []
@@ -203,7 +203,7 @@ def _throttle_ms(part: bytes) -> Int32s:
 
 def _without_waits(at_ns: Ints, lane: Ints, throttle_ms: Int32s) -> Ints:
     order = np.argsort(lane, kind="stable")
-    at_ns, lane, waits_ns = at_ns[order], lane[order], throttle_ms[order].astype(np.int64) * _MS
+    at_ns, lane, waits_ns = at_ns[order], lane[order], throttle_ms[order].astype(np.int64) * _NS_PER_MS
     think_ns = np.maximum(np.diff(at_ns) - waits_ns[:-1], 0)
     # The throttle time, or the whole gap if that is shorter.
     saved_ns = np.where(waits_ns[:-1] > 0, np.diff(at_ns) - think_ns, 0)

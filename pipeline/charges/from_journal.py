@@ -23,11 +23,12 @@ _Bools: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool]]
 
 NO_REQUEST, NOT_CHARGED, UNANSWERED = "other events", "other requests", "requests without an answer"
 LOST = "lost by the journal before they were read"
-_MS = 1_000_000  # nanoseconds
+_NS_PER_MS = 1_000_000
 _FIRST_FLEXIBLE_FETCH = 12  # from this version the response header has one more byte, which is not charged
 _CHARGED: dict[str, Kind] = {"Produce": "Produce", "Fetch": "Fetch"}
-_SLACK_NS = 2 * _MS  # a delayed response leaves at a tick of the timing wheel, up to this early by the journal's clock
-# The largest valid value of each field.
+_SLACK_NS = (
+    2 * _NS_PER_MS
+)  # a delayed response leaves at a tick of the timing wheel, up to this early by the journal's clock
 _LIMITS = {
     "connection": 2**48,
     "version": 255,
@@ -123,8 +124,8 @@ def _take(event: object, gathered: Gathered) -> None:
         if kind == "Fetch":
             value = max(0, event.response_bytes - (event.version >= _FIRST_FLEXIBLE_FETCH))
         if throttle_ms:
-            if answered_ns - event.started_ns >= throttle_ms * _MS - _SLACK_NS:
-                answered_ns -= throttle_ms * _MS  # the response was delayed, after the charge
+            if answered_ns - event.started_ns >= throttle_ms * _NS_PER_MS - _SLACK_NS:
+                answered_ns -= throttle_ms * _NS_PER_MS  # the response was delayed, after the charge
             elif kind == "Fetch":
                 value = 0  # the connection was muted, after an empty response
         columns = gathered.columns(kind, event.broker, event.principal, event.client_id)
@@ -179,7 +180,7 @@ def _are_whole(batch: RecordBatch) -> _Bools:
 def _take_columns(batch: RecordBatch, gathered: Gathered) -> None:
     numbers = {name: _ints(batch, name) for name in _LIMITS}
     is_fetch = batch.column("api").to_numpy(zero_copy_only=False) == "Fetch"
-    waits_ns = numbers["throttle_time_ms"] * _MS
+    waits_ns = numbers["throttle_time_ms"] * _NS_PER_MS
     delayed = (waits_ns > 0) & (numbers["answered_ns"] - numbers["started_ns"] >= waits_ns - _SLACK_NS)
     at_ns = numbers["answered_ns"] - np.where(delayed, waits_ns, 0)
     fetched = np.maximum(numbers["response_bytes"] - (numbers["version"] >= _FIRST_FLEXIBLE_FETCH), 0)

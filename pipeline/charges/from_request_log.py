@@ -24,7 +24,7 @@ from .request_sizes import fetch_response_size, produce_request_size
 
 FROM_FOLLOWERS = "fetches of followers"
 _BEGINS = "Completed request:"
-_MS = 1_000_000  # nanoseconds
+_NS_PER_MS = 1_000_000
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})\d*(Z|[+-]\d\d(?::?\d\d)?)?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -57,9 +57,9 @@ def take_line(line: str, gathered: Gathered) -> str | None:
     if isinstance(completed, str):
         gathered.counts[completed] += 1
         return None
-    at_ns, value = written_ns - round(completed.after_ms * _MS), completed.value
+    at_ns, value = written_ns - round(completed.after_ms * _NS_PER_MS), completed.value
     if completed.was_delayed:
-        at_ns -= completed.throttle_ms * _MS
+        at_ns -= completed.throttle_ms * _NS_PER_MS
     elif completed.throttle_ms and completed.kind == "Fetch":
         value = 0  # the connection was muted, after an empty response
     connection = int.from_bytes(blake2b(completed.connection.encode(), digest_size=6).digest())
@@ -83,7 +83,7 @@ def _split(line: str) -> tuple[int, str]:
     except ValueError as error:
         raise NotUnderstoodError(f"completed request with an invalid timestamp: {error}") from None
     since = at - _EPOCH
-    return ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _MS, body
+    return ((since.days * 86_400 + since.seconds) * 1000 + int(millis)) * _NS_PER_MS, body
 
 
 # -- JSON, since Kafka 2.8 ---------------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ _MOST_QUARANTINED = 0.01  # of the input; above, the rest is not the traffic
 
 
 class Coverage(NamedTuple):
-    seconds: float  # from the first request to the last
+    seconds: float
     least_s: float  # ten quota windows
     clients: int
-    by_confidence: Mapping[Confidence, int]  # clients
-    counts: Mapping[str, int]  # of the input, by kind
+    by_confidence: Mapping[Confidence, int]
+    counts: Mapping[str, int]
 
     @property
     def is_short(self) -> bool:

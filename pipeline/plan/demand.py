@@ -20,7 +20,7 @@ _T = 2.262  # Student's t for 95 % with nine degrees of freedom
 _KNOWN = 0.1  # the largest uncertainty of a known demand
 _IRREGULAR = 1.0  # above this, a mean is no prediction
 _LEAST_SPAN_MS = 1000.0
-_MS = 1_000_000  # nanoseconds
+_NS_PER_MS = 1_000_000
 
 # known, uncertain: a mean with its uncertainty. throttled, brief, irregular: a lower bound.
 Confidence = Literal["known", "uncertain", "throttled", "brief", "irregular"]
@@ -32,8 +32,8 @@ class Demand(NamedTuple):
     bytes: int
     began_ms: int  # time of the first request, since the epoch
     ended_ms: int
-    throttled: int  # responses with a throttle time in the log
-    rate: float  # bytes/s
+    throttled: int
+    rate: float
     uncertainty: float  # half of the confidence interval, as a share of the rate
 
     def confidence(self, least_ms: float) -> Confidence:
@@ -67,9 +67,9 @@ def measure_demand(client: Client, parts: Sequence[bytes], loop: Loop) -> Demand
         client,
         len(requests),
         total,
-        seen.began_ns // _MS,
-        seen.ended_ns // _MS,
+        seen.began_ns // _NS_PER_MS,
+        seen.ended_ns // _NS_PER_MS,
         seen.throttled,
-        total / max(span_ns / _MS, _LEAST_SPAN_MS) * 1e3,
+        total / max(span_ns / _NS_PER_MS, _LEAST_SPAN_MS) * 1e3,
         uncertainty,
     )

@@ -39,7 +39,7 @@ from .tables import (
 class Plan(NamedTuple):
     """The result of a plan, in addition to its files."""
 
-    counts: Mapping[str, int]  # of the input, by kind
+    counts: Mapping[str, int]
     recommendations: list[Recommendation]
     coverage: Coverage
     warnings: list[str]

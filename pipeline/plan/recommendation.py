@@ -3,8 +3,8 @@
 "Fixed quotas for everyone but the top k outliers which can justify custom quotas" (KIP-13). A quota applies on each
 broker, so the broker where a client needs most decides.
 
-- A default stands on at least ten clients with a known demand. With fewer, each of them has an override. A default that
-  is requested nevertheless is at least the need of half of the clients.
+- A default is based on at least ten clients with a known demand. With fewer, each of them has an override. A default
+  that is requested nevertheless is at least the need of half of the clients.
 - Each quota has a headroom above the need, which is larger for clients whose demand varies.
 - A demand that is a lower bound gives no override. The default is at least what such a client needed in the log; with a
   throttled client there is none.
@@ -19,7 +19,7 @@ from .analysis import Finding, readable
 from .demand import Confidence, Demand
 
 KEYS: dict[Kind, str] = {"Produce": "producer_byte_rate", "Fetch": "consumer_byte_rate"}
-LEAST_CLIENTS = 10  # that a default stands on
+LEAST_CLIENTS = 10  # on which a default is based
 
 
 class Policy(NamedTuple):
@@ -33,9 +33,9 @@ class Need(NamedTuple):
 
     user: str
     client_id: str
-    quota: int  # bytes/s
+    quota: int
     broker: str  # where the client needs this quota
-    brokers: int  # that the client sent requests to
+    brokers: int  # number that received requests of the client
     offered_rate: float  # bytes/s on `broker`, on average
     delay_p99_ms: int
     throttled_share: float
@@ -57,7 +57,7 @@ class Recommendation(NamedTuple):
     """The quotas of one kind: `overrides` for the largest needs, descending, and the default for `others`."""
 
     kind: Kind
-    default: int | None  # bytes/s
+    default: int | None
     overrides: list[Need]
     others: list[Need]
     headroom: float = 0.25  # of each quota, at least
@@ -129,7 +129,7 @@ def _why_no_default(needs: list[Need]) -> str:
     if throttled:
         return f"{throttled:,} of {len(needs):,} clients were throttled, so their demand is not known"
     if known < LEAST_CLIENTS:
-        return f"it would stand on {known} clients with a known demand; at least {LEAST_CLIENTS} are required"
+        return f"it would be based on {known} clients with a known demand; at least {LEAST_CLIENTS} are required"
     return ""
 
 

@@ -37,9 +37,9 @@ Loop = Literal["closed", "open"]
 LOOPS: tuple[Loop, ...] = ("closed", "open")
 API_KEYS: dict[Kind, int] = {"Produce": ApiKey.PRODUCE, "Fetch": ApiKey.FETCH}
 
-_MS = 1_000_000  # nanoseconds
+_NS_PER_MS = 1_000_000
 _LEAST_SPAN_MS = 1000.0  # rates over less than a second are meaningless
-_EXPIRES_AFTER_NS = INACTIVE_SENSOR_EXPIRATION_MS * _MS
+_EXPIRES_AFTER_NS = INACTIVE_SENSOR_EXPIRATION_MS * _NS_PER_MS
 _FIRST_ROWS = 64  # bisected first, as most runs are short
 
 
@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
 
     requests: int  # recorded requests; each part of a split fetch counts
     answers: int  # responses: to the requests, and empty ones to muted fetches
-    throttled: int  # responses with a throttle time
+    throttled: int
     starved: int  # fetches larger than the quota of a whole window, which the profile does not split: never served
     delay_p50_ms: int
     delay_p95_ms: int
@@ -131,7 +131,7 @@ class _Replay:
         self._is_open = candidate.loop == "open"
         self._has_one_lane = len(requests.versions) == 1 and not self._is_open
         self._starved = 0
-        self.is_served = True  # whether any request is
+        self.is_served = True
         if client.kind == "Fetch":
             most = self._manager.max_value_in_quota_window(client.user, client.client_id)
             requests = self._cut(requests, int(min(most, 2**62)), cuts=profile.cuts_fetches)
@@ -176,8 +176,8 @@ class _Replay:
         if sensor is None or row == count:
             return row
         room = sensor.room()
-        until_ns, most = room.until_ms * _MS - shift_ns, totals[row] + room.value
-        if totals[row + 1] >= most or at_ns[row] >= until_ns or at_ns[row] + shift_ns < room.from_ms * _MS:
+        until_ns, most = room.until_ms * _NS_PER_MS - shift_ns, totals[row] + room.value
+        if totals[row + 1] >= most or at_ns[row] >= until_ns or at_ns[row] + shift_ns < room.from_ms * _NS_PER_MS:
             return row
         end = min(row + _FIRST_ROWS, count)
         if at_ns[end - 1] < until_ns and totals[end] < most:
@@ -185,7 +185,7 @@ class _Replay:
         end = bisect_left(at_ns, until_ns, row, end)
         end = bisect_left(totals, most, row, end + 1) - 1
         self._last_ns = at_ns[end - 1] + shift_ns
-        sensor.record_in_room(float(totals[end] - totals[row]), end - row, self._last_ns // _MS)
+        sensor.record_in_room(float(totals[end] - totals[row]), end - row, self._last_ns // _NS_PER_MS)
         self._answers += end - row
         return end
 
@@ -224,7 +224,7 @@ class _Replay:
         return True, next_wait_ns
 
     def _record(self, row: int, due_ns: int) -> int:
-        now_ms = due_ns // _MS
+        now_ms = due_ns // _NS_PER_MS
         client, manager = self._client, self._manager
         if due_ns - self._last_ns > _EXPIRES_AFTER_NS:
             manager.expire(now_ms)
@@ -238,20 +238,20 @@ class _Replay:
             self._sensor = sensors.quota
         if throttle_ms:
             self._delays.add(throttle_ms, throttle_ms)
-        return throttle_ms * _MS
+        return throttle_ms * _NS_PER_MS
 
     def _retract(self, row: int, due_ns: int, throttling: Throttling) -> bool:
         """Remove the charge of a muted fetch, whose response was empty; return whether it was one."""
         if throttling is not MUTE or self._client.kind != "Fetch":
             return False
         value = float(self._requests.value[row])
-        self._manager.unrecord(self._client.user, self._client.client_id, value, due_ns // _MS)
+        self._manager.unrecord(self._client.user, self._client.client_id, value, due_ns // _NS_PER_MS)
         return True
 
     def _served(self, waited_ns: int, throttle_ns: int, throttling: Throttling) -> None:
         added_ns = waited_ns if throttling is MUTE else waited_ns + throttle_ns
         if added_ns:
-            added_ms = added_ns // _MS
+            added_ms = added_ns // _NS_PER_MS
             self._added.add(added_ms, _rounded(added_ms))
 
     def _detach(self, row: int, due_ns: int, waited_ns: int) -> None:
@@ -280,8 +280,8 @@ class _Replay:
     def _outcome(self) -> Outcome:
         requests = self._requests
         count, total = len(requests), requests.totals[-1]
-        traced_ms = (requests.at_ns[-1] - requests.at_ns[0]) / _MS
-        span_ms = (self._last_ns - requests.at_ns[0]) / _MS
+        traced_ms = (requests.at_ns[-1] - requests.at_ns[0]) / _NS_PER_MS
+        span_ms = (self._last_ns - requests.at_ns[0]) / _NS_PER_MS
         p50, p95, p99 = self._delays.percentiles((0.5, 0.95, 0.99), self._answers)
         added_p50, added_p99 = self._added.percentiles((0.5, 0.99), count)
         return Outcome(

@@ -76,7 +76,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _sections(report: Report) -> Iterable[Section]:
-    from .plots import effects_plot, needs_plot  # deferred as above
+    from .plots import effects_plot, needs_plot
 
     yield Section("", [_coverage(report)])
     for found in report.recommendations:
@@ -129,7 +129,7 @@ def _recommended(found: Recommendation, settings: Settings) -> Section:
         default = (
             f"Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), "
             f"{found.default_headroom:.0%} above the largest need of {len(found.others):,} of {total:,} clients; it "
-            f"stands on {found.basis:,} clients with a known demand."
+            f"is based on {found.basis:,} clients with a known demand."
         )
     else:
         default = f"No default: {found.why_no_default}."

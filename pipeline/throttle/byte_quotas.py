@@ -8,7 +8,6 @@ from pyspark.sql import functions as f
 
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
 
-# API name -> quota entity -> bytes per second.
 ByteQuotas = Mapping[str, Mapping[QuotaEntity, float]]
 
 _ABSENT, _DEFAULT, _NAMED = "", "*", "="  # prefixes of the parts of a key; a name follows `_NAMED`

@@ -72,7 +72,7 @@ class LocalClient:
         Raises:
             TimeoutError: Fewer records within `timeout_s` seconds; the message has their number.
         """
-        from sluice.client.consumer import Consumer, TopicPartition  # as above
+        from sluice.client.consumer import Consumer, TopicPartition
 
         found: list[ConsumerRecord] = []
         config = {**self._config, "auto.offset.reset": "earliest"}

@@ -58,7 +58,6 @@ class BrokerOptions(TypedDict, total=False):
     acls: Sequence[AclFields]
 
 
-# Accepted types and their description.
 _ACCEPTED: dict[str, tuple[tuple[type, ...], str]] = {
     "brokers": ((int,), "a number, such as 3"),
     "config": ((Mapping,), 'properties by their names, such as {"num.partitions": 3}'),

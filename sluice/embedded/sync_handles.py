@@ -1,4 +1,4 @@
-"""The blocking handles of a SyncBroker, for its counterparts in the broker's thread."""
+"""The blocking handles of a SyncBroker, for objects in the broker's thread."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Unpack, overload

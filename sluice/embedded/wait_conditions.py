@@ -103,7 +103,7 @@ class EventsWait(Generic[_E]):
         self._times = times
         self._read_up_to = filters.after
         self._found: list[_E] = []
-        self._filtered_out = 0  # by `where`
+        self._filtered_out = 0
         self._diagnostics = WaitDiagnostics(journal)
 
     def poll(self) -> list[_E] | None:

@@ -115,8 +115,8 @@ SECTIONS: dict[str, list[Limit]] = {
         Limit("deleted records that such responses reference", "sluice.queued.max.response.bytes",
               "the same connections are closed", "sends from files",
               "broker/network/test_unsent_responses.py::test_unread_records_of_deleted_segments_are_bounded"),
-        Limit("time of one turn on the event loop", f"{TURN_MS:g} ms", "other connections are served first",
-              "one thread per request",
+        Limit("uninterrupted time of one connection on the event loop", f"{TURN_MS:g} ms",
+              "other connections are served first", "one thread per request",
               "broker/requests/test_long_request.py::test_response_in_slices_is_the_response_in_one_piece"),
         Limit("partitions of one CreateTopics or CreatePartitions", f"{MAX_PARTITIONS:,}", "POLICY_VIOLATION", _SAME,
               "broker/handlers/topics/test_create_topics.py::"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 
 from sluice.audit.judge.case import Case, VerdictDetails
-from sluice.audit.judge.expected import JITTER, Backoff, number, reconnect_backoff
+from sluice.audit.judge.expected import JITTER, Backoff, number, reconnect_backoff, required
 from sluice.audit.judge.growth import judge_growth, share_is_off
 from sluice.audit.judge.model.attempts import Kind
 from sluice.audit.judge.model.observation import BOOTSTRAP_LISTENER, Observation
@@ -23,7 +23,6 @@ from .kip144 import judge_reconnects
 _NS_PER_MS = 1_000_000
 _MANY_FAILED = 5
 _SETUP_MS, _SETUP_MAX_MS = "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"
-# Clients check their timeouts periodically.
 _LEAST_SETUPS, _EARLY_MS = 2, 50.0
 
 
@@ -83,11 +82,8 @@ def _is_in_fault(run: Observation, event: ClientEvent) -> bool:
 
 def _setup_timeout(case: Case) -> Verdict:
     settings = case.subject.settings
-    base_ms, max_ms = number(settings, _SETUP_MS), number(settings, _SETUP_MAX_MS)
-    reconnect = reconnect_backoff(settings)
-    assert base_ms is not None, "the statement requires these settings"
-    assert max_ms is not None, "the statement requires these settings"
-    assert reconnect is not None, "the statement requires these settings"
+    base_ms, max_ms = required(number(settings, _SETUP_MS)), required(number(settings, _SETUP_MAX_MS))
+    reconnect = required(reconnect_backoff(settings))
     timeout = Backoff(base_ms, max_ms)
     late_ms = case.tolerance(base_ms).late_ms + (1 + JITTER) * reconnect.max_ms
     waits = list(_times_between(case))

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sluice.audit.judge.case import Case, VerdictDetails
-from sluice.audit.judge.expected import Tolerance, number
+from sluice.audit.judge.expected import Tolerance, number, required
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Series, Verdict
@@ -15,7 +15,6 @@ from sluice.audit.judge.waits import longest_tracks, track
 from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 
 _NS_PER_MS = 1_000_000
-# A sender checks its batches periodically.
 _PASS_MS = 100.0
 _AROUND_MS = 50.0  # the coarsest period in which clients check their timeouts
 # INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_RECORD
@@ -25,7 +24,7 @@ _STAYS_MS = 1000.0
 # Fewer closed connections may have another cause.
 _MANY_CLOSED, _CLOSED_SHARE = 2, 4
 _LONG_ANSWER_MS = 50.0
-_LONGEST_WAIT_MS = 1000.0  # KIP-580's default
+_LONGEST_WAIT_MS = 1000.0
 _NOTHING = Tolerance(0, 0)
 
 
@@ -72,9 +71,7 @@ def _series(case: Case, batches: list[_Batch]) -> list[Series]:
 
 
 def _setting(case: Case, name: str) -> float:
-    found = number(case.subject.settings, name)
-    assert found is not None, "the statement requires this setting"
-    return found
+    return required(number(case.subject.settings, name))
 
 
 def _ends_in_time(case: Case) -> Verdict:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from sluice.audit.judge.case import Case, VerdictDetails
-from sluice.audit.judge.expected import number
+from sluice.audit.judge.expected import number, required
 from sluice.audit.judge.model.verdict import Verdict
 from sluice.audit.judge.observer.throttles import throttled_spans
 from sluice.audit.judge.records import DELIVERED, FAILED, Record, has_records, observed_until_ns, records
@@ -13,14 +13,11 @@ _NS_PER_MS = 1_000_000
 # From the end of a batch to its report: a sender iteration and the driver's output.
 _REPORTED_MS = 250.0
 _MANY = 2
-# Closing a client fails its unsent records at any age.
 _CLOSING_NS = 1000 * _NS_PER_MS
 
 
 def _delivery_ms(case: Case) -> float:
-    found = number(case.subject.settings, "delivery.timeout.ms")
-    assert found is not None, "the statement requires this setting"
-    return found
+    return required(number(case.subject.settings, "delivery.timeout.ms"))
 
 
 def _without_driver(case: Case) -> Verdict:

@@ -12,7 +12,6 @@ from sluice.audit.judge.model.attempts import AttemptSequence
 from sluice.audit.judge.waits import ended_ns
 
 _NS_PER_MS = 1_000_000
-# Share of the interval.
 _ON_TIME = 0.1
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median
 
 from sluice.audit.judge.case import Case, VerdictDetails, WaitJudge, judge_waits
-from sluice.audit.judge.expected import JITTER, Backoff, reconnect_backoff
+from sluice.audit.judge.expected import JITTER, Backoff, reconnect_backoff, required
 from sluice.audit.judge.growth import judge_growth
 from sluice.audit.judge.limits import judge_any, judge_at_cap, judge_first
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
@@ -25,7 +25,6 @@ from sluice.audit.judge.waits import Track
 _JITTER_WAITS = 12
 # A client keeps separate connections to a bootstrap address, to a broker, and to a coordinator.
 _KINDS_OF_CONNECTIONS = {Role.PRODUCER: 2, Role.CONSUMER: 3, Role.ADMIN: 2}
-# The factor from which waits count as grown.
 _GROWS = 1.5
 _LATER, _LEAST_LATER = 2, 2
 _FAILS_LONG = 3
@@ -165,8 +164,7 @@ def _one_at_a_time(case: Case) -> Verdict:
 
 
 def judge_reconnects(case: Case, judge_tracks: WaitJudge) -> Verdict:
-    backoff = reconnect_backoff(case.subject.settings)
-    assert backoff is not None, "the statement requires these settings"
+    backoff = required(reconnect_backoff(case.subject.settings))
     strategy = "metadata.recovery.strategy"
     if case.subject.settings.get(strategy) == "none" or strategy in case.subject.lacks:
         return judge_waits(case, (Kind.CONNECT,), backoff, judge_tracks)

@@ -10,7 +10,15 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from sluice.audit.judge.case import Case, Regroup, VerdictDetails, WaitJudge, judge_waits
-from sluice.audit.judge.expected import JITTER, Backoff, number, reconnect_backoff, retry_backoff, static_backoff
+from sluice.audit.judge.expected import (
+    JITTER,
+    Backoff,
+    number,
+    reconnect_backoff,
+    required,
+    retry_backoff,
+    static_backoff,
+)
 from sluice.audit.judge.growth import judge_growth
 from sluice.audit.judge.limits import judge_at_cap, judge_first
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
@@ -138,8 +146,7 @@ def _metadata_growth(case: Case) -> Verdict:
 
 def _metadata_disconnect(case: Case) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        reconnect = reconnect_backoff(case.subject.settings)
-        assert reconnect is not None, "the statement requires these settings"
+        reconnect = required(reconnect_backoff(case.subject.settings))
         late_ms = (1 + JITTER) * reconnect.max_ms + _DISCONNECT_LATE_MS
         return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms))
 
@@ -149,16 +156,15 @@ def _metadata_disconnect(case: Case) -> Verdict:
 def _coordinator_growth(case: Case) -> Verdict:
     if case.probe == "commit-error":
         return _grows(case, Kind.OFFSET_COMMIT)
-    backoff = retry_backoff(case.subject.settings)
-    assert backoff is not None, "the statement requires these settings"
+    backoff = required(retry_backoff(case.subject.settings))
     # Between two lookups the client may refresh metadata, which has a separate backoff.
     delayed = backoff._replace(other_delay_ms=(1 + JITTER) * backoff.max_ms)
     return _grows(case, Kind.FIND_COORDINATOR, backoff=delayed)
 
 
 def _heartbeat_growth(case: Case) -> Verdict:
-    backoff, interval_ms = retry_backoff(case.subject.settings), number(case.subject.settings, "heartbeat.interval.ms")
-    assert backoff is not None, "the statement requires these settings"
+    settings = case.subject.settings
+    backoff, interval_ms = required(retry_backoff(settings)), number(settings, "heartbeat.interval.ms")
 
     def regroup(case: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
         late_ms = case.tolerance(backoff.base_ms).late_ms
@@ -264,8 +270,7 @@ def _grows(
 
 
 def _static(case: Case, *kinds: Kind) -> Verdict:
-    backoff = static_backoff(case.subject.settings)
-    assert backoff is not None, "the statement requires these settings"
+    backoff = required(static_backoff(case.subject.settings))
     return _judge(
         case,
         kinds,
@@ -281,8 +286,7 @@ def _static_or_growing(case: Case, *kinds: Kind) -> Verdict:
     growing = _grows(case, *kinds)
     if growing.state is not State.DEVIATES:
         return growing
-    backoff = retry_backoff(case.subject.settings)
-    assert backoff is not None, "the statement requires these settings"
+    backoff = required(retry_backoff(case.subject.settings))
     return msgspec.structs.replace(static, why=f"{static.why}, or {backoff.in_words()}")
 
 
@@ -293,8 +297,7 @@ def _judge(
     backoff: Backoff | None = None,
     regroup: Regroup | None = None,
 ) -> Verdict:
-    backoff = backoff or retry_backoff(case.subject.settings)
-    assert backoff is not None, "the statement requires these settings"
+    backoff = backoff or required(retry_backoff(case.subject.settings))
     return judge_waits(case, kinds, backoff, judge_tracks, regroup)
 
 

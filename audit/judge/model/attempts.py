@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 class Outcome(StrEnum):
     SUCCEEDED = "succeeded"  # of a connection: its first request (usually ApiVersions) was answered without an error
-    ERROR = "error"  # a response with an error code
+    ERROR = "error"
     DISCONNECTED = "disconnected"  # the broker closed the connection without a response
     ABANDONED = "abandoned"  # the client closed the connection before the response
     UNANSWERED = "unanswered"  # none of these until the observation ended

@@ -32,7 +32,7 @@ class Sent(NamedTuple):
     request: Request
     partition: TopicPartition
     is_alone: bool
-    may_be_unread: bool  # the client may have missed the response
+    may_be_unread: bool
 
     @property
     def where(self) -> str:
@@ -86,7 +86,7 @@ def _sent(events: Iterable[AnyEvent]) -> Iterator[Sent]:
 
 def _batches(sent: Sequence[Sent]) -> list[_Found]:
     numbered: dict[tuple[str, tuple[str, ...]], list[Sent]] = {}  # by identity and content
-    hashed: dict[tuple[str, str], list[Sent]] = {}  # by client and partition
+    hashed: dict[tuple[str, str], list[Sent]] = {}
     unknown = _BySize()
     for one in sent:
         if one.partition.producer_id != NOBODY:
@@ -149,7 +149,7 @@ class _BySize:
 
     def __init__(self) -> None:
         self.made: list[list[Sent]] = []
-        self._failed: dict[tuple[str, str], list[list[Sent]]] = {}  # by client and partition
+        self._failed: dict[tuple[str, str], list[list[Sent]]] = {}
 
     def append(self, sent: Sent) -> None:
         failed = self._failed.setdefault((_client(sent), sent.where), [])

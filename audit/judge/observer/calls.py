@@ -55,7 +55,6 @@ KINDS = {
         Kind.ADMIN,
     ),
 }
-# APIs whose retry may use another API.
 _SAME = {"SyncGroup": "JoinGroup", "ConsumerGroupDescribe": "DescribeGroups"}
 _AT_ONCE_NS = 40_000_000  # shorter than any client's backoff
 _MOST_TOPICS_IN_KEY = 3

@@ -51,7 +51,6 @@ _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1
-# Larger port distances are not evidence.
 _NEAR_PORTS = 64
 
 

@@ -1,7 +1,8 @@
 """The outcomes of requests as attempts.
 
-A broker that delays a response does not read the connection, so it notices only after writing that the client has left.
-Such a request was abandoned at an unknown time; the evidence is another connection of the host to the broker meanwhile.
+A broker that delays a response does not read the connection: only when it writes the response does it detect that the
+client has left. Such a request was abandoned at an unknown time; the evidence is another connection of the same host to
+the broker in between.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,6 @@ from sluice.audit.judge.model.attempts import Attempt, Outcome
 from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request
 
 _NS_PER_MS = 1_000_000
-# Slower responses may have been delayed by the broker.
 _HELD_NS = 50 * _NS_PER_MS
 _AT_ONCE_NS = 20 * _NS_PER_MS
 # A client may not have read a response that was sent this shortly before the connection ended.
@@ -21,7 +21,7 @@ _READ_WITHIN_NS = 50 * _NS_PER_MS
 class Outcomes:
     def __init__(self, events: Iterable[AnyEvent]) -> None:
         self._closed_ns: dict[int, int] = {}  # by connection; only those closed by the client
-        self._opened_ns: dict[tuple[str, int], list[int]] = {}  # by host and broker
+        self._opened_ns: dict[tuple[str, int], list[int]] = {}
         self._gone_ns: dict[int, int] = {}  # by connection: the first response after the client had left
         delayed: list[Request] = []
         for event in events:
@@ -67,7 +67,7 @@ class Outcomes:
 def maybe_unread(events: Iterable[AnyEvent], lag_ms: float = 0.0) -> set[tuple[int, int]]:
     """Find requests, by connection and arrival, whose response the client may not have read.
 
-    A fault truncated or delayed the response, or the connection ended at that moment.
+    Either a fault truncated or delayed the response, or the connection ended just after it.
     """
     events = list(events)
     within_ns = _READ_WITHIN_NS + round(lag_ms * _NS_PER_MS)

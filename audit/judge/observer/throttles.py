@@ -1,6 +1,6 @@
 """Throttle times in responses, and what clients did on those connections until they had passed (KIP-219).
 
-Only versions in which the client enforces the throttle count. A request is early only if it was certainly sent after
+Only API versions whose clients enforce throttles are included. A request is early only if it was certainly sent after
 the response could be read, because KIP-219 lets pipelined requests complete. Not certain are requests that arrive
 
 - within a round trip, measured on the same journal, and the lag of the broker's timers after the response;

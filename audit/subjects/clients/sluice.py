@@ -5,7 +5,6 @@ from sluice.audit.subjects.client import Client, Known
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
 
 _TABLES: dict[Role, Table] = {Role.PRODUCER: PRODUCER, Role.CONSUMER: CONSUMER, Role.ADMIN: ADMIN}
-# The settings that probes and the judge use.
 _NAMES = (
     "acks",
     "auto.offset.reset",

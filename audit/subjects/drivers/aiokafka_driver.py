@@ -16,8 +16,8 @@ from sluice.audit.subjects.subject import Job, OnCallback
 from .client_lifetimes import run_for
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # after a failed call
-_RESTART_AFTER_S = 0.5  # after a client that could not start
+_RETRY_AFTER_S = 0.1
+_RESTART_AFTER_S = 0.5
 _CLOSE_S = 0.1
 
 
@@ -39,10 +39,10 @@ async def run(job: Job, on_callback: OnCallback) -> None:
                     await run_for(job.workload.lifetime_ms, _consume(config, job.workload, reporter))
                 case Call():
                     await _call(config, job.workload, reporter)
-        except (ValueError, TypeError) as error:  # invalid settings
+        except (ValueError, TypeError) as error:
             reporter.event("rejected", error)
             await asyncio.Event().wait()
-        except KafkaError as error:  # failed to start
+        except KafkaError as error:
             reporter.event("call-failed", error)
             await asyncio.sleep(_RESTART_AFTER_S)
         reporter.event("closed")

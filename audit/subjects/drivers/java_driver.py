@@ -20,7 +20,7 @@ from sluice.audit.subjects.subject import Job, OnCallback
 from .client_lifetimes import FOREVER_S, deadline_s
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # after a failed call
+_RETRY_AFTER_S = 0.1
 
 
 class JavaClients:

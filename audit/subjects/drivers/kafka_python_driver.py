@@ -16,8 +16,8 @@ from sluice.audit.subjects.subject import Job, OnCallback
 from .client_lifetimes import FOREVER_S, deadline_s
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # after a failed call
-_RESTART_AFTER_S = 0.5  # after a client that could not start
+_RETRY_AFTER_S = 0.1
+_RESTART_AFTER_S = 0.5
 
 
 def run(job: Job, on_callback: OnCallback) -> None:
@@ -36,10 +36,10 @@ def run(job: Job, on_callback: OnCallback) -> None:
                     _consume(config, job.workload, reporter)
                 case Call():
                     _call(config, job.workload, reporter)
-        except (KafkaConfigurationError, ValueError, TypeError) as error:  # invalid settings
+        except (KafkaConfigurationError, ValueError, TypeError) as error:
             reporter.event("rejected", error)
             time.sleep(FOREVER_S)
-        except KafkaError as error:  # failed to start
+        except KafkaError as error:
             reporter.event("call-failed", error)
             time.sleep(_RESTART_AFTER_S)
         reporter.event("closed")

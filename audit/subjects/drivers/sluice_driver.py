@@ -17,7 +17,7 @@ from sluice.errors import ConfigError
 from .client_lifetimes import run_for
 from .reporting import DriverReporter, job_from_stdin, print_line
 
-_RETRY_AFTER_S = 0.1  # after a failed call
+_RETRY_AFTER_S = 0.1
 
 
 async def run(job: Job, on_callback: OnCallback) -> None:

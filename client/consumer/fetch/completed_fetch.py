@@ -55,10 +55,10 @@ class CompletedFetch:
     ) -> None:
         self.partition = partition
         self.next_offset = position.offset
-        self.leader_epoch = position.leader_epoch  # as in the request
+        self.leader_epoch = position.leader_epoch
         self.data = data
         self.is_initialized = False
-        self.last_epoch = NO_EPOCH  # of the last record read
+        self.last_epoch = NO_EPOCH
         self._settings = settings
         records = data.records or b""
         assert isinstance(records, bytes | memoryview), "only a sender has records in parts"
@@ -66,7 +66,7 @@ class CompletedFetch:
         self._batches = batch_bounds(self.records)
         self._batch: BatchRecords | None = None
         self._broken: InvalidRecords | None = None  # set at the first unreadable record
-        self._messages: deque[ConsumerRecord] = deque()  # of a message set
+        self._messages: deque[ConsumerRecord] = deque()
         self._aborted = deque(sorted(data.aborted_transactions or (), key=attrgetter("first_offset")))
         self._aborting: set[int] = set()  # producers within an aborted transaction
 

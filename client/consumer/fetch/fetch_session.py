@@ -35,7 +35,7 @@ class SessionRequest(NamedTuple):
     session_id: int
     epoch: int
     send: Mapping[TopicPartition, FetchFrom]
-    forget: Mapping[TopicPartition, bytes]  # topic ids
+    forget: Mapping[TopicPartition, bytes]
 
     @property
     def is_full(self) -> bool:

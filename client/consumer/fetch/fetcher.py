@@ -49,7 +49,6 @@ log = logging.getLogger("sluice.client")
 # The first version with magic 2, and the last one with topic names.
 _OLDEST_VERSION, _LATEST_BY_NAME = 4, 12
 _ON_LEADER_CHANGE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-# Errors after which a partition is fetched again with new metadata.
 _REFRESH = frozenset(
     {
         *_ON_LEADER_CHANGE,
@@ -63,11 +62,9 @@ _REFRESH = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-# Errors of a follower after which the leader is fetched from.
 _TO_LEADER = _REFRESH - {ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR} | {
     ErrorCode.OFFSET_OUT_OF_RANGE
 }
-# The first version of OffsetForLeaderEpoch for consumers (KIP-320).
 _OFFSET_FOR_LEADER_EPOCH, _FIRST_FOR_CONSUMERS = API_KEYS[ApiKey.OFFSET_FOR_LEADER_EPOCH], 3
 
 

@@ -19,7 +19,6 @@ from sluice.protocol.records.batch import LOG_APPEND_TIME, BatchHeader
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.record import VarintError, read_varint, read_varlong
 
-# The `struct` codes for offset deltas of one and two bytes.
 _OFFSET_CODES = {1: "B", 2: "H"}
 
 _VARINT = """

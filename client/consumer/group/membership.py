@@ -114,8 +114,8 @@ class Membership:
         self._rejoin_needed = True
         self._joined_topics: frozenset[str] = frozenset()
         self._assigned_for: dict[str, int] | None = None  # partition counts of the last assignment, on the leader
-        self._assigned_racks: Racks = {}  # likewise
-        self._racks_version = -1  # metadata version compared with them
+        self._assigned_racks: Racks = {}
+        self._racks_version = -1
         self._previous: bytes | None = None  # the last assignment, for assignors that send it
         self._error: KafkaException | None = None
 

@@ -119,7 +119,7 @@ class _EqualSubscriptions:
         self._matcher = matcher
         self._least, self._larger = divmod(len(self._all), len(owned))  # `larger` members may still get one more
         self._most = self._least + bool(self._larger)
-        self._below: list[str] = []  # members with less than the minimum
+        self._below: list[str] = []
         self._at_least: deque[str] = deque()  # members with the minimum, which may get one more
         self._revoked: dict[TopicPartition, str] = {}
         self._plan: Plan = {name: [] for name in owned}
@@ -217,7 +217,7 @@ class _Movements:
     """The moves so far, so that members do not exchange partitions of a topic."""
 
     def __init__(self) -> None:
-        self._moves: dict[TopicPartition, tuple[str, str]] = {}  # from, to
+        self._moves: dict[TopicPartition, tuple[str, str]] = {}
 
     def add(self, partition: TopicPartition, source: str, target: str) -> None:
         first = self._moves.pop(partition, (source, target))[0]

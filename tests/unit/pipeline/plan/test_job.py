@@ -168,7 +168,7 @@ def test_the_command_prints_the_recommendation(log: Path, tmp_path: Path) -> Non
     code, output = command(str(log), "--output", str(tmp_path / "out"))
     assert code == 0
     assert "charges of clients: 2,640" in output
-    assert "Produce: no default: it would stand on 3 clients with a known demand; at least 10" in output
+    assert "Produce: no default: it would be based on 3 clients with a known demand; at least 10" in output
     assert '\n  "bursty": ' in output
     assert " headroom" in output
     assert output.rstrip().endswith(str(tmp_path / "out" / PAGE))
@@ -178,7 +178,7 @@ def test_the_command_recommends_a_default_on_request(log: Path, tmp_path: Path) 
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--default", "--headroom", "0.5")
     assert code == 0
     assert "for all clients, sufficient for 2 of 3 with 5" in output
-    assert '% headroom; stands on 2 clients\n  "bursty": ' in output
+    assert '% headroom; based on 2 clients\n  "bursty": ' in output
 
 
 def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:

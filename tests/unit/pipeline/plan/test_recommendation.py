@@ -41,7 +41,7 @@ def clients(count: int) -> list[Finding]:
     ("count", "most", "always_default", "default", "overridden", "basis"),
     [
         pytest.param(9, 5, False, None, 9, 0, id="below ten clients each has an override, and others no quota"),
-        pytest.param(10, 5, False, 100, 0, 10, id="a default stands on ten clients"),
+        pytest.param(10, 5, False, 100, 0, 10, id="a default is based on ten clients"),
         pytest.param(12, 5, False, 100, 2, 10, id="overrides leave ten clients for the default"),
         pytest.param(20, 5, False, 150, 5, 15, id="overrides are limited"),
         pytest.param(20, 0, False, 200, 0, 20, id="without overrides the default is the largest need"),
