@@ -24,8 +24,6 @@ CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
 
 
 class BackoffTable(NamedTuple):
-    """One backoff of each model."""
-
     base_ms: Floats
     max_ms: Floats
     multiplier: Floats

@@ -57,9 +57,9 @@ def simulate(
         groups: The clients, by model.
         schedule: The brokers, their failures, and the length.
         broker: The capacity of each broker.
-        seed: Seed of all randomness. The same seed gives the same counts on any machine.
-        cold: Whether clients start without connections and metadata. By default they run already.
-        trace: Lists that receive the times of all `connections`, `metadata_requests` and `produce_requests`.
+        seed: The same seed gives the same counts on any machine.
+        cold: Whether clients start without connections and metadata.
+        trace: Lists that receive the times of the kinds in `behaviour.TRACED`.
     """
     counters = Counters(schedule.duration_us)
     models = np.repeat(np.arange(len(groups)), [group.clients for group in groups])

@@ -36,16 +36,7 @@ _APIS = {"Metadata": "metadata_requests", "Produce": "produce_requests"}
 
 
 def run_exact(groups: Sequence[Group], scenario: Scenario, *, seed: int = 0) -> Mapping[str, Times]:
-    """Run a scenario with real clients in virtual time.
-
-    Args:
-        groups: The clients. Their names select the client: `aiokafka`, or else sluice's own producer.
-        scenario: The scenario, as for `simulate`.
-        seed: Seed of all randomness.
-
-    Returns:
-        The times of `connections`, `metadata_requests` and `produce_requests`.
-    """
+    """Run aiokafka, for groups of this name, or else sluice's producer in virtual time; return times by kind."""
     return testing.run(_main(groups, scenario, seed), seed=seed, max_turns=2**40)
 
 
@@ -106,8 +97,6 @@ class _Client(Protocol):
 
 
 class _SluiceClient:
-    """Sluice's producer, which follows Kafka's."""
-
     def __init__(self, model: ClientModel, bootstrap: str, client_id: str, seed: int) -> None:
         properties = PRODUCER.properties
         given = {config_name(name): getattr(model, name) for name in model.__struct_fields__}
@@ -138,8 +127,6 @@ class _SluiceClient:
 
 
 class _AioKafkaClient:
-    """Unmodified aiokafka."""
-
     def __init__(self, model: ClientModel, bootstrap: str, client_id: str, seed: int) -> None:
         from aiokafka import AIOKafkaProducer
         from aiokafka.errors import KafkaError

@@ -34,19 +34,19 @@ def run_fleet(
     cold: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Result:
-    """Simulate a fleet in a scenario. After Ctrl-C, the result has the seeds that were finished.
+    """Simulate a fleet in a scenario, once for each seed. After Ctrl-C, the result has the seeds that were finished.
 
     Args:
         scenario: The brokers, and their failures.
         groups: The clients.
         broker: The capacity of each broker.
-        seeds: A run for each. Results do not depend on the number of cores.
+        seeds: Results do not depend on the number of cores.
         cold: Whether clients start without connections.
-        progress: Called with the completed runs and their number.
+        progress: Called with the completed and all runs.
 
     Raises:
-        ScenarioError: The scenario has steps that the simulation does not support.
-        SluiceError: The memory does not suffice.
+        ScenarioError: A step that the simulation does not support.
+        SluiceError: Insufficient memory.
     """
     schedule = schedule_of(scenario)
     workers = workers_for(len(seeds))
@@ -82,9 +82,9 @@ def workers_for(jobs: int) -> int:
 def map_jobs(
     function: Callable[[J], R], jobs: Sequence[J], workers: int, progress: Callable[[int, int], None] | None
 ) -> list[R | None]:
-    """Call a function of a module for each job, in processes; return the results in order of the jobs.
+    """Call a module's function for each job, in processes; return the results in order.
 
-    After Ctrl-C, the results of the jobs that are not finished are None. Raises KeyboardInterrupt if none is finished.
+    After Ctrl-C, unfinished jobs have the result None. Raises KeyboardInterrupt if none is finished.
     """
     found: list[R | None] = [None] * len(jobs)
     try:

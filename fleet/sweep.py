@@ -57,8 +57,6 @@ class Row(Struct, frozen=True):
 
 
 class Cell(NamedTuple):
-    """One simulation of a sweep."""
-
     fleet: str
     groups: tuple[Group, ...]
     broker: BrokerModel
@@ -83,13 +81,7 @@ def cells_of(axes: Axes, broker: BrokerModel, *, brokers: int = 3, seeds: Sequen
 
 
 def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = None) -> list[Row]:
-    """Run all cells in processes of this machine; results do not depend on the number of cores.
-
-    After Ctrl-C, returns the rows that were finished.
-
-    Raises:
-        SluiceError: The memory does not suffice.
-    """
+    """Run all cells in processes of this machine; after Ctrl-C, return the finished rows. Raises SluiceError."""
     workers = workers_for(len(cells))
     largest = max(cells, key=lambda cell: sum(group.clients for group in cell.groups))
     ensure_memory(largest.groups, _schedule(largest.brokers, largest.outage_s), workers)

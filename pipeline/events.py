@@ -25,13 +25,7 @@ Kinds = Iterable[type[AnyEvent]]
 
 
 def parsed(lines: DataFrame, value: Column, kinds: Kinds) -> DataFrame:
-    """Return `lines` with the columns `event` (a struct) and `reason` (null if the line is a valid event).
-
-    Args:
-        lines: the lines to parse
-        value: the column with the line as a string
-        kinds: the kinds of event whose fields `event` has
-    """
+    """Return `lines` with the columns `event`, with fields of these kinds, and `reason`, null for a valid event."""
     wanted = list(kinds)
     columns = f"{sql_columns(wanted)}, {_CORRUPT} string"
     options = {"columnNameOfCorruptRecord": _CORRUPT, **_STRICT}

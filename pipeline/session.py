@@ -44,7 +44,7 @@ def open_session(
     Args:
         name: the application name
         master: ignored under spark-submit
-        jars: a folder with the connector's jars, instead of downloaded ones
+        jars: a folder with the connector's jars; None downloads them
         settings: Spark properties
 
     Raises:

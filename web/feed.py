@@ -22,8 +22,6 @@ _FORGET_AFTER_MS = 10_000.0
 
 
 class Feed:
-    """The snapshots of a cluster, for all viewers."""
-
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
         self._clock = server.cluster.clock

@@ -37,15 +37,7 @@ _WEIGHT = (State.DEVIATES, State.PASS, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 
 
 def judge(statement_id: str, observations: Sequence[Observation]) -> Verdict:
-    """Return the verdict on one statement.
-
-    Args:
-        statement_id: A key of STATEMENTS, such as KIP-580/1.
-        observations: Runs of one client. Those with a problem, and those of unrelated probes, are ignored.
-
-    Raises:
-        KeyError: No statement has this id.
-    """
+    """Return the verdict on one statement from runs of one client; unusable and unrelated runs are ignored."""
     statement = STATEMENTS[statement_id]
     if statement.unobservable:
         return _undecided(statement, State.NOT_OBSERVABLE, statement.unobservable)

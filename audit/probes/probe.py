@@ -111,10 +111,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
         return timeline(self.cluster).duration_ms
 
     def fault_ms(self) -> tuple[float, float | None] | None:
-        """Return the start of the first fault and the end of the last, since the start of the timeline.
-
-        The end is None if the faults outlast the probe; the result is None without faults.
-        """
+        """Return the start of the first fault and the end of the last (None: not in the probe); None without faults."""
         steps = [moment for moment in timeline(self.cluster).moments if moment.path.startswith("steps[")]
         if not steps:
             return None

@@ -15,8 +15,6 @@ _MOST_WAITS = 200  # per sequence, to limit the size of the page; report.json ha
 
 
 class Figure(NamedTuple):
-    """A plot with its caption and a legend by kind of shape."""
-
     caption: str
     plot: Plot
     legend: list[tuple[str, str]]

@@ -16,16 +16,7 @@ JSON, JUNIT, PAGE, MATRIX = "report.json", "junit.xml", "report.html", "report.m
 
 
 def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) -> Sequence[Path]:
-    """Write all four files into a folder, which is created if missing.
-
-    Args:
-        result: The result of an audit.
-        folder: Where to write.
-        texts: The statements' texts by id.
-
-    Raises:
-        SluiceError: The folder cannot be written, or Jinja is not installed.
-    """
+    """Write all four files into a folder; `texts` are the statements by id. Raises SluiceError."""
     files = {
         folder / JSON: as_json(result),
         folder / JUNIT: junit(result),

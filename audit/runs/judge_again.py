@@ -17,16 +17,7 @@ from .observation_files import observation_file, read_observations
 
 
 def judge_again(result: AuditResult, report: Path, settings: Mapping[str, Setting]) -> AuditResult:
-    """Return the result with new verdicts.
-
-    Args:
-        result: The result in the report's folder.
-        report: The folder.
-        settings: Settings of the report's commands by Kafka's names; those of ready subjects are known.
-
-    Raises:
-        SluiceError: The observations are missing.
-    """
+    """Return the result of a report's folder with new verdicts, given settings of its commands. Raises SluiceError."""
     subjects = [
         _judged(subject, read_observations(observation_file(report, number)), settings)
         for number, subject in enumerate(result.subjects)

@@ -61,15 +61,10 @@ SUBJECTS: dict[str, Subject] = {**{subject.name: subject for subject in _READY},
 
 
 def subject_of(word: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> Subject:
-    """Return a ready subject by name, or a command.
-
-    Args:
-        word: A name in SUBJECTS, or a command that contains {bootstrap}, or {bootstrap_port}.
-        role: The role of a command; None detects it.
-        settings: The known settings of a command, by Kafka's names.
+    """Return a ready subject by name, or a command, with its role (None detects it) and known settings.
 
     Raises:
-        ConfigError: `word` is neither.
+        ConfigError: `word` is neither a name in SUBJECTS nor a command that contains {bootstrap} or {bootstrap_port}.
     """
     if word in SUBJECTS:
         return SUBJECTS[word]

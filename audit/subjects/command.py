@@ -27,8 +27,6 @@ _SCRIPTS = (".py", ".js", ".mjs", ".rb", ".sh", ".jar")
 
 
 class CommandSubject:
-    """A command in its own process group."""
-
     virtual = False
 
     def __init__(self, command: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> None:

@@ -35,17 +35,7 @@ class SubjectProcess:
         stdin: bytes | None = b"",
         environment: Mapping[str, str] | None = None,
     ) -> "SubjectProcess":
-        """Start a command.
-
-        Args:
-            command: Program and arguments.
-            on_line: Called with each line of standard output.
-            stdin: Input of the process; None keeps its standard input open and empty.
-            environment: Additional environment variables.
-
-        Raises:
-            SubjectError: The command cannot be started.
-        """
+        """Start a command; `stdin=None` keeps its standard input open and empty. Raises SubjectError."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,

@@ -34,8 +34,6 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class _Time(click.ParamType[float, str]):
-    """A duration such as 90s or 6m, in seconds."""
-
     name = "time"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:

@@ -22,8 +22,6 @@ _SCRAPE_TIMEOUT_S = 5.0
 
 
 class DemoBroker:
-    """The addresses and metrics of a running broker."""
-
     def __init__(self, bootstrap: str, admin: str) -> None:
         self.bootstrap = bootstrap
         self.page = f"{admin}/"

@@ -34,8 +34,6 @@ _QUOTAS = ("100k", "200k", "500k", "1M", "2M", "5M", "10M", "20M", "50M")
 
 
 class _Rate(click.ParamType[float, str]):
-    """A rate in bytes per second, such as 500k."""
-
     name = "rate"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:

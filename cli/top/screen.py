@@ -36,8 +36,6 @@ _FOOT = "s sort  / filter  u quota  f fault  x remove  p pause  h help  q quit"
 
 
 class Prompt(Struct):
-    """A line of input."""
-
     label: str
     text: str = ""
 

@@ -176,14 +176,8 @@ class AdminCalls:
     ) -> Outcomes[K, V]:
         """Return the outcome of each key (Kafka's AdminApiHandler).
 
-        Args:
-            keys: The subjects of the call.
-            lookup: Finds the nodes of keys.
-            build: Creates the request for the keys of one node.
-            response: The response class.
-            outcomes: Extracts outcomes from a response.
-            timeout_ms: Time for the whole call.
-            retried: Error codes that are retried; None: all retriable ones.
+        `lookup` finds the nodes of keys, `build` creates the request for the keys of one node, and `outcomes` extracts
+        their outcomes from the response. Error codes in `retried`, by default all retriable ones, are retried.
         """
 
         async def fetch(node: NodeProvider, wanted: list[K], deadline_ms: float) -> Mapping[K, V | KafkaException]:

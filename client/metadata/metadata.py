@@ -40,8 +40,6 @@ _FIRST_RELIABLE_EPOCHS = 9
 
 
 class MetadataRequestAndVersion(NamedTuple):
-    """A request, with its context for `update`."""
-
     request: MetadataRequest
     request_version: int
     is_partial_update: bool
@@ -293,10 +291,7 @@ class Metadata:
     def update_partition_leadership(
         self, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
     ) -> set[TopicPartition]:
-        """Apply the leaders in a Produce or Fetch response (KIP-951); return the changed partitions.
-
-        Unknown partitions, epochs that are not newer, and unknown leaders are ignored.
-        """
+        """Apply newer, known leaders from a Produce or Fetch response (KIP-951); return the changed partitions."""
         known_nodes = {**self.cluster.nodes, **{node.id: node for node in nodes}}
         changed: dict[TopicPartition, PartitionMetadata] = {}
         for partition, (leader_id, epoch) in leaders.items():

@@ -27,8 +27,8 @@ class Request:
         Args:
             api_key: The API.
             build: Returns the message for a version, or raises UnsupportedVersionException.
-            oldest: First usable version; the oldest by default.
-            latest: Last usable version; the latest stable one by default.
+            oldest: First usable version.
+            latest: Last usable version; by default the latest stable one.
             timeout_ms: Used instead of `request.timeout.ms`.
             expects_response: False for Produce with `acks=0`.
         """

@@ -244,8 +244,8 @@ class RecordAccumulator:
     def expired(self, now_ms: float) -> tuple[list[ProducerBatch], float]:
         """Remove and return expired batches; also return when the next one expires.
 
-        Retried batches are at the front of a queue, not always in order of creation. All of them and the next one are
-        checked; Kafka stops at the first batch that has time left.
+        Retried batches are at the front of a queue, not always in order of creation, so all of them and the next one
+        are checked; Kafka stops at the first batch that has time left.
         """
         expired: list[ProducerBatch] = []
         next_expiry_ms = inf

@@ -24,7 +24,7 @@ def parse_mix(text: str, settings: Sequence[str] = (), measured: Sequence[str] =
     Args:
         text: MODEL:CLIENTS, separated by commas.
         settings: NAME=VALUE for all models, or MODEL.NAME=VALUE for one.
-        measured: REPORT#CLIENT of audit reports, each of which adds a model named CLIENT, or replaces it.
+        measured: REPORT#CLIENT of audit reports; each adds or replaces the model CLIENT.
 
     Raises:
         ConfigError: An unknown model or setting, or an invalid number or value.

@@ -26,8 +26,6 @@ By = Literal["client-id", "user", "user+client-id"]  # the level at which quotas
 
 
 class Quarantined(NamedTuple):
-    """A line or row that could not be read."""
-
     source: str
     position: int  # the byte offset of a line; the number of a Parquet row, from 0
     reason: str
@@ -147,12 +145,10 @@ class Gathered:
 
 
 def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
-    """Return the requests to replay; None if none was served.
+    """Return the requests to replay, from packed rows in the order of reading; None if none was served.
 
-    Args:
-        parts: packed rows, in the order in which they were read
-        undelayed: remove the recorded throttle times from the timestamps, as the closed loop requires. Think time after
-            a throttled request is then the rest of the time until the next one, a lower bound.
+    `undelayed` removes the recorded throttle times from the timestamps, as the closed loop requires. Think time after a
+    throttled request is then the rest of the time until the next one, a lower bound.
     """
     at_ns, value, lane = (_joined(parts, column) for column in range(3))
     throttle_ms = np.concatenate([_throttle_ms(part) for part in parts])

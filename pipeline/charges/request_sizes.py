@@ -28,10 +28,7 @@ def produce_request_size(version: int, client_id: str | None, transactional_id: 
 def fetch_response_size(version: int, topics: Sequence[tuple[str, Sequence[tuple[int | None, int | None]]]]) -> int:
     """Return the charged bytes of a Fetch response: without its header, with the 4 bytes of the size prefix.
 
-    Args:
-        version: of the Fetch API
-        topics: topic names, with the records' bytes and the number of aborted transactions of each partition; None for
-            null
+    `topics`: names, with the records' bytes and the number of aborted transactions of each partition, or None.
     """
     flexible = version >= _FLEXIBLE_FETCH
     size = 4 + _array(len(topics), flexible) + flexible

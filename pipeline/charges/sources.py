@@ -46,11 +46,7 @@ class Found(NamedTuple):
 
 
 def splits_of(paths: Sequence[str]) -> list[Split]:
-    """Return the splits of files, and of the files in folders that are not hidden.
-
-    Raises:
-        SluiceError: if a path is missing, or all files are empty
-    """
+    """Return the splits of files, and of visible files in folders; raise SluiceError without any input."""
     splits = [split for path in paths for file in _files(path) for split in _cut(*file)]
     if not splits:
         raise SluiceError(f"{', '.join(paths)}: no input; expected files that are not empty")

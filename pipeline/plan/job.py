@@ -37,8 +37,6 @@ from .tables import (
 
 
 class Plan(NamedTuple):
-    """The result of a plan, in addition to its files."""
-
     counts: Mapping[str, int]
     recommendations: list[Recommendation]
     coverage: Coverage
@@ -48,12 +46,7 @@ class Plan(NamedTuple):
 def plan(
     inputs: Sequence[str], out: Path, settings: Settings, policy: Policy, engine: Engine, on_progress: OnProgress
 ) -> Plan:
-    """Analyse the input and write tables, reports and script to the folder `out`.
-
-    Raises:
-        ConfigError: if `out` is not a new or empty folder
-        SluiceError: if no input can be read
-    """
+    """Analyse the input, and write all results to a new or empty folder. Raises ConfigError or SluiceError."""
     _prepare(out)
     counts = engine(splits_of(inputs), settings, out, on_progress)
     on_progress("writing the report", 0, 1)

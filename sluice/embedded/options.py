@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 class QuotaFields(TypedDict, total=False):
-    """The arguments of Broker.quota."""
-
     client_id: str
     user: str
     produce: float | str

@@ -30,11 +30,7 @@ _E = TypeVar("_E", bound=Event)
 
 @checks_arguments
 class SyncBroker(Blocking[Broker], JournalAssertions):
-    """Brokers with ids 1, 2, ... on free ports of 127.0.0.1, with a journal.
-
-    The journal and the cluster state remain readable after the broker has stopped. An operation that is impossible in
-    the current state raises `sluice.errors.SluiceError`.
-    """
+    """The blocking counterpart of `sluice.Broker`, with the same arguments, state and errors."""
 
     def __init__(
         self,

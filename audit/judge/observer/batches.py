@@ -145,8 +145,6 @@ def _is_another_record(before: Sent, now: Sent) -> bool:
 
 
 class _BySize:
-    """Batches without any identity."""
-
     def __init__(self) -> None:
         self.made: list[list[Sent]] = []
         self._failed: dict[tuple[str, str], list[list[Sent]]] = {}

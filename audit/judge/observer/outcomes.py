@@ -65,10 +65,7 @@ class Outcomes:
 
 
 def maybe_unread(events: Iterable[AnyEvent], lag_ms: float = 0.0) -> set[tuple[int, int]]:
-    """Find requests, by connection and arrival, whose response the client may not have read.
-
-    Either a fault truncated or delayed the response, or the connection ended just after it.
-    """
+    """Find requests, by connection and arrival, whose response was cut, or written just before the connection ended."""
     events = list(events)
     within_ns = _READ_WITHIN_NS + round(lag_ms * _NS_PER_MS)
     ended_ns = {event.connection: event.at_ns for event in events if isinstance(event, ConnectionClosed)}
