@@ -1,6 +1,6 @@
 """From a client's request to its response: network, faults, the broker's queue, and timeouts.
 
-The outcome of a request is known when it is sent, because the schedule is.
+The outcome of a request is computed when it is sent, because the schedule is known.
 """
 
 import numpy as np

@@ -36,7 +36,7 @@ class Sink(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic; an internal one has only its part of the name."""
+    """A topic; the name of an internal one has no prefix and suffix yet."""
 
     name: str
     is_internal: bool = False

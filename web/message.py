@@ -16,7 +16,7 @@ class ClientsSent(Struct, frozen=True, gc=False):
     matched: number of clients that match the search
     order: ids of the visible clients
     rows: visible clients that are new or have changed
-    points: new points of the visible clients, by id: look, bytes per second since the previous look, 1 if throttled
+    points: new points of the visible clients by id: snapshot, bytes per second since the one before, 1 if throttled
     """
 
     total: int

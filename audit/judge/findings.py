@@ -149,7 +149,7 @@ def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
 
 
 def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -> bool:
-    """Return whether a batch was sent after its acknowledgement, unless its connection ended before that was read."""
+    """Return whether a batch was sent after an acknowledgement that the client certainly read."""
     certain = [attempt for attempt in sequence.attempts if (attempt.connection, attempt.at_ns) not in cut]
     return any(attempt.outcome is Outcome.SUCCEEDED for attempt in certain[:-1])
 

@@ -33,7 +33,7 @@ KAFKA_4 = Jar("org.apache.kafka", _CLIENTS, "4.4.0", "1ab07317eb6633241392449d32
 
 
 class JavaSubject:
-    """A version of the client: that of a jar, by default the connector's."""
+    """The client in a jar, by default the connector's."""
 
     virtual = False
 

@@ -8,7 +8,7 @@ from sluice.pipeline.charges.from_journal import LOST
 
 from .demand import WINDOWS, Confidence, Demand
 
-_MOST_QUARANTINED = 0.01  # of the input; above, the rest is not the traffic
+_MOST_QUARANTINED = 0.01  # share of the input; above it, the rest does not show the traffic
 
 
 class Coverage(NamedTuple):

@@ -12,7 +12,7 @@ from sluice.client.metadata.cluster import TopicPartition
 from .group_member import GroupMember, Plan, Racks, needs_racks
 from .sticky_assignor import assign_cooperative, assign_sticky
 
-# Assigns to members the partitions of topics, by their number; with the racks of the replicas.
+# Assigns partitions to members, given the partition counts of topics and the racks of replicas.
 Assign = Callable[[Sequence[GroupMember], Mapping[str, int], Racks], Plan]
 # Runs on the leader before the assignment, for example to create topics. Returns partition counts that metadata may
 # lack. If it raises RetriableException, the leader rejoins.
