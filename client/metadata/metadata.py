@@ -143,8 +143,8 @@ class Metadata:
     def rebootstrap(self) -> None:
         """Restart from the bootstrap addresses (KIP-899).
 
-        Different on purpose: at the bootstrap addresses already, this is not an update. Kafka then wakes waiting
-        callers, whose requests cause the next rebootstrap, in a loop.
+        Different on purpose: if these are in use already, this is not an update. In Kafka it is one, which wakes
+        waiting callers, whose requests cause the next rebootstrap, in a loop.
         """
         self._need_full_update = True
         if not self.is_at_bootstrap:

@@ -1,6 +1,6 @@
 """The event-driven NetworkClient (Kafka's NetworkClient). `Connector` and `Clock` hide sockets and the event loop.
 
-Everything runs on one thread, by `clock.monotonic_ms()`.
+Everything runs on one thread. Times are `clock.monotonic_ms()`.
 
 *Sending.* `ready(node, now_ms)` returns whether a request can be sent, and starts to connect if possible. It is False
 - while metadata is due, which goes first;

@@ -19,4 +19,4 @@ class Section(NamedTuple):
     plots: Sequence[Plot] = ()
     header: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
-    marked: int = 0  # the first rows
+    marked: int = 0  # number of marked rows, the first ones

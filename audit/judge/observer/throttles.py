@@ -70,7 +70,7 @@ def must_wait(request: Request) -> bool:
 
 
 def round_trip_ms(connections: Iterable[Sequence[Request]]) -> float:
-    """Return a long time from a response to ApiVersions to the next request, which the client sends at once."""
+    """Return the time within which most clients send the next request after an ApiVersions response, at once."""
     trips: list[float] = []
     for requests in connections:
         first, *rest = sorted(requests, key=lambda each: each.received_ns)

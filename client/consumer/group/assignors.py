@@ -40,7 +40,7 @@ def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:
 def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int], racks: Racks) -> Plan:
     """Assign a range of each topic to each member; the first members get the remainder.
 
-    With racks, members first get partitions in their racks, as many as without; topics with the same members and the
+    With racks, members first get partitions in their racks, up to the size of their range; topics with the same members and the
     same number of partitions remain co-partitioned.
     """
     ordered = _in_order(members)
