@@ -274,7 +274,7 @@ class Behaviour:
         period = parameters.period_us[models]
         is_open = parameters.is_open[models]
         count = clients.in_batch[rows]
-        # How late a record is follows from how much its creation precedes the last that is in time.
+        # Records that were created before this limit complete after their delivery timeout.
         limit_us = ends - parameters.delivery_timeout_us[models]
         late = np.clip(np.where(is_open, -((due - limit_us) // period), due < limit_us), 0, count)
         in_time = count - late

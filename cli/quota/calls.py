@@ -25,7 +25,7 @@ _Call = Callable[[AdminClient], Coroutine[object, None, _T]]
 def describe_quotas(
     bootstrap: str, components: Iterable[ComponentData] = ()
 ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-    """Return the quotas of matching entities; the entity is its names by type."""
+    """Return matching entities, as names by type, with their quotas."""
     found = asyncio.run(_first_outcome(bootstrap, lambda admin: admin.describe_client_quotas(components)))
     return [(dict(entity), quotas) for entity, quotas in found.items()]
 

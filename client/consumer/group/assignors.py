@@ -40,8 +40,8 @@ def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:
 def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int], racks: Racks) -> Plan:
     """Assign a range of each topic to each member; the first members get the remainder.
 
-    With racks, members first get partitions in their racks, up to the size of their range; topics with the same members and the
-    same number of partitions remain co-partitioned.
+    With racks, members first get partitions in their racks, up to the size of their range; topics with the same members
+    and the same number of partitions remain co-partitioned.
     """
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
