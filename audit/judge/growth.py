@@ -38,7 +38,7 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
     steps = max((wait.failures for wait in waits), default=-1) + 1
     needed_steps = 1 if backoff.is_constant else min(backoff.steps_to_cap, 2) + 1
     if steps == _LEAST_STEPS and sum(wait.failures == steps - 1 for wait in waits) >= _LEAST_WAITS:
-        needed_steps = min(needed_steps, steps)  # never retried more often, but the two waits already differ
+        needed_steps = min(needed_steps, steps)  # the client retries no more often, but these waits already differ
     evidence = case.evidence(tracks, backoff, allowed)
     off = _off(waits, backoff, allowed)
     is_off = share_is_off(len(off.short), len(off.long), len(waits)) or _steps_are_off(waits, off)

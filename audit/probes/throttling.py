@@ -1,6 +1,6 @@
 """Responses with a throttle time: whether the client waits it out (KIP-13, KIP-219).
 
-The broker does not mute the connection: then early requests would wait in the kernel, unseen.
+The broker does not mute the connection: on a muted one, early requests would wait in the kernel, unseen.
 """
 
 from sluice.broker.faults.actions.throttle import Throttle

@@ -24,7 +24,7 @@ _SECOND_MS = 1000.0
 _IN_BURST, _PEAK_OF_BURST = 1.0, 1.5
 # A burst may start in two or three steps, a second apart, as samples are dropped one after the other.
 _STEPS_APART_MS = 1500.0
-# Sooner is the same burst of a client that waited for a processor.
+# An earlier start belongs to the same burst, of a client that waited for a processor.
 _SHORTEST_CYCLE_MS = 8000.0
 
 PRODUCE, FETCH = "Produce", "Fetch"  # Kafka's QuotaType, as the metrics spell it

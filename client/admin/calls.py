@@ -193,7 +193,7 @@ class AdminCalls:
         timeout_ms: int | None,
         retried: RetriedCodes | None = None,
     ) -> Outcomes[K, V]:
-        """Do the same if the keys of a node can need several requests."""
+        """Return the same as `call_by_key`, where the keys of a node can need several requests."""
         wanted = list(dict.fromkeys(keys))
         done: dict[K, V | KafkaException] = {}
         deadline_ms = self.deadline_ms(timeout_ms)

@@ -134,7 +134,7 @@ def _constant_above_maximum(case: Case) -> Verdict:
 
 
 def _constant(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-    """Accept waits with the jitter of the KIP's text, and Kafka's without."""
+    """Accept waits with jitter, as in the KIP's text, and without, as in Kafka."""
     jittered = backoff._replace(constant_jitter=(JITTER, JITTER), jittered_steps=_ALL_STEPS)
     return judge_growth(case, tracks, jittered, case.tolerance(backoff.max_ms))
 

@@ -18,7 +18,7 @@ from sluice.protocol.apis import API_KEYS
 _SLACK_MS = 10.0
 # Measured round trips beyond this are pauses of the client.
 _LONGEST_TRIP_MS = 100.0
-_TRIP_SHARE = 0.9  # of the measured ones are shorter than the assumed one
+_TRIP_SHARE = 0.9  # share of the measured round trips that are shorter than the assumed one
 _NS_PER_MS = 1_000_000
 API_VERSIONS = "ApiVersions"
 
