@@ -141,29 +141,19 @@ def test_modules_form_no_cycle() -> None:
     assert cycles(edges) == []
 
 
-def _folders() -> list[str]:
-    return sorted({module.rpartition(".")[0] for module in MODULES if "." in module} - {"sluice"})
-
-
 def test_sub_folders_form_no_cycle() -> None:
     """The folders directly below one folder, each as a whole."""
-    children = {module for module, path in MODULES.items() if path.name == "__init__.py"}
-    found: dict[str, list[list[str]]] = {}
-    for folder in _folders():
-        edges: dict[str, set[str]] = {}
-        for each in imports():
-            source, target = (_child(folder, module) for module in (each.source, each.target))
-            if source in children and target in children and source != target:
-                edges.setdefault(source, set()).add(target)
-        found[folder] = cycles(edges)
-    assert {folder: parts for folder, parts in found.items() if parts} == {}
-
-
-def _child(folder: str, module: str) -> str:
-    """The part of `folder` that a module belongs to; "" for modules elsewhere."""
-    if not module.startswith(f"{folder}."):
-        return ""
-    return f"{folder}.{module.removeprefix(f'{folder}.').split('.')[0]}"
+    folders = {module for module, path in MODULES.items() if path.name == "__init__.py"}
+    edges: dict[str, dict[str, set[str]]] = {}
+    for found in imports():
+        source, target = found.source.split("."), found.target.split(".")
+        pairs = enumerate(zip(source, target, strict=False))
+        depth = next((number for number, (one, other) in pairs if one != other), 0)
+        below, other = (".".join(parts[: depth + 1]) for parts in (source, target))
+        if depth > 1 and {below, other} <= folders:
+            edges.setdefault(".".join(source[:depth]), {}).setdefault(below, set()).add(other)
+    assert edges
+    assert {folder: parts for folder, below in edges.items() if (parts := cycles(below))} == {}
 
 
 def test_type_only_imports_are_of_interfaces_and_of_what_is_loaded_later() -> None:

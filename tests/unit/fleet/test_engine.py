@@ -39,6 +39,12 @@ def _run(
     return simulate([group], schedule_of(scenario), broker, seed=seed, cold=cold)
 
 
+@pytest.fixture(scope="module")
+def killed() -> Simulation:
+    """Return a run in which a broker fails."""
+    return _run(_KILL)
+
+
 def _total(run: Simulation, kind: int) -> int:
     return int(run.counts[:, kind].sum())
 
@@ -51,19 +57,18 @@ def test_a_healthy_fleet_sends_at_its_rate() -> None:
     assert _total(run, METADATA_REQUESTS) == pytest.approx(60 / 5, abs=8)
 
 
-def test_the_same_seed_gives_the_same_counts_and_another_does_not() -> None:
-    first, again, other = _run(_KILL), _run(_KILL), _run(_KILL, seed=2)
-    assert (first.counts == again.counts).all()
-    assert (first.counts != other.counts).any()
+def test_the_same_seed_gives_the_same_counts_and_another_does_not(killed: Simulation) -> None:
+    assert (killed.counts == _run(_KILL).counts).all()
+    assert (killed.counts != _run(_KILL, seed=2).counts).any()
 
 
 @pytest.mark.parametrize("events", [16, 100_000])
-def test_windows_do_not_change_times_that_depend_on_no_queue(events: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = _run(_KILL)
+def test_windows_do_not_change_times_that_depend_on_no_queue(
+    events: int, killed: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine, "_EVENTS_PER_WINDOW", events)
-    after = _run(_KILL)
     kinds = [CONNECTIONS, METADATA_REQUESTS]
-    assert abs(before.counts[:, kinds] - after.counts[:, kinds]).sum() <= 2
+    assert abs(killed.counts[:, kinds] - _run(_KILL).counts[:, kinds]).sum() <= 2
 
 
 @pytest.mark.parametrize("loop", ["open", "closed"])

@@ -25,9 +25,8 @@ def test_throttle_times_are_those_of_the_brokers_sensors(gap_ms: int) -> None:
     seen = 0
     for _ in range(400):
         rows = np.flatnonzero(random.random(buckets) < 0.7)
-        now_ms[rows] += (random.exponential(gap_ms, len(rows)) * random.choice([0, 1, 1, 8], len(rows))).astype(
-            np.int64
-        )
+        gaps_ms = random.exponential(gap_ms, len(rows)) * random.choice([0, 1, 1, 8], len(rows))
+        now_ms[rows] += gaps_ms.astype(np.int64)
         values = np.floor(random.exponential(bounds[rows] * gap_ms / 500) + 1)
         found = ours.record(rows, values, now_ms[rows], bounds[rows])
         expected = [
@@ -43,7 +42,7 @@ def _run(rate: float | None, *, shared: bool = False, **model: object) -> Simula
     quota = {"client_id": "bulk" if shared else "<default>", "producer_byte_rate": rate}
     steps = [] if rate is None else [{"at": "0s", "quota": quota}]
     scenario = scenario_of({"name": "test", "brokers": 1, "duration": "60s", "steps": steps})
-    group = Group("bulk", ClientModel(**{"record_bytes": 1000, "requests_per_s": 100, **model}), 10)  # type: ignore[arg-type]
+    group = Group("bulk", ClientModel(**{"record_bytes": 5000, "requests_per_s": 20, **model}), 10)  # type: ignore[arg-type]
     return simulate([group], schedule_of(scenario), _FAST, seed=1)
 
 
@@ -64,17 +63,10 @@ def test_without_a_quota_nothing_is_throttled() -> None:
     run = _run(None)
     assert run.fairness is None
     assert not run.counts[:, THROTTLED_US].any()
-    assert run.counts[:, BYTES].sum() == run.counts[:, COMPLETED].sum() * 1000
+    assert run.counts[:, BYTES].sum() == run.counts[:, COMPLETED].sum() * 5000
 
 
 def test_other_quotas_are_refused() -> None:
+    step = {"at": "0s", "quota": {"client_id": "a", "consumer_byte_rate": 1}}
     with pytest.raises(ScenarioError, match="expected client_id and producer_byte_rate"):
-        schedule_of(
-            scenario_of(
-                {
-                    "name": "t",
-                    "duration": "1s",
-                    "steps": [{"at": "0s", "quota": {"client_id": "a", "consumer_byte_rate": 1}}],
-                }
-            )
-        )
+        schedule_of(scenario_of({"name": "t", "duration": "1s", "steps": [step]}))

@@ -87,7 +87,7 @@ def test_truncated_or_extended_message_is_an_error(cls: type[Message]) -> None:
         content = encoded(full(cls, version), version)
         decode, prefix = decoder(cls, version), decode_prefix(cls, version)
         buffer = memoryview(content + FRAME_TAIL)
-        for end in range(len(content)):
+        for end in range(0, len(content), 1 + 2 * (len(content) // 600)):
             cut = buffer[:end] if end % 2 else buffer
             for read in (decode, prefix):
                 assert refusal(read, cut, end).startswith(f"{cls.__name__} v{version}: ")

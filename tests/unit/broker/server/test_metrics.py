@@ -63,6 +63,12 @@ def broker_with_samples() -> VirtualBroker:
     return broker
 
 
+@pytest.fixture(scope="module")
+def families() -> dict[str, Metric]:
+    """Return all families, each with samples."""
+    return scrape(broker_with_samples())
+
+
 # -- families ----------------------------------------------------------------------------------------------------------
 
 
@@ -72,8 +78,10 @@ def test_scrape_contains_exactly_the_declared_families(broker: VirtualBroker) ->
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_family_has_its_declared_type_help_and_labels(metric: "sluice.metrics.Metric") -> None:
-    family = scrape(broker_with_samples())[metric.name]
+def test_family_has_its_declared_type_help_and_labels(
+    metric: "sluice.metrics.Metric", families: dict[str, Metric]
+) -> None:
+    family = families[metric.name]
     assert (family.type, family.documentation) == (metric.kind, metric.help)
     assert family.samples, "the family has samples"
     for sample in family.samples:
