@@ -34,11 +34,7 @@ QUOTA = 2_000  # bytes/s
 MAX_WAIT_MS = 500
 TWO_MINUTES = 120_000
 # With topic ids, a session reports that a topic has another name, where a single fetch only returns UNKNOWN_TOPIC_ID.
-BY_ID_GONE = {
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.INCONSISTENT_TOPIC_ID,
-}
+BY_ID_GONE = {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INCONSISTENT_TOPIC_ID}
 
 Key = tuple[str | bytes, int]  # topic name or id, and partition
 Place = tuple[str, int]

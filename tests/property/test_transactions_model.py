@@ -16,15 +16,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.records.batch import BatchHeader, iter_batches
 from sluice.protocol.records.record import iter_records
 from tests.support.records import fetch, fetched, records_of
-from tests.support.transactions import (
-    LEGACY,
-    NEW,
-    add_request,
-    added_codes,
-    end_request,
-    init_request,
-    produce_request,
-)
+from tests.support.transactions import LEGACY, NEW, add_request, added_codes, end_request, init_request, produce_request
 from tests.support.virtual_broker import VirtualBroker
 
 IDS = ("a", "b")
@@ -427,13 +419,7 @@ class Transactions(RuleBasedStateMachine):
         while True:
             data = fetched(
                 self.client.call(
-                    fetch(
-                        offset,
-                        partition=index,
-                        isolation_level=isolation_level,
-                        partition_max_bytes=FETCH_BYTES,
-                    ),
-                    11,
+                    fetch(offset, partition=index, isolation_level=isolation_level, partition_max_bytes=FETCH_BYTES), 11
                 )
             )
             assert data.error_code == 0

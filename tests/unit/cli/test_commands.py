@@ -111,10 +111,7 @@ WRONG = {
         "lst: unknown command; expected one of delete, explain, list, set. Did you mean list?\n",
     ),
     "a job": (["pipeline", "throtle"], ". Did you mean throttle?\n"),
-    "an option": (
-        ["quota", "list", "--formt", "json"],
-        ". Did you mean --format?\n",
-    ),
+    "an option": (["quota", "list", "--formt", "json"], ". Did you mean --format?\n"),
     "an option of the main command": (
         ["--versoin"],
         "--versoin: unknown option; expected one of --version, --help. Did you mean --version?\n",
@@ -127,10 +124,7 @@ WRONG = {
         ["quota", "set", "--client", "a", "producer_rate=1"],
         ", connection_creation_rate. Did you mean producer_byte_rate?\n",
     ),
-    "a quota without a key": (
-        ["quota", "set", "--client", "a", "=1"],
-        "connection_creation_rate, got =1\n",
-    ),
+    "a quota without a key": (["quota", "set", "--client", "a", "=1"], "connection_creation_rate, got =1\n"),
     "a quota to delete": (
         ["quota", "delete", "--client", "a", "producer_byte_rat"],
         ", connection_creation_rate. Did you mean producer_byte_rate?\n",

@@ -19,10 +19,7 @@ def test_row_is_one_line_for_any_content() -> None:
     assert table(("A", "B"), [("x\ny", "z")]) == ["A     B", "x\\ny  z"]
 
 
-ROWS = [
-    ("fault-1", "in force", "action=close when=mid-response"),
-    ("fault-2", "over", "action=delay"),
-]
+ROWS = [("fault-1", "in force", "action=close when=mid-response"), ("fault-2", "over", "action=delay")]
 
 
 def test_terminal_table_wraps_cells(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,14 +14,8 @@ WRONG = {
         "pipeline plan a --output b --max-throttled 7",
         "--max-throttled: expected a number from 0 to 1, got 7.0",
     ),
-    "a choice": (
-        "serve --log-format jsn",
-        "--log-format: expected one of text, json, got jsn. Did you mean json?",
-    ),
-    "a choice of an argument": (
-        "completion zzz",
-        "SHELL: expected one of bash, zsh, fish, got zzz",
-    ),
+    "a choice": ("serve --log-format jsn", "--log-format: expected one of text, json, got jsn. Did you mean json?"),
+    "a choice of an argument": ("completion zzz", "SHELL: expected one of bash, zsh, fish, got zzz"),
     "a directory for a file": ("journal export /tmp", "FILE: '/tmp' is a directory"),
     "a missing option": ("pipeline plan a", "--output: missing"),
     "a missing argument": ("explain", "CLIENT: missing"),

@@ -71,10 +71,7 @@ _ERROR = {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}
         ({"fault": {"action": _ERROR, "api": "Metadata"}}, "steps[0].fault"),
         ({"fault": {"action": {"kind": "close", "when": "after"}}}, "steps[0].fault.action.when: expected before"),
         ({"fault": {"action": {"kind": "delay", "mean": 5}}}, "steps[0].fault.action: has no effect"),
-        (
-            {"fault": {"action": {"kind": "error", "code": "INVALID_RECORD"}}},
-            "steps[0].fault.action.code: expected",
-        ),
+        ({"fault": {"action": {"kind": "error", "code": "INVALID_RECORD"}}}, "steps[0].fault.action.code: expected"),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )

@@ -147,8 +147,7 @@ CASES: dict[str, tuple[Message, Found]] = {
     ),
     "AddPartitionsToTxn v3": (
         AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id="tx",
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[3])],
+            v3_and_below_transactional_id="tx", v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=[3])]
         ),
         ([("t", 3)], [], ["tx"]),
     ),

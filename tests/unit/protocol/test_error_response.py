@@ -64,16 +64,7 @@ from sluice.protocol.apis.produce import (
 )
 from sluice.protocol.codec.compile import decoder, encoder
 from sluice.protocol.error_codes import PARTITION, TOP, codes_of
-from sluice.protocol.error_response import (
-    ResponseItem,
-    fail,
-    level_of,
-    levels_of,
-    merge,
-    overwrite,
-    split,
-    whole,
-)
+from sluice.protocol.error_response import ResponseItem, fail, level_of, levels_of, merge, overwrite, split, whole
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.wire import api_key_of, error_codes
@@ -253,8 +244,7 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
         ProduceResponse(
             responses=[
                 TopicProduceResponse(
-                    name="t",
-                    partition_responses=[PartitionProduceResponse(index=2, error_code=FAILED, base_offset=-1)],
+                    name="t", partition_responses=[PartitionProduceResponse(index=2, error_code=FAILED, base_offset=-1)]
                 )
             ]
         ),
@@ -272,9 +262,7 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
             error_message=FAILED.message,
             node_id=-1,
             port=-1,
-            coordinators=[
-                Coordinator(key="g", error_code=FAILED, error_message=FAILED.message, node_id=-1, port=-1),
-            ],
+            coordinators=[Coordinator(key="g", error_code=FAILED, error_message=FAILED.message, node_id=-1, port=-1)],
         ),
     ),
     "AddPartitionsToTxn v3": (
@@ -330,16 +318,12 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
         ),
     ),
     "ListPartitionReassignments": (
-        ListPartitionReassignmentsRequest(
-            topics=[ListPartitionReassignmentsTopics(name="t", partition_indexes=[1])],
-        ),
+        ListPartitionReassignmentsRequest(topics=[ListPartitionReassignmentsTopics(name="t", partition_indexes=[1])]),
         0,
         ListPartitionReassignmentsResponse(
             error_code=FAILED,
             error_message=None,
-            topics=[
-                OngoingTopicReassignment(name="t", partitions=[OngoingPartitionReassignment(partition_index=1)]),
-            ],
+            topics=[OngoingTopicReassignment(name="t", partitions=[OngoingPartitionReassignment(partition_index=1)])],
         ),
     ),
 }

@@ -10,16 +10,7 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix, decoder, versions_of
 from sluice.protocol.json import from_json, to_json
 from sluice.protocol.message import Message
-from tests.unit.protocol.messages import (
-    CLASSES,
-    FRAME_TAIL,
-    all_versions,
-    decoded,
-    encoded,
-    full,
-    layouts_of,
-    messages,
-)
+from tests.unit.protocol.messages import CLASSES, FRAME_TAIL, all_versions, decoded, encoded, full, layouts_of, messages
 
 # Drawing a message is slow, and versions and classes share generated code: few examples of many classes find more
 # than many examples of few. `full` covers each version.

@@ -6,8 +6,7 @@ from sluice.protocol.types import LAST_VERSION, Range, Versions
 
 
 @pytest.mark.parametrize(
-    ("text", "first", "last"),
-    [("3+", 3, LAST_VERSION), ("0-14", 0, 14), ("5", 5, 5), ("10-12", 10, 12)],
+    ("text", "first", "last"), [("3+", 3, LAST_VERSION), ("0-14", 0, 14), ("5", 5, 5), ("10-12", 10, 12)]
 )
 def test_range_contains_both_ends_and_nothing_outside(text: str, first: int, last: int) -> None:
     versions = Range(text)

@@ -192,8 +192,7 @@ def test_purgatories_share_a_timer_and_count_separately(room: Room) -> None:
     ],
 )
 def test_operation_is_delayed_only_once(
-    room: Room,
-    wait_again: Callable[[DelayedOperationPurgatory, DelayedOperation], object],
+    room: Room, wait_again: Callable[[DelayedOperationPurgatory, DelayedOperation], object]
 ) -> None:
     operation = room.watch("it", "a")
     with pytest.raises(AssertionError, match="is already delayed"):

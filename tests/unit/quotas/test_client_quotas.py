@@ -81,11 +81,7 @@ REFUSED: dict[str, tuple[Entity, dict[str, float | None], str]] = {
         "Invalid quota entity combination, IP entity should not be combined with User or ClientId",
     ),
     "an unknown key": (ALICE, {"x": 1.0}, "Invalid configuration key x"),
-    "an address's key on a user": (
-        ALICE,
-        {RATE: 1.0},
-        f"Invalid configuration key {RATE}",
-    ),
+    "an address's key on a user": (ALICE, {RATE: 1.0}, f"Invalid configuration key {RATE}"),
     "a user's key on an address": ({"ip": "1.2.3.4"}, {P: 1.0}, f"Invalid configuration key {P}"),
     "nothing": (ALICE, {P: 0.0}, f"Quota {P} must be greater than 0"),
     "negative": (ALICE, {P: -1.0}, f"Quota {P} must be greater than 0"),
@@ -93,11 +89,7 @@ REFUSED: dict[str, tuple[Entity, dict[str, float | None], str]] = {
     "infinity": (ALICE, {P: inf}, f"Quota {P} must be a finite number"),
     "fractional bytes": (ALICE, {P: 1.5}, f"{P} cannot be a fractional value."),
     "more than a long": (ALICE, {P: 9.3e18}, f"Proposed value for {P} is too large for a LONG."),
-    "more than an int": (
-        {"ip": None},
-        {RATE: 5e9},
-        f"Proposed value for {RATE} is too large for an INT.",
-    ),
+    "more than an int": ({"ip": None}, {RATE: 5e9}, f"Proposed value for {RATE} is too large for an INT."),
     "fractional connections": ({"ip": None}, {RATE: 0.5}, f"{RATE} cannot be a fractional value."),
     "an invalid address": ({"ip": "1.2.3"}, {RATE: 5.0}, "1.2.3 is not a valid IP or resolvable host."),
     "an unresolvable host name": (

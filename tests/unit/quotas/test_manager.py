@@ -71,9 +71,7 @@ def test_override_takes_precedence_over_the_default_until_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entity", "bound"),
-    [(EVERYONE, 50.0), (QuotaEntity(client_id="c"), 50.0)],
-    ids=["the default", "an override"],
+    ("entity", "bound"), [(EVERYONE, 50.0), (QuotaEntity(client_id="c"), 50.0)], ids=["the default", "an override"]
 )
 def test_changed_quota_applies_to_the_next_request_and_keeps_recorded_samples(
     manager: ClientQuotaManager, entity: QuotaEntity, bound: float
@@ -179,8 +177,7 @@ def test_bucket_expires_after_more_than_an_hour_without_requests(manager: Client
     ids=["a request", "a charge without a check", "an unrecorded charge"],
 )
 def test_bucket_is_kept_for_an_hour_after(
-    manager: ClientQuotaManager,
-    use: Callable[[ClientQuotaManager, str, str, float, int], int | None],
+    manager: ClientQuotaManager, use: Callable[[ClientQuotaManager, str, str, float, int], int | None]
 ) -> None:
     manager.record(ANONYMOUS, "c", 1.0, 0)
     use(manager, ANONYMOUS, "c", 1.0, 5)

@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.quotas.sensor import (
-    MAX_THROTTLE_TIME_MS,
-    UNLIMITED,
-    Rate,
-    RateUpTo37,
-    Sensor,
-    throttle_time_ms,
-    whole_ms,
-)
+from sluice.quotas.sensor import MAX_THROTTLE_TIME_MS, UNLIMITED, Rate, RateUpTo37, Sensor, throttle_time_ms, whole_ms
 
 MB = 1e6
 Q = 5 * MB  # the quota of the golden figures, bytes/s
@@ -325,11 +317,7 @@ def test_backward_clock_step_never_makes_the_window_empty() -> None:
         assert min(sizes) >= max((num_samples - 2) * 1000, 1)
 
 
-@given(
-    bound=st.integers(10_000, 10**9),
-    requests_per_s_at_quota=st.floats(10, 200),
-    gap_ms=st.integers(1, 2),
-)
+@given(bound=st.integers(10_000, 10**9), requests_per_s_at_quota=st.floats(10, 200), gap_ms=st.integers(1, 2))
 def test_serving_the_delays_keeps_a_client_at_its_quota_over_whole_cycles(
     bound: int, requests_per_s_at_quota: float, gap_ms: int
 ) -> None:

@@ -6,16 +6,7 @@ from sys import float_info
 import pytest
 
 from sluice.quotas.sensor import SampledStat
-from sluice.quotas.stats import (
-    Avg,
-    CumulativeCount,
-    CumulativeSum,
-    Max,
-    Min,
-    SimpleRate,
-    WindowedCount,
-    WindowedSum,
-)
+from sluice.quotas.stats import Avg, CumulativeCount, CumulativeSum, Max, Min, SimpleRate, WindowedCount, WindowedSum
 
 Stat = type[SampledStat | CumulativeSum]
 

@@ -9,15 +9,7 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException
 from tests.support.streaming import now_ms
-from tests.support.streaming_fakes import (
-    LOG0,
-    LOG1,
-    FakeAdmin,
-    FakeConsumer,
-    reader_of,
-    record,
-    restoring,
-)
+from tests.support.streaming_fakes import LOG0, LOG1, FakeAdmin, FakeConsumer, reader_of, record, restoring
 
 
 async def test_store_is_restored_to_the_end_of_its_changelog() -> None:

@@ -43,20 +43,14 @@ def test_defaults_are_kafkas(name: str, value: object) -> None:
     ("given", "line"),
     [
         ({"task.timeout.ms": -1}, "streams: task.timeout.ms: expected an integer of at least 0"),
-        (
-            {"processing.guarantee": "exactly_once_v2"},
-            "streams: processing.guarantee: expected one of at_least_once",
-        ),
+        ({"processing.guarantee": "exactly_once_v2"}, "streams: processing.guarantee: expected one of at_least_once"),
         ({"num.standby.replicas": 1}, "streams: num.standby.replicas: expected one of 0"),
         ({"num.stream.threads": 4}, "streams: num.stream.threads: expected one of 1"),
         ({"group.protocol": "streams"}, "streams: group.protocol: expected one of classic"),
         ({"task.timeout": 1}, "streams: task.timeout: no such property. Did you mean task.timeout.ms?"),
         ({"producer.acls": 1}, "streams: producer.acls: no such property. Did you mean producer.acks?"),
         ({"producer.acks": 7}, "producer: acks: expected one of all, -1, 0, 1, got 7"),
-        (
-            {"main.consumer.max.poll.records": 0},
-            "consumer: max.poll.records: expected an integer from 1 to 2147483647",
-        ),
+        ({"main.consumer.max.poll.records": 0}, "consumer: max.poll.records: expected an integer from 1 to 2147483647"),
         ({"admin.retries": -1}, "admin: retries: expected an integer from 0 to 2147483647"),
         ({"application.id": ""}, "streams: application.id is missing"),
         ({"bootstrap.servers": "a"}, "streams: bootstrap.servers: expected HOST:PORT, separated by commas, each once"),

@@ -32,11 +32,7 @@ async def test_missing_topics_are_created() -> None:
     admin = FakeAdmin()
     admin.topics = {"lines": 4}
     assert await prepared(admin) == {"lines": 4, REPARTITION: 4}
-    assert admin.calls == [
-        "describe lines",
-        f"describe {CHANGELOG} {REPARTITION}",
-        f"create {CHANGELOG} {REPARTITION}",
-    ]
+    assert admin.calls == ["describe lines", f"describe {CHANGELOG} {REPARTITION}", f"create {CHANGELOG} {REPARTITION}"]
     changelog, repartition = admin.made
     assert (changelog.num_partitions, changelog.replication_factor) == (4, 3)
     assert (changelog.configs["cleanup.policy"], changelog.configs["segment.bytes"]) == ("compact", "1000")

@@ -118,10 +118,7 @@ async def test_kip572_03_first_timeout_after_the_deadline_fails_and_the_member_l
 
 @pytest.mark.parametrize(
     ("profile", "attempts"),
-    [
-        pytest.param("kafka", 2, id="Kafka allows one more attempt"),
-        pytest.param("kip", 1, id="the KIP allows none"),
-    ],
+    [pytest.param("kafka", 2, id="Kafka allows one more attempt"), pytest.param("kip", 1, id="the KIP allows none")],
 )
 async def test_kip572_04_timeout_of_0(profile: Profile, attempts: int) -> None:
     async with streaming(profile=profile) as stage:

@@ -8,15 +8,7 @@ from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
 from sluice.client.errors import TimeoutException
 from sluice.streams.errors import StreamsException, TaskCorruptedException
 from sluice.streams.state_updater import StateUpdater
-from tests.support.streaming_fakes import (
-    LOG0,
-    LOG1,
-    FakeAdmin,
-    FakeConsumer,
-    reader_of,
-    record,
-    restoring,
-)
+from tests.support.streaming_fakes import LOG0, LOG1, FakeAdmin, FakeConsumer, reader_of, record, restoring
 
 
 async def test_restored_tasks_are_returned() -> None:

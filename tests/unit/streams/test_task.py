@@ -12,15 +12,7 @@ from sluice.streams.store import GlobalTable
 from sluice.streams.task import StreamTask, TaskState
 from sluice.streams.topology import Topology
 from tests.support.streaming import count
-from tests.support.streaming_fakes import (
-    IN0,
-    IN1,
-    FakeConsumer,
-    FakeProducer,
-    record,
-    settings_of,
-    task_with,
-)
+from tests.support.streaming_fakes import IN0, IN1, FakeConsumer, FakeProducer, record, settings_of, task_with
 
 
 def counting() -> Topology:

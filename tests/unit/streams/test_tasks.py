@@ -21,15 +21,7 @@ from sluice.streams.task import StreamTask, TaskState
 from sluice.streams.tasks import InitBackoff, Offsets, TaskManager
 from sluice.streams.topology import Subtopology, Topology
 from tests.support.streaming import now_ms, word_count
-from tests.support.streaming_fakes import (
-    FakeAdmin,
-    FakeConsumer,
-    FakeProducer,
-    clock,
-    reader_of,
-    record,
-    settings_of,
-)
+from tests.support.streaming_fakes import FakeAdmin, FakeConsumer, FakeProducer, clock, reader_of, record, settings_of
 
 LINES0, LINES1 = TopicPartition("lines", 0), TopicPartition("lines", 1)
 WORDS0 = TopicPartition("app-words-repartition", 0)

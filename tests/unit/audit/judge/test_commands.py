@@ -13,12 +13,7 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import EQUAL_RECORDS, NO_HASHES
 from tests.support.audit_events import SETTINGS, Journal, observed
 
-PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = (
-    State.PASS,
-    State.DEVIATES,
-    State.INCONCLUSIVE,
-    State.NOT_OBSERVABLE,
-)
+PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = (State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 KAFKAJS = {**SETTINGS, "retry.backoff.ms": 300, "retry.backoff.max.ms": 30_000}
 # How records of batches of equal size are identified.
 UNIQUE: Callable[[int], Sequence[str]] = lambda number: [f"{number:x}"]  # noqa: E731

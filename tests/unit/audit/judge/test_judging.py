@@ -60,10 +60,7 @@ def test_client_with_a_documented_difference_conforms_to_its_documentation() -> 
 
 def test_unobservable_statement_has_a_reason() -> None:
     verdict = judge("KIP-91/3", [])
-    assert (verdict.state, verdict.why) == (
-        State.NOT_OBSERVABLE,
-        "only the client knows when it created a batch",
-    )
+    assert (verdict.state, verdict.why) == (State.NOT_OBSERVABLE, "only the client knows when it created a batch")
 
 
 def test_without_a_run_one_is_required() -> None:

@@ -27,15 +27,7 @@ from sluice.protocol.apis.offset_delete import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.coordinators import move_leader
-from tests.support.groups import (
-    Member,
-    commit_code,
-    commit_request,
-    fetch_request,
-    fetched,
-    settle_round,
-    stable_group,
-)
+from tests.support.groups import Member, commit_code, commit_request, fetch_request, fetched, settle_round, stable_group
 from tests.support.transactions import (
     LEGACY,
     NEW,
@@ -122,11 +114,7 @@ GROUP_REQUESTS: dict[str, tuple[Callable[[], Message], int]] = {
     "LeaveGroup": (lambda: LeaveGroupRequest(group_id="group", members=[MemberIdentity(member_id="m")]), 5),
     "ConsumerGroupHeartbeat": (
         lambda: ConsumerGroupHeartbeatRequest(
-            group_id="group",
-            member_id="m",
-            rebalance_timeout_ms=1,
-            subscribed_topic_names=["t"],
-            topic_partitions=[],
+            group_id="group", member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["t"], topic_partitions=[]
         ),
         1,
     ),

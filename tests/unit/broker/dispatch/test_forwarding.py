@@ -69,17 +69,11 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
     (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name, assignments=None) for name in ("a", "b")]), 2),
     (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in ("a", "b")]), 2),
     (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), 2),
-    (
-        DeleteTopicsRequest(topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")]),
-        2,
-    ),
+    (DeleteTopicsRequest(topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")]), 2),
     (DescribeQuorumRequest(topics=[QuorumTopic(topic_name=name) for name in ("a", "b")]), 1),
     (UnregisterBrokerRequest(broker_id=1), 1),
     (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=name) for name in ("a", "b")]), 1),
-    (
-        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in ("a", "b")]),
-        3,
-    ),
+    (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in ("a", "b")]), 3),
     (
         IncrementalAlterConfigsRequest(
             resources=[IncrementalResource(resource_type=2, resource_name=name) for name in ("a", "b")]

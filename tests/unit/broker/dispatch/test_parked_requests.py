@@ -10,22 +10,14 @@ from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-)
+from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from sluice.protocol.apis.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
+from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.groups import REBALANCE_MS, Member, commit_request, fetch_request, settle_round

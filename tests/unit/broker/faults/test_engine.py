@@ -337,11 +337,7 @@ def test_disconnected_client_leaves_no_state_in_a_black_hole(broker: VirtualBrok
 
 @pytest.mark.parametrize(
     ("delay", "low", "high"),
-    [
-        (Delay(min="10ms", max="20ms"), 10, 20),
-        (Delay(mean="10ms"), 0, 200),
-        (Delay(mean="10ms", stddev="2ms"), 0, 30),
-    ],
+    [(Delay(min="10ms", max="20ms"), 10, 20), (Delay(mean="10ms"), 0, 200), (Delay(mean="10ms", stddev="2ms"), 0, 30)],
     ids=["uniform", "exponential", "normal"],
 )
 def test_delay_is_drawn_from_its_distribution(delay: Delay, low: float, high: float) -> None:

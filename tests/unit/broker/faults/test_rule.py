@@ -24,10 +24,7 @@ def broker() -> VirtualBroker:
         ({"action": "clos"}, ".action: expected one of error, "),
         ({"action": {"kind": "clos"}}, ".action.kind: expected one of error, "),
         ({"action": "error"}, ".action: error requires fields: code missing"),
-        (
-            {"action": {"kind": "error", "cod": 1}},
-            ".action.cod: unknown field; expected one of kind, code, when",
-        ),
+        ({"action": {"kind": "error", "cod": 1}}, ".action.cod: unknown field; expected one of kind, code, when"),
         ({"action": {"kind": "error", "code": "NO"}}, ".action.code: unknown error code 'NO'"),
         ({"action": {"kind": "error", "code": "NONE"}}, ".action.code: 0 NONE never occurs in responses"),
         (
@@ -42,10 +39,7 @@ def broker() -> VirtualBroker:
             {"action": {"kind": "error", "code": 70}, "topic": "t", "group": "g"},
             ".action.code: no API that the rule matches can return 70 FETCH_SESSION_ID_NOT_FOUND",
         ),
-        (
-            CLOSE | {"apis": "Produce"},
-            ".apis: unknown field; expected one of action, id, broker, ",
-        ),
+        (CLOSE | {"apis": "Produce"}, ".apis: unknown field; expected one of action, id, broker, "),
         (
             {"action": "delay", "ms": 200},
             '.ms: misplaced field; expected it in action, as in action = {kind = "delay", ms = ...}',
@@ -99,10 +93,7 @@ def broker() -> VirtualBroker:
             {"action": {"kind": "delay", "ms": "soon"}},
             ".action.ms: expected 250ms, 5s, 2m, or a number of milliseconds, got 'soon'",
         ),
-        (
-            {"action": {"kind": "close", "when": "never"}},
-            ".action.when: expected one of after, before, mid-response",
-        ),
+        ({"action": {"kind": "close", "when": "never"}}, ".action.when: expected one of after, before, mid-response"),
         ({"action": {"kind": "error", "code": "²"}}, ".action.code: unknown error code '²'"),
         ({"action": {"kind": "error", "code": "9" * 5000}}, ".action.code: unknown error code '99"),
         (CLOSE | {"api": "Produce", "version": "9" * 5000}, ".version: expected a version or a range"),

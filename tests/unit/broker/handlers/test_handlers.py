@@ -33,10 +33,7 @@ from sluice.protocol.apis.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
 )
-from sluice.protocol.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialUpsertion,
-)
+from sluice.protocol.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -115,11 +112,7 @@ from sluice.protocol.apis.txn_offset_commit import (
 )
 from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
 from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from sluice.protocol.apis.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
+from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.acls import secured_broker

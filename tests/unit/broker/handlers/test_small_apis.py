@@ -159,10 +159,7 @@ def test_several_coordinators_are_found_in_one_request(version: int) -> None:
     response = broker.client().call(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
     assert [
         (found.key, found.error_code, found.node_id, found.host, found.port) for found in response.coordinators
-    ] == [
-        ("a", 0, 3, "kafka.example", 9093),
-        ("b", 0, 3, "kafka.example", 9093),
-    ]
+    ] == [("a", 0, 3, "kafka.example", 9093), ("b", 0, 3, "kafka.example", 9093)]
 
 
 @pytest.mark.parametrize("version", range(1, 7))

@@ -50,10 +50,7 @@ def test_events_are_filtered(size: int, count: int, filters: dict[str, Any], exp
 
 @pytest.mark.parametrize(
     ("after", "lost"),
-    [
-        pytest.param(0, 6, id="read from the beginning"),
-        pytest.param(4, 2, id="read after a lost event"),
-    ],
+    [pytest.param(0, 6, id="read from the beginning"), pytest.param(4, 2, id="read after a lost event")],
 )
 def test_gap_has_the_number_of_lost_events(after: int, lost: int) -> None:
     reader = journal_with_events(4, 10)
@@ -147,8 +144,4 @@ def test_follow_returns_new_events_and_a_gap_for_lost_ones() -> None:
         await following.aclose()  # type: ignore[attr-defined]  # it is a generator
         return received
 
-    assert asyncio.run(follow()) == [
-        (BrokerState, 2),
-        (Gap, 8),
-        *((BrokerState, seq) for seq in (9, 10, 11, 12)),
-    ]
+    assert asyncio.run(follow()) == [(BrokerState, 2), (Gap, 8), *((BrokerState, seq) for seq in (9, 10, 11, 12))]

@@ -34,9 +34,7 @@ def test_records_have_different_hashes_in_each_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    "batch",
-    [b"", b"short", build_batch([ONE])[:-1], b"\0" * 80],
-    ids=["no batch", "no header", "cut", "magic 0"],
+    "batch", [b"", b"short", build_batch([ONE])[:-1], b"\0" * 80], ids=["no batch", "no header", "cut", "magic 0"]
 )
 def test_unreadable_batch_has_no_hashes(batch: bytes) -> None:
     assert hashes_of(batch) == [()]

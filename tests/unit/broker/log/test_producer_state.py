@@ -2,14 +2,7 @@
 
 import pytest
 
-from sluice.broker.log.producer_state import (
-    MAX_EPOCH,
-    AbortedTransaction,
-    Marker,
-    ProducerState,
-    Refusal,
-    StoredBatch,
-)
+from sluice.broker.log.producer_state import MAX_EPOCH, AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, BatchHeader
 

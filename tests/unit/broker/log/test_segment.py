@@ -120,8 +120,7 @@ def test_span_over_gaps(offset: int, max_bytes: int, up_to_offset: int, expected
 
 
 @pytest.mark.parametrize(
-    ("offset", "size", "next_offset"),
-    [(126, 30, 121), (121, 30, 121), (120, 10, 112), (111, 0, 100), (130, 60, 130)],
+    ("offset", "size", "next_offset"), [(126, 30, 121), (121, 30, 121), (120, 10, 112), (111, 0, 100), (130, 60, 130)]
 )
 def test_truncation_removes_whole_batches(offset: int, size: int, next_offset: int) -> None:
     segment = segment_with_gaps()

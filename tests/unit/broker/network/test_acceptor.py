@@ -236,10 +236,7 @@ def test_invalid_dynamic_config_is_rejected(broker: VirtualBroker, configs: dict
 @pytest.mark.parametrize(
     ("property_", "message"),
     [
-        (
-            "max.connections.per.ip=0",
-            "max.connections.per.ip: expected at least 1, unless max.connections.per.ip.over",
-        ),
+        ("max.connections.per.ip=0", "max.connections.per.ip: expected at least 1, unless max.connections.per.ip.over"),
         ("max.connections.per.ip.overrides=:5", "expected HOST:COUNT"),
         ("max.connections.per.ip.overrides=::1:-1", "expected HOST:COUNT"),
         ("max.connections=-1", "max.connections: expected an integer"),

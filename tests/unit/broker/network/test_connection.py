@@ -260,9 +260,7 @@ def test_malformed_request_closes_the_connection_and_logs_one_line(
     assert "\n" not in field(line, "reason")
 
 
-def test_log_line_of_a_malformed_request_has_the_client_id_and_api(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_log_line_of_a_malformed_request_has_the_client_id_and_api(caplog: pytest.LogCaptureFixture) -> None:
     client = VirtualBroker().client()
     client.send_bytes(sized(VALID[:-1]))
     line = closed_line(caplog)
@@ -279,10 +277,7 @@ def test_bytes_after_a_request_body_are_ignored_as_in_kafka(client: Client, brok
 
 
 def test_requests_before_a_malformed_one_are_answered_and_later_ones_are_not(
-    topic: Topic,
-    client: Client,
-    broker: VirtualBroker,
-    caplog: pytest.LogCaptureFixture,
+    topic: Topic, client: Client, broker: VirtualBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.send_bytes(client.frame(produce(9), 9) + sized(b"") + client.frame(produce(9), 9))
     assert client.response().correlation_id == 1
@@ -303,10 +298,7 @@ def test_unsupported_api_versions_version_returns_version_0_with_error_35(versio
 
 
 def test_failed_produce_with_acks_0_closes_the_connection(
-    topic: Topic,
-    client: Client,
-    broker: VirtualBroker,
-    caplog: pytest.LogCaptureFixture,
+    topic: Topic, client: Client, broker: VirtualBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.send_together((produce(9, topic="nowhere", acks=0), 9), (produce(9), 9))
     assert client.closed_at_ms == 0
@@ -390,8 +382,7 @@ def test_half_close_after_a_long_pipeline_takes_effect_after_all_requests() -> N
 
 
 def test_half_close_without_requests_closes_the_connection_without_a_log_line(
-    client: Client,
-    caplog: pytest.LogCaptureFixture,
+    client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.call(ApiVersionsRequest(), 0)
     client.end()

@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 
 from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.network.connection import PIECES_AT_ONCE
-from sluice.broker.network.unsent_responses import (
-    JOIN_BYTES,
-    PIECE_BYTES,
-    UnsentResponses,
-    memory_of,
-    take_piece,
-)
+from sluice.broker.network.unsent_responses import JOIN_BYTES, PIECE_BYTES, UnsentResponses, memory_of, take_piece
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import batch, fetch, fetched_bytes, produce
 from tests.support.virtual_broker import HIGH_WATER_BYTES, Client, VirtualBroker

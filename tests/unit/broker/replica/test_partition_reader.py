@@ -64,10 +64,7 @@ def test_fetch_returns_the_diverging_epoch(
 
 @pytest.mark.parametrize(
     ("offset", "last_fetched_epoch", "deleted_to"),
-    [
-        pytest.param(4, 8, 0, id="unknown epoch"),
-        pytest.param(0, 2, 1, id="offset below the log start offset"),
-    ],
+    [pytest.param(4, 8, 0, id="unknown epoch"), pytest.param(0, 2, 1, id="offset below the log start offset")],
 )
 def test_fetch_without_a_usable_epoch_returns_offset_out_of_range(
     offset: int, last_fetched_epoch: int, deleted_to: int

@@ -127,8 +127,7 @@ REQUESTS: dict[str, tuple[Message, int]] = {
         DescribeShareGroupOffsetsRequest(
             groups=[
                 DescribeShareGroupOffsetsRequestGroup(
-                    group_id=name,
-                    topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])],
+                    group_id=name, topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])]
                 )
                 for name in NAMES
             ]

@@ -74,12 +74,7 @@ def test_step_with_a_duration_is_undone_and_repeated() -> None:
 
 # Step, observation, and its value before and after the step.
 UNDONE: dict[str, tuple[dict[str, Any], Callable[[Stage], object], object, object]] = {
-    "moved leader": (
-        {"move_leader": {"topic": "orders", "to": 3}},
-        lambda stage: stage.leaders()[0],
-        1,
-        3,
-    ),
+    "moved leader": ({"move_leader": {"topic": "orders", "to": 3}}, lambda stage: stage.leaders()[0], 1, 3),
     "quota": (
         {"quota": {"client_id": "shop", "producer_byte_rate": "2M"}},
         lambda stage: stage.broker.cluster.client_quotas.matching({"client-id": "shop"}, (), strict=True),

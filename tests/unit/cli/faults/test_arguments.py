@@ -29,10 +29,7 @@ RULES = {
         {"action": {"kind": "close"}, "schedule": "3 fail, 2 pass, repeat", "api": "Produce"},
     ),
     "a name with an equals sign": ("action=close client_id=a=b", {"action": {"kind": "close"}, "client_id": "a=b"}),
-    "not a number, left to the broker": (
-        "action=close times=x",
-        {"action": {"kind": "close"}, "times": "x"},
-    ),
+    "not a number, left to the broker": ("action=close times=x", {"action": {"kind": "close"}, "times": "x"}),
 }
 
 
@@ -45,10 +42,7 @@ def test_arguments_as_a_rule(words: str, rule: dict[str, object], split: object)
 
 WRONG = {
     "no action": ("api=Produce", "action: missing; expected action=KIND with one of error, "),
-    "an unknown action": (
-        "action=eror",
-        "action: expected one of ",
-    ),
+    "an unknown action": ("action=eror", "action: expected one of "),
     "an argument without a value": ("close", "rule: expected NAME=VALUE, such as action=error"),
     "a misspelled field": (
         "action=close cliend_id=a",

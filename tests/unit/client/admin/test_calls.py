@@ -13,12 +13,7 @@ from sluice.client.admin.groups import GroupAdmin
 from sluice.client.admin.partitions import PartitionAdmin
 from sluice.client.admin.topics import NewTopic, TopicAdmin
 from sluice.client.config import admin_config
-from sluice.client.errors import (
-    ApiException,
-    KafkaException,
-    TimeoutException,
-    UnsupportedVersionException,
-)
+from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork

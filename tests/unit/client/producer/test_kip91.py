@@ -125,11 +125,7 @@ async def test_kip91_07_with_one_in_flight_the_next_batch_waits_for_the_request_
     enable_idempotence: str,
 ) -> None:
     async with producing(
-        {
-            **IN_FLIGHT_AT_EXPIRY,
-            "max.in.flight.requests.per.connection": 1,
-            "enable.idempotence": enable_idempotence,
-        }
+        {**IN_FLIGHT_AT_EXPIRY, "max.in.flight.requests.per.connection": 1, "enable.idempotence": enable_idempotence}
     ) as stage:
         retried_and_then(stage, Delay(ms=4950, when="after"))
         first = await stage.send(b"first")
@@ -290,9 +286,7 @@ async def test_kip91_example_timeout_applies_in_every_phase(phase: str, config: 
 
 
 @pytest.mark.parametrize("enable_idempotence", ["true", "false"])
-async def test_kip91_example_mirror_maker_slow_metadata_expires_no_batch_early(
-    enable_idempotence: str,
-) -> None:
+async def test_kip91_example_mirror_maker_slow_metadata_expires_no_batch_early(enable_idempotence: str) -> None:
     """MirrorMaker with one request in flight does not stop while metadata is unanswered.
 
     Before KIP-91, `request.timeout.ms` expired queued batches. Only `delivery.timeout.ms` does now.

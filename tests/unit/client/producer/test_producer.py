@@ -236,11 +236,7 @@ async def test_batch_with_a_late_attempt_is_not_sent_in_another_epoch() -> None:
 
 async def test_moved_leader_is_followed_without_backoff() -> None:
     async with Broker(brokers=2, config={"default.replication.factor": 2}) as broker:
-        given: dict[str, str | int] = {
-            "bootstrap.servers": broker.bootstrap,
-            "linger.ms": 0,
-            "retry.backoff.ms": 1000,
-        }
+        given: dict[str, str | int] = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, "retry.backoff.ms": 1000}
         async with Producer(given, random=Random(1)) as producer:
             await (await producer.send(TOPIC, b"first", partition=0))
             leader = broker.cluster.partition(TOPIC, 0).leader

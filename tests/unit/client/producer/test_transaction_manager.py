@@ -262,8 +262,7 @@ def test_forgotten_producer_id_restarts_its_sequences(
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"),
-    [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.INVALID_RECORD, False)],
+    ("code", "expected"), [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.INVALID_RECORD, False)]
 )
 def test_other_errors_are_returned_unchanged(manager: TransactionManager, code: ErrorCode, expected: bool) -> None:
     batch = a_batch()

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.json import from_json, to_json
-from sluice.protocol.metadata import (
-    CONTROL_TYPES,
-    RECORD_TYPES,
-    UnknownRecordError,
-    decode_value,
-    encode_value,
-)
+from sluice.protocol.metadata import CONTROL_TYPES, RECORD_TYPES, UnknownRecordError, decode_value, encode_value
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.topics import TopicRecord
 from sluice.protocol.records.batch import iter_batches

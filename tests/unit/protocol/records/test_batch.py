@@ -71,8 +71,7 @@ def test_transaction_marker_is_a_control_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sequence", "increment", "expected"),
-    [(0, 5, 5), (2**31 - 1, 0, 2**31 - 1), (2**31 - 1, 1, 0), (2**31 - 3, 10, 7)],
+    ("sequence", "increment", "expected"), [(0, 5, 5), (2**31 - 1, 0, 2**31 - 1), (2**31 - 1, 1, 0), (2**31 - 3, 10, 7)]
 )
 def test_sequences_wrap_after_the_largest_int32(sequence: int, increment: int, expected: int) -> None:
     assert add_to_sequence(sequence, increment) == expected

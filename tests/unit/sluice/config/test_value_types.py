@@ -95,8 +95,7 @@ def test_invalid_rate(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("2M", 2e6), ("2MB/s", 2e6), ("2M/s", 2e6), ("1.5", 1.5), ("512Ki", 524288.0), ("1", 1.0)],
+    ("text", "expected"), [("2M", 2e6), ("2MB/s", 2e6), ("2M/s", 2e6), ("1.5", 1.5), ("512Ki", 524288.0), ("1", 1.0)]
 )
 def test_rate(text: str, expected: float) -> None:
     assert parse_rate(text) == expected

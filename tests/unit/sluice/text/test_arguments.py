@@ -101,21 +101,12 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "text for a list": (lambda api: api.subscribe("orders"), "subscribe: topics: expected a list, got 'orders' (str)"),
     "a wrong element": (lambda api: api.subscribe(["a", 1]), "subscribe: topics[1]: expected str, got 1 (int)"),
     "an unknown choice": (lambda api: api.subscribe([], "c"), "subscribe: mode: expected one of a, b, got 'c' (str)"),
-    "no function": (
-        lambda api: api.subscribe([], on=3),
-        "subscribe: on: expected a function or None, got 3 (int)",
-    ),
+    "no function": (lambda api: api.subscribe([], on=3), "subscribe: on: expected a function or None, got 3 (int)"),
     "a list for a dict": (lambda api: api.set(["a=1"]), "set: values: expected a dict, got ['a=1'] (list)"),
     "a wrong key": (lambda api: api.set({1: 2}), "set: values: key 1: expected str, got 1 (int)"),
-    "a wrong value": (
-        lambda api: api.set({"a": None}),
-        "set: values['a']: expected a number or str, got None",
-    ),
+    "a wrong value": (lambda api: api.set({"a": None}), "set: values['a']: expected a number or str, got None"),
     "a number for a boolean": (lambda api: api.set({}, 1), "set: exact: expected True or False, got 1 (int)"),
-    "a long value": (
-        lambda api: api.send(["a" * 100]),
-        "send: topic: expected str, got ['" + "a" * 45 + "... (list)",
-    ),
+    "a long value": (lambda api: api.send(["a" * 100]), "send: topic: expected str, got ['" + "a" * 45 + "... (list)"),
 }
 
 

@@ -76,11 +76,7 @@ EXISTING = {"action": "close", "id": "a"}
 WRONG = {
     "invalid JSON": ("action: close", 400, "the body is not JSON: JSON is malformed"),
     "no action": ({"api": "Produce"}, 400, "fault.action: missing"),
-    "unknown action": (
-        {"action": "explode"},
-        400,
-        "fault.action: expected one of",
-    ),
+    "unknown action": ({"action": "explode"}, 400, "fault.action: expected one of"),
     "error code not valid for the API": (
         {"action": {"kind": "error", "code": "UNKNOWN_MEMBER_ID"}, "api": "Metadata"},
         400,

@@ -70,10 +70,7 @@ ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
 WRONG = {
     "unknown parameter": ("colour=red", f"colour: unknown parameter; expected {ACCEPTED}"),
     "unknown kind": ("kind=dream", f"kind: expected one of {', '.join(KINDS)}, got dream"),
-    "unknown API": (
-        "api=Prodcue",
-        f"api: expected one of {', '.join(API_NAMES)}, got Prodcue. Did you mean Produce?",
-    ),
+    "unknown API": ("api=Prodcue", f"api: expected one of {', '.join(API_NAMES)}, got Prodcue. Did you mean Produce?"),
     "broker id not a number": ("broker=x", "broker: expected a node id, got x"),
     "event number not a number": ("after=x", "after: expected a whole number, got 'x'"),
     "limit too high": ("limit=10001", "limit: expected a whole number <= 10000, got '10001'"),

@@ -100,11 +100,7 @@ WRONG = {
         400,
         "steps[0].start: at 1 s: broker 1 is running at this time",
     ),
-    "unknown brokers": (
-        {"scenario": {"name": "s", "brokers": 4}},
-        409,
-        "brokers: the scenario expects 1, 2, 3, 4",
-    ),
+    "unknown brokers": ({"scenario": {"name": "s", "brokers": 4}}, 409, "brokers: the scenario expects 1, 2, 3, 4"),
 }
 
 

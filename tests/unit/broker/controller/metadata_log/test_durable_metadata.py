@@ -128,13 +128,7 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
         "results",
         lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
     ),
-    (
-        "a topic is deleted",
-        DeleteTopicsRequest(topic_names=["t"]),
-        5,
-        "responses",
-        lambda broker: RemoveTopicRecord(),
-    ),
+    ("a topic is deleted", DeleteTopicsRequest(topic_names=["t"]), 5, "responses", lambda broker: RemoveTopicRecord()),
     (
         "a config of a topic is set",
         set_config(2, "t", "retention.ms", "7"),
@@ -190,10 +184,7 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
                         EntityData(entity_type="user", entity_name="u"),
                         EntityData(entity_type="client-id", entity_name=None),
                     ],
-                    ops=[
-                        OpData(key="producer_byte_rate", value=5.0),
-                        OpData(key="request_percentage", remove=True),
-                    ],
+                    ops=[OpData(key="producer_byte_rate", value=5.0), OpData(key="request_percentage", remove=True)],
                 )
             ]
         ),

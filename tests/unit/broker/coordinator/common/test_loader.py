@@ -148,9 +148,7 @@ def test_record_reader_returns_key_and_value() -> None:
     assert reader.read(b"\0\1\7", StoredRecord(0, b"\0\1\x08")) == (Key(number=7), Value(number=8))
 
 
-def test_unknown_record_types_and_versions_are_skipped_and_logged_once_each(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_unknown_record_types_and_versions_are_skipped_and_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
     reader = RecordReader("p-0", RECORD_TYPES.get)
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         for _ in range(3):

@@ -130,10 +130,7 @@ def test_only_the_named_listener_refuses() -> None:
     ("rule", "problem"),
     [
         (Rule("refuse-connections", times=3), "fault.times: a closed port refuses all connections"),
-        (
-            Rule("refuse-connections", listener="SSL"),
-            "fault.listener: unknown listener; expected one of PLAIN",
-        ),
+        (Rule("refuse-connections", listener="SSL"), "fault.listener: unknown listener; expected one of PLAIN"),
         (Rule("silent-connections", client_id="x"), "fault.client_id: does not apply to silent-connections"),
         (Rule("stall-tls"), "fault.action: expected a listener that uses TLS; PLAINTEXT uses PLAINTEXT"),
         (Rule("stall-sasl"), "fault.action: expected a listener that uses SASL; PLAINTEXT uses PLAINTEXT"),

@@ -214,10 +214,7 @@ def test_offset_lie_changes_lists_of_version_0(three: VirtualBroker) -> None:
         (Rule(OffsetLie(offset=2**63)), "fault.action.offset: expected at most 9223372036854775807"),
         (Rule(EmptyMetadata(0)), "fault.action.after_start: expected more than 0, got 0"),
         (Rule(WrongLeader(leader=4)), "fault.action.leader: unknown broker; expected one of 1, 2, 3, got 4"),
-        (
-            Rule("unknown-leader", api="Produce"),
-            "fault.api: unknown-leader has no effect on Produce in these versions",
-        ),
+        (Rule("unknown-leader", api="Produce"), "fault.api: unknown-leader has no effect on Produce in these versions"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

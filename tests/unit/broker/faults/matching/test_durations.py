@@ -6,16 +6,7 @@ from sluice.broker.faults.matching.errors import RuleProblem
 
 @pytest.mark.parametrize(
     ("written", "ms"),
-    [
-        ("250ms", 250),
-        ("5s", 5_000),
-        ("2m", 120_000),
-        ("0.5s", 500),
-        (" 5 s ", 5_000),
-        (7, 7),
-        (0.5, 0.5),
-        ("0ms", 0),
-    ],
+    [("250ms", 250), ("5s", 5_000), ("2m", 120_000), ("0.5s", 500), (" 5 s ", 5_000), (7, 7), (0.5, 0.5), ("0ms", 0)],
 )
 def test_duration_is_parsed(written: Duration, ms: float) -> None:
     assert parse_ms(written, "after") == ms

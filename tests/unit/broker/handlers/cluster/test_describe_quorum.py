@@ -5,12 +5,7 @@ import pytest
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
-from sluice.protocol.apis.describe_quorum import (
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    PartitionData,
-    TopicData,
-)
+from sluice.protocol.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, PartitionData, TopicData
 from sluice.protocol.apis.end_txn import EndTxnRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest

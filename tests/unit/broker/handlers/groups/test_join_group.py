@@ -42,9 +42,7 @@ def test_invalid_join_is_rejected_in_every_version(version: int, fields: dict[st
         ),
         pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
         pytest.param(
-            {"member_id": "member", "group_instance_id": "i"},
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            id="unknown instance id",
+            {"member_id": "member", "group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown instance id"
         ),
     ],
 )

@@ -18,10 +18,7 @@ def test_listed_fields_depend_on_the_version(topic: Topic, broker: VirtualBroker
     group_type = "classic" if version >= 5 else ""
     assert [
         (group.group_id, group.protocol_type, group.group_state, group.group_type) for group in response.groups
-    ] == [
-        ("busy", "consumer", states[0], group_type),
-        ("simple", "", states[1], group_type),
-    ]
+    ] == [("busy", "consumer", states[0], group_type), ("simple", "", states[1], group_type)]
 
 
 @pytest.mark.parametrize(

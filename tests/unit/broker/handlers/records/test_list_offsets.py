@@ -224,10 +224,7 @@ def test_duplicate_partition_is_an_invalid_request(version: int) -> None:
     (response,) = broker.client().call(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
     assert [
         (partition.partition_index, partition.error_code, partition.offset) for partition in response.partitions
-    ] == [
-        (0, ErrorCode.INVALID_REQUEST, -1),
-        (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
-    ]
+    ] == [(0, ErrorCode.INVALID_REQUEST, -1), (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
 
 def test_version_0_lists_duplicate_partitions_separately() -> None:

@@ -187,9 +187,7 @@ def test_authorized_operations_are_returned_only_on_request(topic: Topic, broker
     plain = broker.client().call(MetadataRequest(topics=names), version)
     assert (plain.topics[0].topic_authorized_operations, plain.cluster_authorized_operations) == (NOT_REQUESTED,) * 2
     request = MetadataRequest(
-        topics=names,
-        include_topic_authorized_operations=True,
-        include_cluster_authorized_operations=version <= 10,
+        topics=names, include_topic_authorized_operations=True, include_cluster_authorized_operations=version <= 10
     )
     response = broker.client().call(request, version)
     # READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11 (AclOperation)

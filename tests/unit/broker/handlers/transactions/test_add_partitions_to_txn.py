@@ -64,8 +64,7 @@ def test_adding_partitions_requires_the_producer_of_the_transactional_id(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "unknown",
-    [pytest.param(("t", 2), id="unknown partition"), pytest.param(("nowhere", 0), id="unknown topic")],
+    "unknown", [pytest.param(("t", 2), id="unknown partition"), pytest.param(("nowhere", 0), id="unknown topic")]
 )
 def test_unknown_partition_rejects_the_whole_request(
     broker: VirtualBroker, version: int, unknown: tuple[str, int]

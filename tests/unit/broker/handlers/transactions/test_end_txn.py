@@ -201,10 +201,7 @@ def test_markers_wait_for_their_replicas_without_a_timeout() -> None:
     broker.topic()
     coordinator = broker.broker.transactions
     producer = Producer(broker, timeout_ms=50_000)
-    for request, version in (
-        (init_request(transaction_timeout_ms=50_000), 5),
-        (end_request(0, 0), 4),
-    ):
+    for request, version in ((init_request(transaction_timeout_ms=50_000), 5), (end_request(0, 0), 4)):
         producer.client.send(request, version)
         if version == 5:
             broker.advance(40_000)

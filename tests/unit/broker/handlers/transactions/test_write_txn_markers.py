@@ -3,11 +3,7 @@
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-)
+from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import fetch, fetched
 from tests.support.transactions import Producer, begun, stored

@@ -115,11 +115,7 @@ CLEANINGS = [
 def test_cleaning_has_the_same_result_as_kafka(case: Case, cleaning: Cleaning) -> None:
     log = ListedLog(case, cleaning)
     run = LogCleaning(
-        log,
-        cleaning["first_dirty_offset"],
-        cleaning["first_uncleanable_offset"],
-        cleaning["now_ms"],
-        case["most_keys"],
+        log, cleaning["first_dirty_offset"], cleaning["first_uncleanable_offset"], cleaning["now_ms"], case["most_keys"]
     )
     for _ in run.steps():
         pass

@@ -53,11 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data=st.data(),
 )
 def test_file_segment_equals_segment_in_memory(
-    folder: Path,
-    batches: list[tuple[int, int, int, int]],
-    interval_bytes: int,
-    reopens: bool,
-    data: st.DataObject,
+    folder: Path, batches: list[tuple[int, int, int, int]], interval_bytes: int, reopens: bool, data: st.DataObject
 ) -> None:
     directory = directory_at(folder, interval_bytes)
     file_segment = FileSegment.create(directory, BASE, ROOM, NOW_MS)

@@ -44,9 +44,7 @@ def test_owner_can_adopt_the_cluster_id_of_the_directory(tmp_path: Path) -> None
         pytest.param("version=1\ncluster.id=other\nnode.id=1\n", "got cluster.id=other", id="another cluster"),
         pytest.param("version=1\ncluster.id=mine\nnode.id=7\n", "got node.id=7", id="another node"),
         pytest.param(
-            "version=2\ncluster.id=mine\nnode.id=1\n",
-            "unsupported version; expected 0 or 1, got 2",
-            id="newer format",
+            "version=2\ncluster.id=mine\nnode.id=1\n", "unsupported version; expected 0 or 1, got 2", id="newer format"
         ),
         pytest.param("version=1\ncluster.id=\\u00\n", "meta.properties: ", id="malformed properties"),
     ],

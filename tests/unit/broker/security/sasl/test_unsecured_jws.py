@@ -90,11 +90,7 @@ def test_missing_scope_is_reported(scope: object) -> None:
         pytest.param("e30.e30.e30.", "expected three parts", id="four parts"),
         pytest.param("!.e30.", "expected JSON in base64url", id="not base64"),
         pytest.param("e30.YQ.", "expected JSON in base64url", id="not JSON"),
-        pytest.param(
-            base64.urlsafe_b64encode(b"[" * 100_000).decode() + ".e30.",
-            "expected JSON",
-            id="deep JSON",
-        ),
+        pytest.param(base64.urlsafe_b64encode(b"[" * 100_000).decode() + ".e30.", "expected JSON", id="deep JSON"),
         pytest.param("W10.e30.", "got another algorithm", id="list as header"),
         pytest.param(token(GOOD, {"alg": "HS256"}), "got another algorithm", id="other algorithm"),
         pytest.param(token(GOOD) + "c2ln", "got one with a signature", id="signature"),

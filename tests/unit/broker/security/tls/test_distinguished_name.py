@@ -57,9 +57,7 @@ def one(oid: x509.ObjectIdentifier, value: str, type_: _ASN1Type | None = None) 
             id="serial number by number",
         ),
         pytest.param(
-            [one(CN, 'a,b=c+d<e>f#g;h"i\\j')],
-            'CN=a\\,b\\=c\\+d\\<e\\>f\\#g\\;h\\"i\\\\j',
-            id="escaped separators",
+            [one(CN, 'a,b=c+d<e>f#g;h"i\\j')], 'CN=a\\,b\\=c\\+d\\<e\\>f\\#g\\;h\\"i\\\\j', id="escaped separators"
         ),
         pytest.param([one(CN, "  a b ")], "CN=\\ \\ a b\\ ", id="escaped blanks at both ends"),
         pytest.param([one(CN, "Zoë 山")], "CN=Zoë 山", id="non-Latin script"),

@@ -74,11 +74,7 @@ def place(stage: GroupStage, racks: dict[int, str]) -> None:
 
 
 def joined(
-    code: int = 0,
-    *,
-    leader: str = "m-0",
-    members: tuple[JoinGroupResponseMember, ...] = (),
-    protocol: str = "range",
+    code: int = 0, *, leader: str = "m-0", members: tuple[JoinGroupResponseMember, ...] = (), protocol: str = "range"
 ) -> JoinGroupResponse:
     return JoinGroupResponse(
         error_code=code,

@@ -36,10 +36,7 @@ def test_group_epoch_and_target_assignment_records() -> None:
     group.metadata_hash = 0
     assert as_hex(records.group_epoch(group))[1] == "00000000000300"
     group.assignment_epoch, group.assignment_timestamp_ms = 2, 7
-    assert as_hex(records.target_epoch(group)) == (
-        "0006000167",
-        "0000000000020100080000000000000007",
-    )
+    assert as_hex(records.target_epoch(group)) == ("0006000167", "0000000000020100080000000000000007")
     assert as_hex(records.target_assignment("g", "m", {T: {1, 0}})) == (
         "000700016700016d",
         "000002" + T.hex() + "0300000000000000010000",
