@@ -1,6 +1,9 @@
 """Tests of the recommendation of backoffs."""
 
+import pytest
+
 from sluice.broker.scenarios.files import scenario_of
+from sluice.fleet import advice
 from sluice.fleet.advice import Policy, advise, recommended
 from sluice.fleet.broker import BrokerModel
 from sluice.fleet.engine import Group
@@ -23,7 +26,10 @@ def test_the_shortest_maximum_with_nearly_the_lowest_peak_is_recommended() -> No
     assert recommended([_policy("stuck", 80, recovery_s=None)], "open").settings == "stuck"
 
 
-def test_exponential_backoff_makes_fewer_attempts_and_adds_latency_after_a_short_outage() -> None:
+def test_exponential_backoff_makes_fewer_attempts_and_adds_latency_after_a_short_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(advice, "workers_for", lambda jobs: 1)
     steps = [{"at": "5s", "kill": 1, "during": "10s"}]
     scenario = scenario_of({"name": "test", "brokers": 3, "duration": "25s", "steps": steps})
     found = advise(scenario, [Group("old", BEFORE_KIP_580, 60)], _FAST, seeds=[1])
