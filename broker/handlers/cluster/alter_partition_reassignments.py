@@ -11,6 +11,7 @@ from sluice.broker.controller.reassignment import changes_factor, is_reassigned,
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.alter_partition_reassignments import (
@@ -21,6 +22,7 @@ from sluice.protocol.apis.alter_partition_reassignments import (
     ReassignableTopicResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
 API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 
 
-def handle(
-    ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices"
-) -> AlterPartitionReassignmentsResponse:
+def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices") -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _denied(ctx, request, denial)
+    if request.timeout_ms <= 0:
+        return expired(ctx, request)
     may_change_factor = request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=may_change_factor,

@@ -37,6 +37,9 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
             ctx.error_code = ErrorCode.INVALID_REQUEST
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         ctx.session.set_client_software(name, version)
+    if (request.cluster_id is None) != (request.node_id == _ANY_NODE):
+        ctx.error_code = ErrorCode.INVALID_REQUEST
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     if request.cluster_id not in (None, broker.cluster.cluster_id) or request.node_id not in (
         _ANY_NODE,
         broker.node_id,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.elect_leaders import (
@@ -14,6 +15,7 @@ from sluice.protocol.apis.elect_leaders import (
     ReplicaElectionResult,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ClusterServices
@@ -23,10 +25,12 @@ API = served("ElectLeaders", "0-2", forwarded=True)
 _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Election.UNCLEAN)}
 
 
-def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> ElectLeadersResponse:
+def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> Message:
     """For all topics (null), omit partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+    if request.timeout_ms <= 0:
+        return expired(ctx, request)
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         return _error_response(

@@ -12,6 +12,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.create_partitions import (
@@ -21,6 +22,7 @@ from sluice.protocol.apis.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
@@ -36,7 +38,9 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
 
-def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> CreatePartitionsResponse:
+def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> Message:
+    if request.timeout_ms <= 0:
+        return expired(ctx, request)
     times = Counter(requested.name for requested in ctx.sliced(request.topics))
     once = [requested for requested in ctx.sliced(request.topics) if times[requested.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]

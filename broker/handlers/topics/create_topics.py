@@ -8,6 +8,7 @@ from sluice.broker.controller.configs.resource import CONFIG_SOURCES
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.create_topics import (
@@ -18,6 +19,7 @@ from sluice.protocol.apis.create_topics import (
     CreateTopicsResponse,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
@@ -29,7 +31,9 @@ _QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
-def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> CreateTopicsResponse:
+def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> Message:
+    if request.timeout_ms <= 0:
+        return expired(ctx, request)
     times = Counter(topic.name for topic in ctx.sliced(request.topics))
     once = {topic.name: topic for topic in ctx.sliced(request.topics)}
     requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once.values())]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.delete_topics import (
@@ -15,6 +16,7 @@ from sluice.protocol.apis.delete_topics import (
     DeleteTopicState,
 )
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -31,7 +33,9 @@ _QUOTA_IS_STRICT_SINCE = 5
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> DeleteTopicsResponse:
+def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> Message:
+    if request.timeout_ms <= 0:
+        return expired(ctx, request)
     if ctx.version < _BY_ID_SINCE:
         requested = [DeleteTopicState(name=name) for name in ctx.sliced(request.topic_names)]
     else:

@@ -1,5 +1,7 @@
 """Requests for the controller, on a broker that cannot reach it."""
 
+from copy import copy
+
 import pytest
 
 from sluice.broker.dispatch.forwarding import FORWARDING_TIMEOUT_MS
@@ -89,6 +91,7 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
 ]
 WITHOUT_NAMES = {"CreateAcls", "DeleteAcls", "UnregisterBroker", "UpdateFeatures"}  # in responses
 WITHOUT_TOP_LEVEL_CODE = {("ElectLeaders", 0)}
+TIMED = {"AlterPartitionReassignments", "CreatePartitions", "CreateTopics", "DeleteTopics", "ElectLeaders"}
 EVERY_VERSION = [
     pytest.param(request, version, codes, id=f"{API_KEYS[key].name} v{version}")
     for request, codes in TWO_ENTRIES
@@ -124,6 +127,19 @@ def test_every_entry_of_a_forwarded_request_times_out_after_a_minute(
     cluster.cluster_server.rejoin_broker(1)
     assert not client.responses, "a request gets one response"
     assert not cluster.cluster.topics, "a request that timed out is not performed"
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+@pytest.mark.parametrize(
+    ("request_", "version", "codes"), [case for case in EVERY_VERSION if str(case.id).split()[0] in TIMED]
+)
+def test_request_without_time_is_not_performed(request_: Message, version: int, codes: int, timeout_ms: int) -> None:
+    broker = VirtualBroker()
+    timed = copy(request_)
+    timed.timeout_ms = timeout_ms  # type: ignore[attr-defined]
+    codes -= (API_KEYS[api_key_of(request_)].name, version) in WITHOUT_TOP_LEVEL_CODE
+    assert error_codes(broker.client().call(timed, version)) == [ErrorCode.REQUEST_TIMED_OUT] * codes
+    assert not broker.cluster.topics
 
 
 def test_request_of_a_disconnected_client_is_not_forwarded() -> None:

@@ -107,6 +107,8 @@ def test_older_release_has_its_own_features(release: str, version: int, expected
         pytest.param("this", 1, 0, id="this broker"),
         pytest.param("other", 1, ErrorCode.REBOOTSTRAP_REQUIRED, id="other cluster id"),
         pytest.param("this", 2, ErrorCode.REBOOTSTRAP_REQUIRED, id="other node id"),
+        pytest.param("this", -1, ErrorCode.INVALID_REQUEST, id="cluster id alone"),
+        pytest.param(None, 1, ErrorCode.INVALID_REQUEST, id="node id alone"),
     ],
 )
 def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
