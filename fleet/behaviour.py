@@ -104,6 +104,7 @@ class Behaviour:
         ready = outcomes == CONNECTED
         if ready.any():
             clients.connected[rows[ready], targets[ready]] = True
+            clients.connected_to_bootstrap(rows[ready], targets[ready], at_us[ready])
             per_client = clients.parameters.reconnects_per_client[clients.models[rows[ready]]]
             clients.connect_failures[rows[ready], np.where(per_client, 0, targets[ready])] = 0
         lost = _IS_LOST[outcomes]
@@ -142,6 +143,8 @@ class Behaviour:
         clients.untried[chosen] = 0
         asks_on = clients.parameters.queries[clients.models[chosen]] & ~clients.connected[chosen, leaders]
         clients.wants_metadata[chosen] = (leaders < 0) | asks_on
+        learns = chosen[clients.bootstraps[chosen] & is_news]
+        clients.connected[learns, clients.target[learns]] = False  # its own connection follows
         clients.metadata_received(chosen, at_us[received], is_news=is_news)
 
     # -- decisions -----------------------------------------------------------------------------------------------------

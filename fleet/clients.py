@@ -18,7 +18,9 @@ from .models.client_model import ClientModel
 _MOST_FAILURES, _SHIFTS = 255, 32
 # Eleven longer draws in a row have the probability 1/11!.
 _MOST_REDRAWS = 11
-_QUERY_US = 1_000_000  # between queries of librdkafka while a broker is lost
+# librdkafka's timer, which requests metadata and, without a connection, connects: to a broker of bootstrap.servers and,
+# if that fails, to a known one after a pause.
+_TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
 CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
 
@@ -56,6 +58,7 @@ class Parameters:
         self.reconnect = _table(models, "reconnect")
         self.reconnects_per_client = np.array([model.reconnect_backoff_scope == "client" for model in models])
         self.request_timeout_us = us("request_timeout_ms")
+        self.request_timeout_restarts = np.array([model.request_timeout_restarts for model in models])
         self.delivery_timeout_us = us("delivery_timeout_ms")
         self.metadata_max_age_us = us("metadata_max_age_ms")
         self.acks_all = np.array([model.acks == "all" for model in models])
@@ -121,6 +124,13 @@ class Clients:
         self.connect_failures = np.zeros((count, brokers), dtype=np.uint8)
         self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
         self._draws = np.zeros(count, dtype=np.uint32)
+        # With "query" refreshes: the phase of the timer, whether its first try failed, and whether the connection is to
+        # a broker of bootstrap.servers, which is used for metadata only.
+        self._tick_us = np.zeros(count, dtype=np.int64)
+        queries = np.flatnonzero(parameters.queries[models])
+        self._tick_us[queries] = self.draw(queries) * _TICK_US
+        self._tried_once = np.zeros(count, dtype=np.bool_)
+        self.bootstraps = np.zeros(count, dtype=np.bool_)
 
     def draw(self, rows: Rows) -> Floats:
         drawn = uniform(self.seed, rows, self._draws[rows])
@@ -173,8 +183,8 @@ class Clients:
         for_unchanged = self.retry_wait_us(rows, np.maximum(unchanged, 1), _CHECKS_OF_METADATA)
         waits = np.maximum(waits, np.where(unchanged > 0, for_unchanged, 0))
         waits[self.parameters.refreshes_at_once[self.models[rows]]] = 0
-        waits[self.parameters.queries[self.models[rows]]] = _QUERY_US
-        self.metadata_us[rows] = at_us + waits
+        queries = self.parameters.queries[self.models[rows]]
+        self.metadata_us[rows] = np.where(queries, self._next_tick_us(rows, at_us), at_us + waits)
 
     def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
         """Disconnect clients, delay their next connection, and request metadata; a due Metadata request has failed."""
@@ -182,20 +192,40 @@ class Clients:
         if is_due.any():
             self.metadata_failed(rows[is_due], at_us[is_due])
         models = self.models[rows]
+        was_connected = self.connected[rows, brokers]
         self.connected[rows, brokers] = False
         counted = np.where(self.parameters.reconnects_per_client[models], 0, brokers)
         failures = np.minimum(self.connect_failures[rows, counted].astype(np.int64) + 1, _MOST_FAILURES)
         self.connect_failures[rows, counted] = failures
         waits = self.parameters.reconnect.wait_us(models, failures, self.draw(rows))
         is_alone = self.parameters.queries[models] & ~self.connected[rows].any(axis=1)
-        waits = np.where(is_alone, np.minimum(waits, _QUERY_US), waits)
+        if is_alone.any():
+            tries_again = is_alone & ~was_connected & ~self._tried_once[rows]
+            self._tried_once[rows] = tries_again
+            ticks = self._next_tick_us(rows, at_us) - at_us
+            waits = np.where(is_alone, np.where(tries_again, _BETWEEN_TRIES_US, ticks), waits)
+            self.bootstraps[rows[is_alone]] = False
         self.connect_us[rows, brokers] = at_us + waits
         per_client = self.parameters.reconnects_per_client[models]
         if per_client.any():
             self.connect_us[rows[per_client]] = (at_us + waits)[per_client, None]
         queries = self.parameters.queries[models] & ~self.wants_metadata[rows]
-        self.metadata_us[rows[queries]] = at_us[queries] + _QUERY_US
+        self.metadata_us[rows[queries]] = self._next_tick_us(rows[queries], at_us[queries])
         self.want_metadata(rows)
+
+    def _next_tick_us(self, rows: Rows, at_us: Times) -> Times:
+        ticks: Times = at_us + 1 + (self._tick_us[rows] - at_us - 1) % _TICK_US
+        return ticks
+
+    def connected_to_bootstrap(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
+        """Forget the leaders of clients whose only connection is to its address in bootstrap.servers."""
+        is_only = self.parameters.queries[self.models[rows]] & (self.connected[rows].sum(axis=1) == 1)
+        begins = is_only & (self.leader[rows] == brokers) & ~self.bootstraps[rows]
+        self.bootstraps[rows[is_only]] = begins[is_only]
+        chosen = rows[begins]
+        self.leader[chosen] = -1
+        self.wants_metadata[chosen] = True
+        self.metadata_us[chosen] = self._next_tick_us(chosen, at_us[begins])
 
     def leader_lost(self, rows: Rows, at_us: Times) -> None:
         queries = self.parameters.queries[self.models[rows]] & ~self.wants_metadata[rows]

@@ -112,10 +112,24 @@ class Exchange:
         # The kernel accepts connections, so a slow broker delays the response to ApiVersions.
         limits = np.where(connects, queued, at_us) + clients.parameters.request_timeout_us[clients.models[rows]]
         late = ends > limits
+        if late.any():
+            limits[late] += self._restarts_us(rows[late], kinds[late], at_us[late])
+            late &= ends > limits
         ends[late], outcomes[late] = limits[late], REQUEST_TIMED_OUT
         clients.next_us[rows] = ends
         clients.outcome[rows] = outcomes
         clients.target[rows] = brokers
+
+    def _restarts_us(self, rows: Rows, kinds: Rows, at_us: Times) -> Times:
+        """Return how much later a request timeout is detected, if a record restarts the wait.
+
+        That is the first record after those of the request. While it waits, later records join its batch.
+        """
+        clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
+        created_us = clients.due_us[rows] + clients.in_batch[rows] * parameters.period_us[models] - at_us
+        restarts = (kinds == PRODUCE) & parameters.request_timeout_restarts[models] & parameters.is_open[models]
+        restarts &= (created_us > 0) & (created_us < parameters.request_timeout_us[models])
+        return np.where(restarts, created_us, 0)
 
     def _sizes(self, rows: Rows, kinds: Rows) -> Floats:
         clients = self._clients

@@ -40,6 +40,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
             after the base of the retry backoff, or 1 s after a lost connection, as librdkafka does.
         leader_errors_count: Whether the retry backoff grows after NOT_LEADER_OR_FOLLOWER.
         request_timeout_ms: Time until a request without a response fails and its connection is closed.
+        request_timeout_restarts: Whether a record that begins a batch restarts this wait. Kafka's NetworkClient checks
+            timeouts when its poll ends, and such a record ends the poll.
         delivery_timeout_ms: Time after which a record fails (KIP-91).
         metadata_max_age_ms: Time after which metadata is requested without a reason.
         acks: "all" or "1". With "all", records wait until a killed replica is out of sync.
@@ -64,6 +66,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     metadata_refresh: Literal["backoff", "immediate", "query"] = "backoff"
     leader_errors_count: bool = True
     request_timeout_ms: _PositiveMs = 30_000
+    request_timeout_restarts: bool = False
     delivery_timeout_ms: _PositiveMs = 120_000
     metadata_max_age_ms: _PositiveMs = 300_000
     acks: Literal["all", "1"] = "all"

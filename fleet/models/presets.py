@@ -1,12 +1,17 @@
-"""Models of clients that were compared with the clients themselves: `make fleet-models`, docs/fleets.md."""
+"""Models of clients that were compared with the clients themselves: `make test-fleets`, docs/fleets.md."""
 
 from .client_model import ClientModel
 
-# Kafka 4.4's producer, and sluice's, which follows it.
-KAFKA = ClientModel()
+# Kafka 4.4's producer. Sluice's follows it, but checks request timeouts when they are due.
+KAFKA = ClientModel(request_timeout_restarts=True)
+SLUICE = ClientModel()
 # Before Kafka 3.7: a constant backoff of 100 ms without jitter, and a reconnect backoff of 50 ms as before KIP-144.
 BEFORE_KIP_580 = ClientModel(
-    retry_backoff_ms=100, retry_backoff_max_ms=100, reconnect_backoff_ms=50, reconnect_backoff_max_ms=50
+    retry_backoff_ms=100,
+    retry_backoff_max_ms=100,
+    reconnect_backoff_ms=50,
+    reconnect_backoff_max_ms=50,
+    request_timeout_restarts=True,
 )
 # aiokafka 0.14 has one constant backoff, for requests and failed connections. A batch fails after request_timeout_ms.
 AIOKAFKA = ClientModel(
@@ -34,5 +39,6 @@ LIBRDKAFKA = ClientModel(
     metadata_max_age_ms=900_000,
 )
 PRESETS = {
-    "kafka-4.4": KAFKA, "java": KAFKA, "kip-580-before": BEFORE_KIP_580, "aiokafka": AIOKAFKA, "librdkafka": LIBRDKAFKA,
+    "kafka-4.4": KAFKA, "java": KAFKA, "kip-580-before": BEFORE_KIP_580, "sluice": SLUICE, "aiokafka": AIOKAFKA,
+    "librdkafka": LIBRDKAFKA,
 }  # fmt: skip

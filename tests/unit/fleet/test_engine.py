@@ -19,6 +19,7 @@ from sluice.fleet.counters import (
 )  # fmt: skip
 from sluice.fleet.engine import Group, Simulation, simulate
 from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.presets import LIBRDKAFKA
 from sluice.fleet.schedule import schedule_of
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
@@ -107,6 +108,40 @@ def test_requests_of_a_broker_without_capacity_time_out() -> None:
     run = _run(model=model, broker=slow)
     assert _total(run, REQUEST_TIMEOUTS) > 100
     assert _total(run, EXPIRED) > 0
+
+
+@pytest.mark.parametrize(
+    ("restarts", "loop", "waits_s"),
+    [(False, "open", 3.0), (True, "open", 3.4), (True, "closed", 3.0)],
+    ids=["checked when it is due", "restarted by the next record", "without a next record"],
+)
+def test_a_record_that_begins_a_batch_restarts_the_first_request_timeout(
+    restarts: bool, loop: str, waits_s: float
+) -> None:
+    model = ClientModel(
+        request_timeout_ms=3000,
+        request_timeout_restarts=restarts,
+        requests_per_s=2.5,
+        loop=loop,  # type: ignore[arg-type]
+    )
+    step = {"at": "10s", "fault": {"api": "Produce", "action": "black-hole"}}
+    run = _run(step, model=model, clients=1, brokers=1)
+    failed_s = np.flatnonzero(run.counts[:, REQUEST_TIMEOUTS]) / 10
+    sent_s = 10 + np.flatnonzero(run.counts[100:, PRODUCE_REQUESTS])[0] / 10
+    assert failed_s[0] - sent_s == pytest.approx(waits_s, abs=0.11)
+    assert 3 <= failed_s[1] - failed_s[0] <= 3.4, "a batch waits already, so that no record begins another"
+
+
+def test_librdkafka_connects_to_its_bootstrap_server_before_the_leader() -> None:
+    run = _run({"at": "10s", "kill": 1, "during": "20s"}, model=LIBRDKAFKA, clients=1, brokers=1)
+    connections, metadata, produced = (
+        np.flatnonzero(run.counts[100:, kind]) / 10 for kind in (CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS)
+    )
+    assert _total(run, CONNECTIONS) == 42  # two in each second of the outage, and two after it
+    bootstrap_s, leader_s = connections[-2:]
+    assert 20 <= bootstrap_s <= 21
+    assert metadata.tolist() == [leader_s] == [bootstrap_s + 1]
+    assert produced[0] == leader_s
 
 
 def test_cold_clients_connect_before_they_send() -> None:

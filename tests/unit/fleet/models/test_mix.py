@@ -1,9 +1,9 @@
 """Tests of fleets written as text."""
 
 import pytest
+from msgspec.structs import replace
 
 from sluice.errors import ConfigError
-from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.models.mix import parse_mix
 from sluice.fleet.models.presets import BEFORE_KIP_580, KAFKA
 
@@ -18,14 +18,14 @@ def test_a_mix_has_a_group_for_each_model() -> None:
 def test_settings_apply_to_all_models_or_one() -> None:
     settings = ("acks=1", "retry.backoff.ms=5", "kafka-4.4.loop=closed", "retry.backoff.wraps=true")
     kafka, before = parse_mix("kafka-4.4:1,kip-580-before:1", settings)
-    assert kafka.model == ClientModel(acks="1", retry_backoff_ms=5, loop="closed", retry_backoff_wraps=True)
+    assert kafka.model == replace(KAFKA, acks="1", retry_backoff_ms=5, loop="closed", retry_backoff_wraps=True)
     assert (before.model.acks, before.model.loop, before.model.retry_backoff_ms) == ("1", "open", 5)
 
 
 @pytest.mark.parametrize(
     ("mix", "setting", "problem"),
     [
-        ("jav:5", "acks=1", "--fleet jav:5: unknown model; expected one of kafka-4.4, java, kip-580-before, aio"),
+        ("jav:5", "acks=1", "--fleet jav:5: unknown model; expected one of kafka-4.4, java, kip-580-before, sluice,"),
         ("kafka-4.4", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS with 1 to 10000000 clients, got nothing"),
         ("kafka-4.4:0", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
         ("kafka-4.4:-1", "acks=1", "--fleet kafka-4.4: expected MODEL:CLIENTS"),
