@@ -9,7 +9,6 @@ from sluice.client.admin import AdminClient
 from sluice.client.admin.quotas import QuotaEntity
 from sluice.client.errors import ApiException, KafkaException
 from sluice.client.metadata.cluster import Node
-from sluice.client.network.network_client import CLOSED_BY_BROKER
 from sluice.errors import ConfigError, SluiceError
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 from sluice.text.error_text import expected
@@ -54,7 +53,7 @@ async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
             if failure is not None:
                 result.cancel()
                 where = bootstrap if failure.node.id < 0 else f"{bootstrap}: broker {failure.node}"
-                if failure.reason == CLOSED_BY_BROKER and _speaks_http(failure.node):
+                if _speaks_http(failure.node):
                     raise SluiceError(
                         f"{where}: expected a port of the Kafka protocol, got an HTTP port. "
                         "Set --bootstrap to the broker's Kafka port; --admin accepts an admin port"

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from sluice.client.metadata.cluster import Node
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.frame import Buffer, FramePool, FrameReader
+from sluice.protocol.frame import POOL_FREE_BYTES, Buffer, FramePool, FrameReader
 
 from .in_flight import Exchange
 
@@ -25,16 +25,19 @@ _LEAST_BUFFER_BYTES = 4096
 
 
 class ResponsePool(FramePool):
-    """Buffers that are not reused, because records in them may be in use."""
+    """Buffers that are not reused, because records in them may be in use.
+
+    A size prefix may be garbage: `HTTP` announces 1.2 GB, which must not be cleared. A mapping uses only what arrives.
+    """
 
     __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(None)
 
-    def take(self, size: int) -> bytearray:
+    def take(self, size: int) -> Buffer:
         """Return a buffer with hardly any spare room, because all of it is zeroed."""
-        return bytearray(max(size, _LEAST_BUFFER_BYTES))
+        return super().take(size) if size > POOL_FREE_BYTES else bytearray(max(size, _LEAST_BUFFER_BYTES))
 
     def give(self, buffer: Buffer) -> None:
         """Do nothing; views keep the buffer alive."""

@@ -77,7 +77,6 @@ SOFTWARE_VERSION = software_version(__version__)
 
 _pack_size = Struct(">i").pack
 _LARGEST_CORRELATION_ID = 2**31 - 1
-CLOSED_BY_BROKER = "the broker closed the connection"
 
 
 class ConnectionFailure(NamedTuple):
@@ -422,7 +421,7 @@ class NetworkClient:
             self._disconnected(connection.node_id, str(error))
 
     def connection_lost(self, connection: Connection, error: Exception | None) -> None:
-        self._disconnected(connection.node_id, str(error) if error else CLOSED_BY_BROKER)
+        self._disconnected(connection.node_id, str(error or "the broker closed the connection"))
 
     def _disconnected(
         self,

