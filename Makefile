@@ -107,10 +107,10 @@ scenarios: setup ## run all built-in scenarios with real clients
 	$(BIN)/python -m tests.scenarios
 
 # Builds clients for the installed toolchains; tests report missing ones.
-test-clients: setup ## run the client matrix, including Java, Go and Node
+test-clients: setup ## run the client matrix, including Java, Go and Node, and audit libraries
 	$(BIN)/python -m tests.clients.build
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_matrix.py tests/clients/test_kafka_streams.py
-	$(BIN)/pytest tests/clients/test_audit_commands.py tests/clients/test_findings.py
+	$(BIN)/pytest --client-audits tests/clients/test_audit_commands.py tests/clients/test_findings.py
 
 # Gets 500 MB from Maven Central and PyPI once. Write docs/compatibility/tools.md by TOOLS_ARGS=--write-tools-table.
 test-tools: setup ## run tools with a Kafka client: Connect, MirrorMaker 2, Flink, a registry, frameworks, commands, kcat

@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--api-examples", type=int, help="number of requests of each kind in tests/property/test_admin_api.py"
     )
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
+    parser.addoption("--client-audits", action="store_true", help="build clients in other languages and audit them")
     parser.addoption("--fuzz-factor", type=int, help="multiply the number of random inputs of tests/fuzz")
     parser.addoption("--history-seed", type=int, help="run only this seed of tests/histories")
     parser.addoption("--history-seeds", type=int, help="number of seeds of tests/histories to run")

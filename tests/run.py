@@ -1,8 +1,8 @@
 """The whole suite (`make test`), repetitions of it under load (`make test-stress`), or the unit tests (`make check`).
 
 The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
-runs in one process. They wait more than they compute, and run beside the other tests. Their output follows when the
-others have ended.
+runs in one process. They wait more than they compute, and run beside the other tests: Spark's, and the rest. Their
+output follows when the others have ended.
 """
 
 import json
@@ -93,12 +93,12 @@ class Suite:
 
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
-        with ThreadPoolExecutor(1) as beside:
-            shared = beside.submit(self._run_shared)
+        with ThreadPoolExecutor(2) as beside:
+            shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
             outcomes = [self._run_phase(self._main, is_shown=True)]
-            if not shared.done():
+            if not all(lane.done() for lane in shared):
                 print("waiting for the tests with a browser, with Kafka's commands and with Spark", flush=True)
-            outcomes += shared.result()
+            outcomes += [outcome for lane in shared for outcome in lane.result()]
         self._print_end(outcomes)
         return outcomes
 
@@ -106,15 +106,15 @@ class Suite:
         """Return the command that repeats a phase."""
         return shlex.join([".venv/bin/pytest", *phase.arguments, *self._options])
 
-    def _run_shared(self) -> list[Outcome]:
+    def _run_browser_and_commands(self) -> list[Outcome]:
         outcomes = [self._run_phase(BROWSER, is_shown=False)]
         subprocess.run(
             [sys.executable, "-m", "tests.clients.build", "kafka-tools"], cwd=ROOT, capture_output=True, check=False
         )
-        outcomes.append(self._run_phase(COMMANDS, is_shown=False))
-        if self._with_spark:
-            outcomes.append(self._install_spark() or self._run_phase(SPARK, is_shown=False))
-        return outcomes
+        return [*outcomes, self._run_phase(COMMANDS, is_shown=False)]
+
+    def _run_spark(self) -> list[Outcome]:
+        return [self._install_spark() or self._run_phase(SPARK, is_shown=False)] if self._with_spark else []
 
     def _install_spark(self) -> Outcome | None:
         command = ["make", "--no-print-directory", "setup-spark"]

@@ -38,9 +38,12 @@ _LEFT_OPEN = r"<(socket\.socket|ssl\.SSLSocket) fd=\d+, family=[12], type=1, "
 SOCKETS_LEFT_OPEN = f"ignore:Exception ignored .*{_LEFT_OPEN}:pytest.PytestUnraisableExceptionWarning"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    is_long = config.getoption("client_audits")
     for item in items:
         if item.path.is_relative_to(HERE):
+            if item.get_closest_marker("client_audits") and not is_long:
+                item.add_marker(pytest.mark.skip(reason="builds clients and takes minutes; run `make test-clients`"))
             item.add_marker(pytest.mark.filterwarnings(SOCKETS_LEFT_OPEN))
 
 

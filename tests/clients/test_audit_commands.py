@@ -23,6 +23,8 @@ from sluice.clock import LoopClock
 from tests.integration.audit.subjects.test_drivers import CHECKS
 from tests.integration.audit.subjects.test_drivers import PROBES as CHECKED
 
+pytestmark = pytest.mark.client_audits
+
 SHOWN = ("produce-timed-out", "produce-then-success", "produce-no-retry", "throttle-produce", "throttle-long")
 SECONDS = 40.0
 

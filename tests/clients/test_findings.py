@@ -7,6 +7,8 @@ import pytest
 from sluice.audit.subjects import SUBJECTS
 from tests.docs.findings import DEFECTS, plotted, reproduce
 
+pytestmark = pytest.mark.client_audits
+
 
 @pytest.mark.timeout(300)  # builds, if it is the first
 @pytest.mark.parametrize("name", DEFECTS)

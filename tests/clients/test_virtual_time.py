@@ -14,7 +14,7 @@ from sluice.journal_events import AnyEvent
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-HOUR_S = 3600.0
+HALF_HOUR_S = 1800.0  # of three restarts
 
 
 class Read(NamedTuple):
@@ -103,13 +103,13 @@ async def live(seconds: float) -> Outcome:
 
 @pytest.fixture(scope="module")
 def lived() -> Outcome:
-    return testing.run(live(HOUR_S), seed=3)
+    return testing.run(live(HALF_HOUR_S), seed=3)
 
 
-class TestHoursOfTraffic:
-    def test_hours_pass(self, lived: Outcome) -> None:
-        assert lived.passed_s > HOUR_S
-        assert len(lived.sent) > 800
+class TestTraffic:
+    def test_half_an_hour_passes(self, lived: Outcome) -> None:
+        assert lived.passed_s > HALF_HOUR_S
+        assert len(lived.sent) > 400
 
     def test_all_records_are_read_in_order(self, lived: Outcome) -> None:
         assert {read.value.split(b" ")[0] for read in lived.read} == {value.strip() for value in lived.sent}
@@ -124,15 +124,14 @@ class TestHoursOfTraffic:
     def test_records_have_virtual_timestamps(self, lived: Outcome) -> None:
         stamps_s = [read.timestamp / 1000 - 1_700_000_000 for read in lived.read]
         assert min(stamps_s) < 10
-        assert HOUR_S - 10 < max(stamps_s) < HOUR_S + 10
+        assert HALF_HOUR_S - 10 < max(stamps_s) < HALF_HOUR_S + 10
 
-    def test_same_seed_gives_the_same_run(self, lived: Outcome) -> None:
-        again = testing.run(live(HOUR_S), seed=3)
-        assert again.read == lived.read
-        assert again.events == lived.events
-
-    def test_another_seed_gives_another_run(self, lived: Outcome) -> None:
-        assert testing.run(live(600), seed=4).events != testing.run(live(600), seed=3).events
+    def test_same_seed_alone_gives_the_same_run(self) -> None:
+        """With a restart in it."""
+        first, again, other = (testing.run(live(700), seed=seed) for seed in (3, 3, 4))
+        assert again.read == first.read
+        assert again.events == first.events
+        assert other.events != first.events
 
 
 async def busy(seconds: float, linger_ms: int) -> int:
@@ -148,10 +147,9 @@ async def busy(seconds: float, linger_ms: int) -> int:
         return sum(event.api == "Produce" for event in broker.journal.requests())
 
 
-# Event-loop iterations in ten minutes: 192,297 with the locked version of aiokafka.
-MAX_ITERATIONS = 250_000
-# An iteration with aiokafka and the broker costs as much as 8 idle ones. A bound of 10 s was not robust: the
-# test took 4.6 s, and 6.6 s on a busy machine.
+# Event-loop iterations in two minutes: 38,400 with the locked version of aiokafka.
+MAX_ITERATIONS = 50_000
+# An iteration with aiokafka and the broker costs as much as 8 idle ones.
 MAX_RELATIVE_COST = 20
 
 
@@ -167,12 +165,12 @@ def idle_s(iterations: int) -> float:
     return time.process_time() - began_s
 
 
-def test_ten_minutes_of_a_busy_producer_need_few_and_cheap_iterations() -> None:
-    before_s = idle_s(MAX_ITERATIONS // 4)
+def test_two_minutes_of_a_busy_producer_need_few_and_cheap_iterations() -> None:
+    before_s = idle_s(MAX_ITERATIONS)
     began_s = time.process_time()
-    assert testing.run(busy(600, linger_ms=100), max_turns=MAX_ITERATIONS) > 4000
+    assert testing.run(busy(120, linger_ms=100), max_turns=MAX_ITERATIONS) > 800
     took_s = time.process_time() - began_s
-    assert took_s < MAX_RELATIVE_COST * 4 * max(before_s, idle_s(MAX_ITERATIONS // 4))
+    assert took_s < MAX_RELATIVE_COST * max(before_s, idle_s(MAX_ITERATIONS))
 
 
 async def partitioned(seconds: float) -> tuple[str, float]:

@@ -8,7 +8,7 @@ from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import SUBJECTS, Subject
 from sluice.clock import LoopClock
-from tests.integration.audit.subjects.test_drivers import CHECKS, PROBES
+from tests.integration.audit.subjects.test_drivers import CHECKS, PROBES, run_on_a_busy_machine
 
 
 @pytest.fixture(scope="module", params=["java", "java-4"])
@@ -34,7 +34,7 @@ def seen(java: Subject) -> dict[Role, Observation]:
             await java.close()
         return dict(zip(Role, found, strict=True))
 
-    return asyncio.run(asyncio.wait_for(main(), 90))
+    return run_on_a_busy_machine(main())
 
 
 @pytest.mark.parametrize("role", Role)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
+from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -41,7 +43,11 @@ class BrokerProcess:
             raise AssertionError(f"the broker did not start: {self.log_text()}")
         self.ready: dict[str, Any] = json.loads(self.first_line.removeprefix("ready "))
         self.bootstrap: str = self.ready["bootstrap"]
-        self.admin: str = self.ready["admin"]
+
+    @cached_property
+    def admin(self) -> str:
+        """The address of the admin port, which has loaded its HTTP stack, so that no command waits for that."""
+        return with_http_stack(self.ready["admin"])
 
     def log_text(self) -> str:
         """Return all logs so far."""
@@ -79,6 +85,15 @@ class BrokerProcess:
         """Kill the process."""
         self.process.kill()
         self.process.communicate()
+
+
+def with_http_stack(admin: str) -> str:
+    """Make the first request to an admin port, however long its broker needs to respond; return the address."""
+    connection = HTTPConnection(admin.removeprefix("http://"))
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()
+    connection.close()
+    return admin
 
 
 @contextmanager

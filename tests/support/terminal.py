@@ -14,7 +14,7 @@ from types import TracebackType
 
 import pyte
 
-_WITHIN_S = 20.0
+_WITHIN_S = 240.0  # ends tests that hang
 
 
 class Terminal:

@@ -141,7 +141,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     ):
         closed = f"127.0.0.1:{unused.getsockname()[1]}"
         unused.close()
-        broker.get("/healthz")  # the first connection loads the HTTP stack
         yield {
             "admin": broker.admin,
             "web": broker.admin.removeprefix("http://"),

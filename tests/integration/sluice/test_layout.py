@@ -168,7 +168,7 @@ def test_installed_command_runs_a_broker(installed: Path, wheel: Path, tmp_path:
         assert broker.stderr is not None
         line = broker.stdout.readline()
         broker.send_signal(signal.SIGTERM)
-        assert broker.wait(timeout=10) == 0, broker.stderr.read()
+        assert broker.wait() == 0, broker.stderr.read()
     assert line.startswith('ready {"bootstrap": "127.0.0.1:')
 
 

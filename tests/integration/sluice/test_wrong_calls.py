@@ -1,9 +1,8 @@
-"""Wrong calls of the Python API beside a running broker: one line that states the place and the problem, in time."""
+"""Wrong calls of the Python API beside a running broker: one line that states the place and the problem."""
 
 import asyncio
 import inspect
 from collections.abc import Iterator
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from sluice.client.producer import Producer
 from sluice.errors import SluiceError
 from sluice.kafka_test_case import KafkaTestCase
 
-LIMIT_S = 20  # 5 s, and the rest for a busy machine
 NUMBER, INTEGER, COUNT = "expected a number", "expected an integer", "expected an integer of at least 1"
 VALUE = "expected bytes, str or None"
 
@@ -286,10 +284,8 @@ def evaluate(call: str, calls: Calls) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_wrong_call_is_one_line(call: str, calls: Calls) -> None:
-    began = monotonic()
     with pytest.raises((SluiceError, ValueError, TypeError, TimeoutError, RuntimeError)) as raised:
         evaluate(call, calls)
     message = str(raised.value)
     assert CALLS[call] in message
     assert "\n" not in message.partition("; last events:")[0]
-    assert monotonic() - began < LIMIT_S

@@ -82,7 +82,7 @@ def address() -> Iterator[str]:
 
 
 def test_text_rates_are_accepted(address: str) -> None:
-    connection = http.client.HTTPConnection(address, timeout=20)
+    connection = http.client.HTTPConnection(address)
     connection.request(
         "PUT", "/api/v1/quotas", QUOTA('{"producer_byte_rate": "512Ki"}'), {"content-type": "application/json"}
     )
@@ -93,7 +93,7 @@ def test_text_rates_are_accepted(address: str) -> None:
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda parts: " ".join(parts)[:80])
 def test_wrong_request_is_one_line(request_: tuple[str, ...], address: str) -> None:
     status, message = REQUESTS[request_]
-    connection = http.client.HTTPConnection(address, timeout=20)
+    connection = http.client.HTTPConnection(address)
     method, path, *body = request_
     connection.request(method, path, body[0] if body else None, {"content-type": "application/json"})
     response = connection.getresponse()

@@ -21,7 +21,7 @@ async def test_signal_ends_the_demo_and_its_broker(number: signal.Signals) -> No
     assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())
     (broker,) = _children(demo.pid)
     demo.send_signal(number)
-    stdout, stderr = await asyncio.wait_for(demo.communicate(), 10)
+    stdout, stderr = await demo.communicate()
     assert (demo.returncode, stdout) == (1, b"")
     assert len(stderr.decode().strip().splitlines()) == 1, stderr.decode()
     with pytest.raises(ProcessLookupError):

@@ -52,7 +52,7 @@ async def test_admin_port_is_optional() -> None:
         assert broker.admin is not None
 
         def described() -> object:
-            with urlopen(Request(f"{broker.admin}/api/v1/cluster"), timeout=10) as response:
+            with urlopen(Request(f"{broker.admin}/api/v1/cluster")) as response:
                 return json.load(response)
 
         found = await asyncio.to_thread(described)
