@@ -32,6 +32,7 @@ from tests.clients.driver import (
     Step,
     rebalance,
     restart_static_member,
+    verbs,
 )
 from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
 
@@ -212,28 +213,10 @@ NO_ADMIN_CALL = "has no such call in its admin client"
 AIOKAFKA = InProcess(
     "aiokafka",
     lambda: version("aiokafka"),
-    {
-        "produce": produce,
-        "read": read,
-        "oversize": oversize,
-        "transactions": transactions,
-        "fence": fence,
-        "transactional_offsets": transactional_offsets,
-        "rebalance": with_members(rebalance),
-        "static": with_members(restart_static_member),
-        "resume": resume,
-        "topics": topics,
-        "create_partitions": create_partitions,
-        "topic_configs": topic_configs,
-        "broker_configs": broker_configs,
-        "alter_configs": alter_configs,
-        "delete_records": delete_records,
-        "list_offsets": list_offsets,
-        "list_groups": list_groups,
-        "describe_group": describe_group,
-        "list_group_offsets": list_group_offsets,
-        "cluster": cluster,
-    },
+    verbs(produce, read, oversize, transactions, fence, transactional_offsets, resume, topics, create_partitions)
+    | verbs(topic_configs, broker_configs, alter_configs, delete_records, list_offsets, list_groups, describe_group)
+    | verbs(list_group_offsets, cluster)
+    | {"rebalance": with_members(rebalance), "static": with_members(restart_static_member)},
     {
         **WITHOUT_SHARE_CONSUMER,
         "null-record": "refuses to send it",

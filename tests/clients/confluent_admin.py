@@ -45,6 +45,7 @@ from tests.clients.driver import (
     rebalance,
     restart_static_member,
     until,
+    verbs,
 )
 
 # The library has no types for these.
@@ -237,33 +238,11 @@ def cluster(bootstrap: str, given: Given) -> list[Step]:
 CONFLUENT = InProcess(
     "confluent-kafka",
     lambda: f"{version('confluent-kafka')} (librdkafka {libversion()[0]})",
-    {
-        "produce": produce,
-        "read": read,
-        "oversize": oversize,
-        "transactions": transactions,
-        "fence": fence,
-        "transactional_offsets": transactional_offsets,
-        "rebalance": with_members(rebalance),
-        "static": with_members(restart_static_member),
-        "resume": resume,
-        "share": share,
-        "topics": topics,
-        "create_partitions": create_partitions,
-        "topic_configs": topic_configs,
-        "broker_configs": broker_configs,
-        "incremental_alter_configs": incremental_alter_configs,
-        "alter_configs": alter_configs,
-        "delete_records": delete_records,
-        "list_offsets": list_offsets,
-        "max_timestamp": max_timestamp,
-        "list_groups": list_groups,
-        "describe_group": describe_group,
-        "delete_group": delete_group,
-        "list_group_offsets": list_group_offsets,
-        "alter_group_offsets": alter_group_offsets,
-        "cluster": cluster,
-    },
+    verbs(produce, read, oversize, transactions, fence, transactional_offsets, resume, share, topics)
+    | verbs(create_partitions, topic_configs, broker_configs, incremental_alter_configs, alter_configs)
+    | verbs(delete_records, list_offsets, max_timestamp, list_groups, describe_group, delete_group)
+    | verbs(list_group_offsets, alter_group_offsets, cluster)
+    | {"rebalance": with_members(rebalance), "static": with_members(restart_static_member)},
     dict.fromkeys(
         (
             "delete-group-offsets",

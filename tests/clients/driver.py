@@ -61,6 +61,14 @@ class Given(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}  # of the client, with the names of the Java client
 
 
+Verb = Callable[[str, Given], Iterable[Step]]
+
+
+def verbs(*functions: Verb) -> dict[str, Verb]:
+    """Return the functions by their names."""
+    return {function.__name__: function for function in functions}
+
+
 def as_json(value: object) -> object:
     """Return a value after encoding to and from JSON: bytes become base64, tuples become lists."""
     return msgspec.json.decode(msgspec.json.encode(value))

@@ -16,7 +16,7 @@ import msgspec
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 
-from tests.clients.driver import Given, Step, as_json, rebalance, restart_static_member, until
+from tests.clients.driver import Given, Step, as_json, rebalance, restart_static_member, until, verbs
 from tests.clients.kafka_python_driver import (
     fence,
     live_group,
@@ -163,29 +163,12 @@ def cluster(bootstrap: str, given: Given) -> Iterable[Step]:
     yield {"nodes": len(nodes), "controller": response["controller_id"] in nodes, "id": bool(response["cluster_id"])}
 
 
-VERBS: dict[str, Callable[[str, Given], Iterable[Step]]] = {
-    "produce": produce,
-    "read": read,
-    "oversize": oversize,
-    "transactions": transactions,
-    "fence": fence,
-    "transactional_offsets": transactional_offsets,
-    "rebalance": with_members(rebalance),
-    "static": with_members(restart_static_member),
-    "resume": resume,
-    "topics": topics,
-    "create_partitions": create_partitions,
-    "topic_configs": topic_configs,
-    "broker_configs": broker_configs,
-    "alter_configs": alter_configs,
-    "delete_records": delete_records,
-    "list_offsets": list_offsets,
-    "list_groups": list_groups,
-    "describe_group": describe_group,
-    "delete_group": delete_group,
-    "list_group_offsets": list_group_offsets,
-    "cluster": cluster,
-}
+VERBS = (
+    verbs(produce, read, oversize, transactions, fence, transactional_offsets, resume, topics, create_partitions)
+    | verbs(topic_configs, broker_configs, alter_configs, delete_records, list_offsets, list_groups, describe_group)
+    | verbs(delete_group, list_group_offsets, cluster)
+    | {"rebalance": with_members(rebalance), "static": with_members(restart_static_member)}
+)
 
 
 def write(name: str, value: object) -> None:

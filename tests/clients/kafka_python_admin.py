@@ -18,6 +18,7 @@ from tests.clients.driver import (
     rebalance,
     restart_static_member,
     until,
+    verbs,
 )
 from tests.clients.kafka_python_driver import (
     fence,
@@ -256,37 +257,11 @@ def log_dirs(bootstrap: str, given: Given) -> Iterable[Step]:
 KAFKA_PYTHON = InProcess(
     "kafka-python",
     lambda: version("kafka-python"),
-    {
-        "produce": produce,
-        "read": read,
-        "oversize": oversize,
-        "transactions": transactions,
-        "fence": fence,
-        "transactional_offsets": transactional_offsets,
-        "rebalance": with_members(rebalance),
-        "static": with_members(restart_static_member),
-        "resume": resume,
-        "topics": topics,
-        "create_partitions": create_partitions,
-        "topic_configs": topic_configs,
-        "broker_configs": broker_configs,
-        "incremental_alter_configs": incremental_alter_configs,
-        "alter_configs": alter_configs,
-        "delete_records": delete_records,
-        "list_offsets": list_offsets,
-        "max_timestamp": max_timestamp,
-        "list_groups": list_groups,
-        "describe_group": describe_group,
-        "delete_group": delete_group,
-        "list_group_offsets": list_group_offsets,
-        "alter_group_offsets": alter_group_offsets,
-        "delete_group_offsets": delete_group_offsets,
-        "cluster": cluster,
-        "list_transactions": list_transactions,
-        "describe_transaction": describe_transaction,
-        "describe_producers": describe_producers,
-        "log_dirs": log_dirs,
-    },
+    verbs(produce, read, oversize, transactions, fence, transactional_offsets, resume, topics, create_partitions)
+    | verbs(topic_configs, broker_configs, incremental_alter_configs, alter_configs, delete_records, list_offsets)
+    | verbs(max_timestamp, list_groups, describe_group, delete_group, list_group_offsets, alter_group_offsets)
+    | verbs(delete_group_offsets, cluster, list_transactions, describe_transaction, describe_producers, log_dirs)
+    | {"rebalance": with_members(rebalance), "static": with_members(restart_static_member)},
     {
         **WITHOUT_SHARE_CONSUMER,
         **dict.fromkeys(("null-header", "null-record"), "refuses to send it"),
