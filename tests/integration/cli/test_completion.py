@@ -1,12 +1,17 @@
 """Shell completion in bash."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+import sluice.cli.completion  # registers its class for bash
+from sluice.cli.main import cli
 
 # Per word: the preceding words as bash splits them, and the expected completions.
 CASES: dict[str, tuple[list[str], list[str]]] = {
@@ -28,6 +33,8 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
     "shells": (["sluice", "completion", "f"], ["fish"]),
     "nothing": (["sluice", "xyz"], []),
 }
+# Those that differ in how bash splits them, or in its replies.
+IN_BASH = ("commands of a group", "options", "values of a field", "nothing")
 SCRIPT = """
 source <(sluice completion bash) || exit 1
 while read -r line; do
@@ -41,18 +48,27 @@ complete -p sluice
 """
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_words_are_completed(case: str) -> None:
+    words, expected = CASES[case]
+    environment = {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    environment[sluice.cli.completion.VARIABLE] = "bash_complete"
+    result = CliRunner().invoke(cli, [], prog_name="sluice", env=environment)
+    assert re.findall("^plain,(.*)", result.stdout, re.MULTILINE) == expected
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed; apt-get install bash")
 def test_bash_completes() -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "--norc", "-c", SCRIPT.replace("while read -r line", "while IFS= read -r line")],
-        input="".join(f"{' '.join(words)}\n" for words, _ in CASES.values()),
+        input="".join(f"{' '.join(CASES[case][0])}\n" for case in IN_BASH),
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
     *found, registered = done.stdout.splitlines()
-    assert dict(zip(CASES, found, strict=True)) == {name: " ".join(words) for name, (_, words) in CASES.items()}
+    assert dict(zip(IN_BASH, found, strict=True)) == {case: " ".join(CASES[case][1]) for case in IN_BASH}
     assert registered == "complete -o nosort -F _sluice_completion sluice"
     assert done.stderr == ""
