@@ -28,6 +28,11 @@ NO_TESTS_COLLECTED = 5
 JAVA_IS_MISSING = (
     "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
 )
+# Marks that no phase selects.
+DESELECTED = (
+    "skipped: tests/tools but for Kafka's commands: 10 minutes, and downloads of 500 MB; run make test-tools",
+    "skipped: tests/spark with long timeouts: minutes; run make test-spark",
+)
 # Ends also if this process is killed.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
 
@@ -145,8 +150,8 @@ class Suite:
         for part, number in Counter(part for part in skipped if "; " in part).items():
             folder, _, reason = part.partition(": ")
             print(f"skipped: {number} tests of {folder}: {reason}")
-        if not self._with_spark and outcomes[0].phase is self._main:
-            print(JAVA_IS_MISSING)
+        if outcomes[0].phase is self._main:
+            print(*DESELECTED, *([] if self._with_spark else [JAVA_IS_MISSING]), sep="\n")
         failed = [name for outcome in outcomes for name in outcome.failed]
         for name in failed:
             print(f"failed: {name}")
