@@ -1,7 +1,6 @@
 """The topics, partitions, groups and transactional ids that a request names, for the journal and fault rules.
 
-One function per API is generated from the declarations (`V.entity`, `V.selects_all`) on first use. Handlers use their
-own fields.
+One function per API is generated from the declarations (`V.entity`, `V.selects_all`) on first use.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The error codes that responses of each API may contain, and those in a given response.
 
-They are declared with the fields (`V.errors`), from the comments of Kafka's response classes and the code of KafkaApis
-and the coordinators. Fault rules accept no other codes.
+They are declared with the fields (`V.errors`), from Kafka's response classes, KafkaApis and the coordinators. Fault
+rules accept no other codes.
 
 The level of a code is `top`, or the kind of the list items that contain it: `group`, `transaction`, `topic`,
 `partition`, or `item` for any other.
@@ -33,7 +33,7 @@ _PRODUCER = (
     " TRANSACTION_ABORTABLE TRANSACTIONAL_ID_AUTHORIZATION_FAILED TRANSACTIONAL_ID_NOT_FOUND"
 )
 _CONTROLLER = "NOT_CONTROLLER CLUSTER_AUTHORIZATION_FAILED POLICY_VIOLATION"
-# Groups of codes for the declarations. `any` are the codes that any request may receive.
+# Groups of codes for the declarations. Any request may receive `any`.
 _GROUPS = {
     "any": "UNKNOWN_SERVER_ERROR INVALID_REQUEST UNSUPPORTED_VERSION REQUEST_TIMED_OUT",
     "moved": "NOT_LEADER_OR_FOLLOWER FENCED_LEADER_EPOCH UNKNOWN_LEADER_EPOCH UNKNOWN_TOPIC_OR_PARTITION"
@@ -51,6 +51,7 @@ _GROUPS = {
     "config": f"{_CONTROLLER} TOPIC_AUTHORIZATION_FAILED GROUP_AUTHORIZATION_FAILED INVALID_CONFIG"
     " UNKNOWN_TOPIC_OR_PARTITION INVALID_TOPIC_EXCEPTION KAFKA_STORAGE_ERROR",
     "scram": "UNACCEPTABLE_CREDENTIAL DUPLICATE_RESOURCE RESOURCE_NOT_FOUND UNSUPPORTED_SASL_MECHANISM",
+    "share_coordinator": f"{_COORDINATOR} CLUSTER_AUTHORIZATION_FAILED",
     "acls": f"{_CONTROLLER} SECURITY_DISABLED",
 }
 

@@ -1,8 +1,8 @@
 """Error responses of any API and version.
 
 The levels of a response are derived from the declarations: each field with an error code, the lists that contain it,
-and their counterparts in the request (`V.answers`). So an error response can be built from the request alone, as by
-Kafka's `AbstractRequest.getErrorResponse`, but also for only some topics or partitions:
+and their counterparts in the request (`V.answers`). So an error response needs only the request, as in Kafka's
+`AbstractRequest.getErrorResponse`, but can also be for only some topics or partitions:
 
     fail       a request -> the response in which everything failed
     split      a request -> the response to the failed part, and a request with the rest
@@ -79,7 +79,7 @@ def levels_of(api_key: int, version: int) -> dict[str, ErrorLevel]:
 
 
 def level_of(api_key: int, version: int, name: str) -> ErrorLevel | None:
-    """Return the level of this name; in a version without it, the level that has its errors, if any."""
+    """Return the level of this name, or the one that has its errors in this version, if any."""
     levels = levels_of(api_key, version)
     if name not in levels:
         code = _error_code(API_KEYS[api_key].response)

@@ -1,11 +1,11 @@
 """Size-prefixed frames from a byte stream, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... -> `keep_rest`.
 
 All connections read into one shared scratch buffer, so a connection between frames uses no memory. An incomplete frame
-moves to a pooled buffer of its connection. Only received bytes allocate memory (at most twice their number, or the size
-of the connection's last frame), not size prefixes. A frame too large for the scratch buffer must first reserve its
-whole size from a budget that all connections share (`queued.max.request.bytes`). A frame with a reservation can always
-be completed, so readers cannot deadlock. A frame too large for the pool gets a mapping of its whole size, whose pages
-the system adds as they are written: clearing and copying buffers for 100 MB would block the event loop for 100 ms.
+moves to a pooled buffer of its connection. Received bytes allocate memory (at most twice their number, or the size of
+the connection's last frame); size prefixes do not. A frame too large for the scratch buffer must first reserve its
+whole size from a budget that all connections share (`queued.max.request.bytes`), and can then always be completed, so
+readers cannot deadlock. A frame too large for the pool gets a mapping of its whole size, whose pages the system adds as
+they are written: clearing and copying buffers for 100 MB would block the event loop for 100 ms.
 """
 
 import mmap
@@ -16,7 +16,7 @@ from sluice.errors import RemoteProtocolError
 
 # A bulk producer needs 4 system calls per MiB, a small request wastes nothing.
 SCRATCH_BYTES = 256 * 1024
-# Bytes read from a connection that waits, before its reading is paused: enough to notice that it closed.
+# Bytes read from a connection that waits, before its reading is paused: enough to notice a close.
 PARKED_READ_BYTES = 4 * 1024
 # All buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
 POOL_FREE_BYTES = 8 * 1024 * 1024
@@ -49,7 +49,7 @@ class FramePool:
         return bool(self._waiting)
 
     def take(self, size: int) -> Buffer:
-        """Return a buffer of at least `size` bytes with undefined content; sizes are powers of two, for reuse."""
+        """Return a buffer of at least `size` bytes with undefined content."""
         if size > POOL_FREE_BYTES:
             return mmap.mmap(-1, size)
         capacity = 1 << max(12, (size - 1).bit_length())
@@ -137,7 +137,7 @@ class FrameReader:
         return self._filled if self._reserved and self._size else 0
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
-        """Return the buffer for the next bytes, never empty. `limit` bounds a read into the scratch buffer."""
+        """Return the buffer for the next bytes; `limit` bounds a read into the scratch buffer."""
         if self._buffer is None:
             if not self._large_bytes:
                 scratch = self.pool.scratch
@@ -178,8 +178,8 @@ class FrameReader:
     def keep_rest(self) -> bool:
         """Keep the bytes after the current frame; call it after processing all whole frames.
 
-        Returns False if the incomplete frame is large and the budget has no room for it; then do not read until
-        `retry_reservation` succeeds.
+        If it returns False, the budget has no room for the incomplete frame: do not read until `retry_reservation`
+        succeeds.
         """
         rest = self._filled - self._position
         if rest == 0:
@@ -239,8 +239,7 @@ class FrameReader:
         self.view = memoryview(buffer)
 
     def _grow(self, at_least: int) -> None:
-        # Grow to twice the received bytes, or to the rest of the frame if less, but at least to the connection's last
-        # frame.
+        # Grow to twice the received bytes, or to the rest of the frame, but at least to the connection's last frame.
         old, old_buffer, filled = self.view, self._buffer, self._filled
         size = self._mapped_bytes or min(max(self._size, at_least), max(2 * filled, self._large_bytes))
         self._adopt(self.pool.take(max(at_least, size)))

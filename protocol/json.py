@@ -1,8 +1,7 @@
 """Messages as JSON in the form of Kafka's JSON converters: for the journal, test vectors and people.
 
-Names are camelCase, bytes and records base64, uuids Kafka's 22 characters. Fields that the version lacks and tagged
-fields at their default are omitted. Unlike Kafka's, the form has the bytes of records; neither has unknown tagged
-fields.
+Names are camelCase, bytes and records base64, uuids Kafka's 22 characters. Fields that the version lacks, tagged fields
+at their default, and unknown ones are omitted. Unlike Kafka's, the form has the bytes of records.
 """
 
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode

@@ -20,7 +20,7 @@ ALL_VERSIONS = V()
 class Message(msgspec.Struct, gc=False, kw_only=True):
     """A request, response or header, or a struct in one.
 
-    Fields that a version lacks are not encoded, and decode to their defaults. Modules that declare messages start with
+    Fields that a version lacks are not encoded, and decode to their defaults. Modules of messages start with
     `from __future__ import annotations`. gc=False: messages have no cycles, and there may be a million.
     """
 
@@ -90,9 +90,9 @@ _FREED_AT_ONCE = 64
 
 
 def free_arrays(message: Message, pause: Callable[[], None]) -> None:
-    """Empty the long arrays of a message that is no longer used, and call `pause` in between.
+    """Empty the long arrays of an unused message, and call `pause` in between.
 
-    To free a million structs at once takes 0.1 s. An array that something else refers to is kept.
+    To free a million structs at once takes 0.1 s. An array with other references is kept.
     """
     for name in _arrays_of(type(message)):
         array = getattr(message, name)
@@ -112,8 +112,8 @@ def free_arrays(message: Message, pause: Callable[[], None]) -> None:
 
 
 def _declarations(cls: type[Message], names: list[str]) -> dict[str, object]:
-    # Annotations stay text until here, so that importing a message is cheap. They are evaluated together:
-    # typing.get_type_hints compiles them one by one, which takes as long as generating and compiling the codec.
+    # Annotations stay text until here, which makes imports cheap. They are evaluated together: typing.get_type_hints
+    # compiles them one by one, which takes as long as compiling the codec.
     together = "[" + ", ".join(cls.__annotations__[name] for name in names) + "]"
     declared = eval(together, vars(sys.modules[cls.__module__]))  # noqa: S307  # our own declarations
     return dict(zip(names, declared, strict=True))

@@ -19,7 +19,6 @@ def printed_uuid(uuid: bytes | bytearray) -> str:
 
 
 def uuid_from_printed(printed: str) -> bytes | None:
-    """Return None for an invalid id."""
     try:
         raw = urlsafe_b64decode(printed + "==")
     except ValueError:

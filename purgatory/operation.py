@@ -19,8 +19,8 @@ class OperationHolder(Protocol):
 class DelayedOperation(TimerTask):
     """An operation that completes exactly once: by `try_complete`, by `force_complete`, or at its deadline.
 
-    A subclass implements `on_complete`. One that can complete before its deadline implements `try_complete`, and
-    `on_expiration` if expiry needs more than `on_complete`.
+    A subclass implements `on_complete`; also `try_complete` if it can complete before its deadline, and `on_expiration`
+    if expiry needs more than `on_complete`.
     """
 
     __slots__ = ("_purgatory", "completed", "delay_ms")
@@ -32,17 +32,14 @@ class DelayedOperation(TimerTask):
         self._purgatory: OperationHolder | None = None  # set when a purgatory delays it
 
     def try_complete(self) -> bool:
-        """Return `self.force_complete()` if the awaited condition is met, else False.
+        """Complete the operation if its condition is met, with `return self.force_complete()`; else return False.
 
-        True means that this call completed the operation. By default, only the deadline completes it.
+        By default, only the deadline completes it.
         """
         return False
 
     def force_complete(self) -> bool:
-        """Complete the operation within this call; return False, without effect, if it is already completed.
-
-        Before `on_complete` runs, the operation is marked as completed and its timer cancelled.
-        """
+        """Complete the operation within this call; return False, without effect, if it is already completed."""
         if self.completed:
             return False
         self.completed = True
@@ -53,14 +50,14 @@ class DelayedOperation(TimerTask):
         return True
 
     def on_complete(self) -> None:
-        """Run the operation's action. Called exactly once, at the deadline or before."""
+        """Run the operation's action. Called once, after the timer is cancelled."""
         raise NotImplementedError
 
     def on_expiration(self) -> None:
         """Handle expiry. Called after `on_complete`, only if the deadline completed the operation."""
 
     def run(self) -> None:
-        """Complete the operation at its deadline; called only by the timer, which has already removed it."""
+        """Complete the operation at its deadline; called only by the timer."""
         purgatory = self._purgatory
         assert purgatory is not None
         self.completed = True

@@ -4,8 +4,8 @@ Follows Kafka's `DelayedOperationPurgatory`. Different on purpose:
 
 - One thread owns all state: no locks, shards or reaper thread. A purge runs when an operation completes.
 - All purgatories share one `Timer`. `delay` accepts operations without keys; Kafka has a separate queue for those.
-- If more operations are delayed than the purge interval, a purge runs only after the completed ones outnumber them. A
-  purge visits every watched operation; this keeps its cost per operation constant.
+- If more operations are delayed than the purge interval, a purge runs only after the completed ones outnumber them.
+  Since a purge visits every watched operation, this keeps its cost per operation constant.
 - If an operation fails, the error is logged and the others continue.
 """
 
@@ -32,8 +32,7 @@ class DelayedOperationPurgatory:
     def __init__(self, name: str, timer: Timer, purge_interval: int = 1000) -> None:
         """Create an empty purgatory; `name` is for metrics.
 
-        `purge_interval` is the number of completed operations that may remain under keys before a purge, as in Kafka's
-        `fetch.purgatory.purge.interval.requests`.
+        `purge_interval`: completed operations that may stay under keys, `fetch.purgatory.purge.interval.requests`.
         """
         self.name = name
         self.purge_interval = purge_interval
@@ -73,16 +72,13 @@ class DelayedOperationPurgatory:
         return completed_here
 
     def watch(self, operation: DelayedOperation, keys: Collection[Hashable]) -> None:
-        """Watch an operation under `keys` (one or more) until its deadline, without trying it first.
-
-        For operations that the caller has just found incomplete.
-        """
+        """Watch an operation, which the caller has just found incomplete, under `keys` until its deadline."""
         assert keys, f"{operation!r} has no key, so nothing could complete it: delay it"
         self._watch(operation, keys)
         self.delay(operation)
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation under `key`, in the order of arrival; return how many this call completed."""
+        """Try every operation under `key`, in the order of arrival; return how many were completed."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0

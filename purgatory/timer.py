@@ -1,7 +1,7 @@
 """The timer of a broker: a timing wheel, driven by a single scheduled call of the clock.
 
-Follows Kafka's `SystemTimer`, of which every purgatory has one with its own threads. Here all purgatories share one
-timer in the thread that owns all state, and the clock calls it only when a task may be due.
+Follows Kafka's `SystemTimer`, of which every purgatory has one with its own threads. Here all purgatories share one,
+and the clock calls it only if a task may be due.
 """
 
 import logging
@@ -41,17 +41,16 @@ class Timer:
         self.lateness_sum_ms = 0.0
 
     def add(self, task: TimerTask, delay_ms: float) -> None:
-        """Run `task` in `delay_ms` milliseconds, a finite number; sets its `deadline_ms`."""
+        """Run `task` in `delay_ms` milliseconds, a finite number; set its `deadline_ms`."""
         task.deadline_ms = self._clock.monotonic_ms() + delay_ms
         expiration_ms = self._wheel.add(task)
         if expiration_ms < self._armed_ms:
             self._arm(expiration_ms)
 
     def close(self) -> None:
-        """Stop the timer: no task runs from now on, including tasks added later.
+        """Drop all tasks, as when a Kafka broker shuts down, and any added later.
 
-        Pending tasks are dropped, as when a Kafka broker shuts down. They can still be cancelled, or completed
-        otherwise.
+        They can still be cancelled, or completed otherwise.
         """
         self._closed = True
         self._disarm()

@@ -13,7 +13,6 @@ For example, the wheel's time is 0x0012F0:
 - A task for 0x0012FA differs in the lowest digit: wheel 0, bucket 0xFA, which is 1 ms wide.
 - A task for 0x001301 differs in the next digit: wheel 1, bucket 0x13, which is 256 ms wide and starts at 0x001300. At
   that time the bucket's tasks move to wheel 0.
-
 """
 
 from math import ceil

@@ -1,8 +1,8 @@
 """Custom quotas: the Python form of Kafka's `ClientQuotaCallback` (KIP-257).
 
-`client.quota.callback.class` names a class by its dotted path. It maps each client to metric tags, and tags to a limit;
-it is notified of quotas set by AlterClientQuotas. If a method raises, the configured quotas apply; the error is logged
-once, until that method succeeds again. Methods run on the broker's only thread and must not block.
+`client.quota.callback.class` is the dotted path of a class that maps clients to metric tags, and tags to limits. It is
+notified of quotas set by AlterClientQuotas. If a method raises, the configured quotas apply; the error is logged once,
+until that method succeeds again. Methods run on the broker's only thread and must not block.
 """
 
 import logging
@@ -78,7 +78,7 @@ def load_callback(path: str, configs: Mapping[str, str]) -> ClientQuotaCallback:
 
 
 def has_new_limits(callback: ClientQuotaCallback, cluster: Cluster) -> bool:
-    """Pass topics and leaders to a callback; return whether limits have changed with them."""
+    """Pass topics and leaders to a callback; return whether limits have changed."""
     try:
         return bool(callback.update_cluster_metadata(cluster))
     except Exception as error:  # foreign code
@@ -175,7 +175,7 @@ class CallbackRules:
 
 
 def _bucket(tags: Mapping[str, str]) -> Bucket:
-    """Return the tags as metrics show them: the user, and the client id followed by all other tags."""
+    """Return the tags as metrics show them: the user; the client id followed by all other tags."""
     others = ",".join(f"{tag}={tags[tag]}" for tag in sorted(tags) if tag not in (_USER, _CLIENT_ID))
     client_id = ",".join(filter(None, (tags.get(_CLIENT_ID, ""), others)))
     return tags.get(_USER) or None, client_id or None

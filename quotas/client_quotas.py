@@ -20,7 +20,7 @@ from .store import (
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 TYPES = (USER, CLIENT_ID, IP)
-# Type -> name as on the wire; a name of None is the type's default entity. Each type at most once, at least one.
+# Type -> name as on the wire; None: the type's default entity.
 Entity = Mapping[str, str | None]
 
 _LONG_MAX, _INT_MAX = 2**63 - 1, 2**31 - 1
@@ -43,7 +43,7 @@ class ClientQuotas:
         self._set: dict[frozenset[tuple[str, str | None]], tuple[Entity, dict[str, float]]] = {}
 
     def refusal(self, entity: Entity, changes: Mapping[str, float | None]) -> str | None:
-        """Return why these changes are invalid, None if they are valid; a value of None removes a quota."""
+        """Return why these changes are invalid, or None; a value of None removes a quota."""
         problem = _refused_entity(entity)
         if problem is not None:
             return problem

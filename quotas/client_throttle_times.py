@@ -1,8 +1,8 @@
 """Throttle times that one connection received: KIP-13's client metrics, measured by the broker.
 
 Kafka's clients measure `produce-throttle-time-avg` and `-max`, and the same for fetches, over 2 samples of 30 s and all
-responses. Here only Produce and Fetch responses count, while quotas of that kind are set. Most have 0: those are
-counted in an integer and moved to the samples at least every 30 s, because recording a sample takes ten times as long.
+responses. Here only responses of that kind count, while it has quotas. Zeros are counted in an integer and moved to the
+samples at least every 30 s, because recording a sample takes ten times as long.
 """
 
 from math import isnan, nan
@@ -30,7 +30,7 @@ class ThrottleTimeStats:
     def __init__(self) -> None:
         self._total = _Total(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self._max = Max(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
-        self.zeros = 0  # responses without a throttle time that are not in a sample yet; the caller increments it
+        self.zeros = 0  # responses without a throttle time, not in a sample yet; incremented by the caller
         self.put_by_ms = 0  # when the caller must move them, with `put_zeros`
 
     def record(self, throttle_ms: int, now_ms: int) -> None:

@@ -6,7 +6,7 @@ Follows `ConnectionQuotas` of Kafka's SocketServer:
 - Number, per broker and listener: the next connection is accepted after another one closes. The inter-broker listener
   ignores the broker's limit; it closes the connection that was idle longest.
 - Per address: a connection above the number is closed at once, one above the rate after its throttle time. The latter
-  is un-recorded everywhere; otherwise a client that retries quickly would never connect.
+  is un-recorded everywhere; otherwise a client that retries quickly could never connect.
 """
 
 from collections.abc import Iterable, Mapping
@@ -87,10 +87,7 @@ class ConnectionQuotas:
         return self.is_protected(listener) or self.connections < self.max_connections
 
     def record_address(self, listener: str, address: str, now_ms: int) -> int:
-        """Record a new connection with its address; return 0, or after how many ms to close it.
-
-        A connection to be closed is un-recorded everywhere.
-        """
+        """Record a new connection with its address; return 0, or after how many ms to close it."""
         limit = self._address_limit(address)
         if limit == UNLIMITED:
             return 0

@@ -9,8 +9,8 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-# Quotas of clients without a client id. `shares_default`: they share one bucket under its own quota or the default one
-# (KIP-13, Kafka up to 1.1). `unlimited`: no client-id quota applies; user quotas do (Kafka 2.0 and later).
+# Quotas of clients without a client id. `shares_default`: one bucket, under its own quota or the default one (KIP-13,
+# Kafka up to 1.1). `unlimited`: no client-id quota applies; user quotas do (Kafka 2.0 and later).
 EmptyClientId = Literal["shares_default", "unlimited"]
 
 # The user and client id whose use one sensor counts; None: all users or all client ids together.
@@ -76,9 +76,9 @@ class QuotaRules(Protocol):
 class QuotaTable:
     """The configured quotas of one kind, as `QuotaRules`.
 
-    There are three levels: client id, user, and both together. If quotas are set at only one level, that level defines
-    the bucket. Otherwise the most specific matching quota selects the bucket, and then the bucket alone selects the
-    limit. A default quota limits each client id (or user) separately:
+    There are three levels: client id, user, and both. If quotas are set at only one level, that level defines the
+    bucket. Otherwise the most specific matching quota selects the bucket, and the bucket alone selects the limit. A
+    default quota limits each client id (or user) separately:
 
         quotas set: (alice, <default>) 10, (<default>, None) 20
         alice, app-1    bucket (alice, app-1)    limit 10
@@ -165,7 +165,7 @@ class QuotaTable:
 
 
 def _more_specific(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Bucket], ...]:
-    """In order of precedence, with the bucket that each selects."""
+    """Return the more specific entities in order of precedence, with the bucket that each selects."""
     both, user_alone = (user, client_id), (user, None)
     return (
         (QuotaEntity(user, client_id), both),

@@ -1,6 +1,6 @@
 """Explanations of throttling: per kind of quota the matching entity, the samples, and the last delay in numbers.
 
-Reads only: unlike `measure` (see `SampledStat`), it does not affect enforcement.
+Nothing here affects enforcement, unlike `measure` (see `SampledStat`).
 """
 
 from collections.abc import Iterable
@@ -70,7 +70,7 @@ class QuotaExplanation(Struct):
 
 
 class ConnectionSeen(Struct):
-    """A connection of the client, with its throttle times of the last minute (KIP-13's client metrics)."""
+    """A connection of the client; throttle times are those of the last minute (KIP-13's client metrics)."""
 
     peer: str
     waits: bool  # for the end of its throttle time, or for a response
@@ -97,7 +97,6 @@ class Explanation(Struct):
 
 
 def explain(managers: Iterable[ClientQuotaManager], user: str, client_id: str, now_ms: int) -> list[QuotaExplanation]:
-    """Return one explanation per manager; `now_ms` is wall-clock time."""
     return [_explain(manager, user, client_id, now_ms) for manager in managers]
 
 

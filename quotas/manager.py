@@ -27,10 +27,7 @@ METRICS_SAMPLE_WINDOW_MS = 30_000
 
 
 class QuotaConfig(Struct, frozen=True):
-    """`quota.window.num` and `quota.window.size.seconds`; by default ten whole windows and the current one.
-
-    `rate` selects the arithmetic: that of Kafka 3.8 and later, or of earlier releases.
-    """
+    """`quota.window.num` and `quota.window.size.seconds`; `rate` selects the arithmetic, that of 3.8 or earlier."""
 
     num_samples: int = 11
     window_ms: int = 1000
@@ -62,10 +59,9 @@ class ClientSensors:
 class ClientQuotaManager:
     """The quotas of one kind and the use of all clients.
 
-    Nothing is recorded while no quota is set, so a broker without quotas has no quota metrics either.
-
-    Changing a quota keeps the recorded use, so it may throttle or free clients at once. But the first quota of another
-    level (see `QuotaTable`) may move clients to other buckets, which start empty.
+    Nothing is recorded while no quota is set, so a broker without quotas has no quota metrics either. Changing a quota
+    keeps the recorded use, so it may throttle or free clients at once. But the first quota of another level (see
+    `QuotaTable`) may move clients to other buckets, which start empty.
 
     `user` is "ANONYMOUS" without authentication; `client_id` is "" without a client id. `now_ms` is wall-clock time.
     Charges are in bytes, or in the kind's unit.
@@ -80,8 +76,7 @@ class ClientQuotaManager:
         self.quotas_enabled = bool(rules)  # without any quota, a broker need not count
         self.queue_size = 0  # throttled connections; counted by the code that throttles
         self._sensors: dict[Bucket, ClientSensors] = {}
-        # Cache of `_find_sensors` by user and client id. Several clients may share a bucket, and a quota change may
-        # move them.
+        # Cache of `_find_sensors` by user and client id.
         self._sensors_by_client: dict[str, dict[str, ClientSensors]] = {}
 
     def set_quota(self, entity: QuotaEntity, bound: float | None) -> None:
@@ -98,9 +93,9 @@ class ClientQuotaManager:
             sensors.quota.hold_to(self._bound(bucket))
 
     def record(self, user: str, client_id: str, value: float, now_ms: int) -> int:
-        """Charge `value` and return the throttle time in ms (Kafka's `maybeRecordAndGetThrottleTimeMs`).
+        """Charge `value`, also above the quota; return the throttle time in ms.
 
-        Charges above the quota count too.
+        Follows Kafka's `maybeRecordAndGetThrottleTimeMs`.
         """
         if not self.quotas_enabled:
             return 0
@@ -118,8 +113,8 @@ class ClientQuotaManager:
     def unrecord(self, user: str, client_id: str, value: float, now_ms: int) -> None:
         """Cancel a charge of `value` made at `now_ms`, because a throttled fetch returns no records.
 
-        Does nothing without quotas or if the bucket has no sensor (a new quota may have moved the client). There Kafka
-        creates a sensor, whose rate becomes negative.
+        Without quotas or a sensor of the bucket (a new quota may have moved the client), do nothing. Kafka then creates
+        a sensor, whose rate becomes negative.
         """
         sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if self.quotas_enabled and sensors is not None:
@@ -149,10 +144,7 @@ class ClientQuotaManager:
             sensors.throttle_time_total_ms += throttle_ms
 
     def measure(self, user: str, client_id: str, now_ms: int) -> ClientUsage | None:
-        """Return the client's use as enforcement measures it; None if its bucket has no sensor.
-
-        Like every measurement, this drops stale samples (see `SampledStat`).
-        """
+        """Return the client's use as enforcement measures it; None if its bucket has no sensor."""
         sensors = self._sensors.get(self.rules.bucket(user, client_id))
         if sensors is None:
             return None
@@ -162,7 +154,6 @@ class ClientQuotaManager:
         return self._usage(sensors, now_ms)
 
     def peek_sensors(self, bucket: Bucket) -> ClientSensors | None:
-        """Return the sensors of a bucket, for reading only; None if nothing is recorded."""
         return self._sensors.get(bucket)
 
     def buckets(self) -> KeysView[Bucket]:
@@ -179,8 +170,7 @@ class ClientQuotaManager:
             for bucket, sensors in self._sensors.items()
             if now_ms - sensors.quota.last_record_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }
-        # Clear it all: clients choose client ids, which could otherwise fill the cache while their shared bucket
-        # exists.
+        # Clear it all: clients choose client ids, which could fill it while their shared bucket exists.
         self._sensors_by_client.clear()
 
     def _find_sensors(self, user: str, client_id: str, now_ms: int) -> ClientSensors:

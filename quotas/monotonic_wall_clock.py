@@ -1,7 +1,7 @@
 """Wall-clock time for quota arithmetic that never steps back by more than a window.
 
-Kafka's arithmetic (and `sensor` and `token_bucket`) uses the wall clock unchanged. If that steps back by an hour, the
-open sample stays open for an hour and sums up everything sent meanwhile, and a token bucket loses an hour's refill.
+Kafka's arithmetic uses the wall clock unchanged. If it steps back by an hour, the open sample sums up an hour of
+traffic, and a token bucket loses an hour's refill.
 """
 
 

@@ -21,7 +21,7 @@ from .token_bucket import TokenBucket
 
 
 class MutationUsage(ClientUsage, frozen=True):
-    """The use of one bucket. The tokens are enforced; `rate`, over the last 30 to 60 s, is only for metrics."""
+    """The use of one bucket. The tokens are enforced; `rate` is only for metrics."""
 
     tokens: float  # partitions that may be created or deleted now; a debt if negative
 
@@ -57,11 +57,10 @@ class MutationSensor(Sensor):
 class ControllerMutationQuota:
     """The quota of one request, checked for each of its topics.
 
-    Strict: a topic is rejected, and not charged, while the bucket is below 0. At 0 or above, a topic of any size
-    passes.
+    Strict: while the bucket is below 0, a topic is rejected and not charged. At 0 or above, a topic of any size passes.
 
-    Permissive, for clients that do not know THROTTLING_QUOTA_EXCEEDED: every topic is charged, and only the throttle
-    time grows.
+    Permissive, for clients that do not know THROTTLING_QUOTA_EXCEEDED: every topic is charged; only the throttle time
+    grows.
     """
 
     __slots__ = ("_now_ms", "_sensor", "_strict", "_throttle_ms")
@@ -89,7 +88,7 @@ class ControllerMutationQuota:
         return True
 
     def throttle_time_ms(self, passed_ms: int = 0) -> int:
-        """Return the throttle time that remains `passed_ms` after the request was handled."""
+        """Return the throttle time that is left `passed_ms` after the request was handled."""
         return max(0, self._throttle_ms - passed_ms)
 
     def _is_violated(self, sensor: MutationSensor, permits: float) -> bool:

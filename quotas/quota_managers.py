@@ -1,7 +1,7 @@
 """The quota managers of a broker and of the controller. Follows Kafka's `QuotaFactory.QuotaManagers`.
 
-Only the managers of byte rates always exist; the others are created with the first quota of their kind. Mutations are
-counted once per cluster, as in Kafka, where brokers forward them to the controller.
+The managers other than those of byte rates are created with the first quota of their kind. Mutations are counted once
+per cluster, as in Kafka, where brokers forward them to the controller.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,6 @@ class QuotaManagers:
     def __init__(
         self, config: Config, rate: type[Rate], new_rules: Callable[[str], QuotaRules], stores: QuotaStores
     ) -> None:
-        """Create the managers with `rate` as their arithmetic and `new_rules(kind)` as their rules."""
         self.config = _windows(config, "quota", rate)
         self._new_rules = new_rules
         self.produce = ClientQuotaManager("Produce", self.config, new_rules("Produce"))

@@ -1,9 +1,8 @@
 """Windowed sensors: recorded use, its rate, and the throttle time if the rate exceeds its bound.
 
 Follows Kafka's `Sample`, `SampledStat`, `Rate`, `Sensor` and `QuotaUtils` of 3.8 and later, to the last bit of every
-double; `RateUpTo37` follows earlier releases. Different on purpose: a sensor has one rate and one bound, and returns
-the throttle time, which in Kafka the caller computes from a `QuotaViolationException`; and `peek` reads without side
-effects.
+double; `RateUpTo37` follows earlier releases. Different on purpose: a sensor has one rate and one bound, and computes
+the throttle time itself; `peek` reads without side effects.
 
 All times are parameters (wall-clock milliseconds), and may step back.
 """
@@ -64,17 +63,15 @@ class SampledStat:
         self._windows = windows_of(num_samples, window_ms, event_window, num_samples + self.SPARE_SLOTS)
         self._ring = self._windows.new_ring()
         self._used = 0  # slots with a sample
-        # The open sample: its slot, and its fields, which are written to the slot when it is read or another sample
-        # opens.
+        # The open sample: its slot, and its fields, which are written to the slot when it is read.
         self._open = -1
         self._value = self.INITIAL
         self._start_ms = self._last_event_ms = self._event_count = 0
         # Caches, computed from the samples.
-        self._fresh_until_ms = _NEVER  # no sample is stale before this time; at most the least _counted_from_ms + span
+        self._fresh_until_ms = _NEVER  # no sample is stale before this time
         self._oldest_start_ms = _NEVER  # the least start_ms
 
     def record(self, value: float, now_ms: int) -> None:
-        """Add `value` to the sample that is open at `now_ms`."""
         self.open_sample(now_ms)
         self._value += value
 
@@ -94,15 +91,15 @@ class SampledStat:
 
     def combine(self, samples: list[Sample]) -> float:
         """Return the statistic over `samples`, given in slot order; here their sum."""
-        # Sum in slot order, not time order, and from 0.0: the order decides the last bits of a double. Not sum(), which
-        # since Python 3.12 compensates for rounding, unlike Java.
+        # In slot order and from 0.0: the order decides the last bits of a double. Not sum(), which compensates for
+        # rounding since Python 3.12, unlike Java.
         total = 0.0
         for sample in samples:
             total += sample.value
         return total
 
     def open_sample(self, now_ms: int) -> None:
-        """Ensure that the open sample is the one for an event at `now_ms`, and count the event in it."""
+        """Open another sample for an event at `now_ms` if necessary, and count the event."""
         windows = self._windows
         if not self._used or now_ms - self._start_ms >= windows.window_ms or self._event_count >= windows.event_window:
             self._open_next_sample(now_ms)
@@ -202,7 +199,7 @@ class Rate(SampledStat):
         return self._windows.whole_windows_ms / self._unit_ms
 
     def record_and_measure(self, value: float, now_ms: int) -> float:
-        """Do `record` and `measure` in one step, in two thirds of their time when the rate is close to the bound."""
+        """Do `record` and `measure` in one step, in two thirds of their time close to the bound."""
         windows = self._windows
         if (
             now_ms >= self._fresh_until_ms
@@ -264,7 +261,6 @@ class Rate(SampledStat):
         return self.padded_ms(now_ms - min(starts_ms, default=now_ms))
 
     def padded_ms(self, elapsed_ms: int) -> int:
-        """Return the divisor for a time since the oldest sample opened."""
         windows = self._windows
         if elapsed_ms < windows.whole_windows_ms:
             # Below the minimum, only the elapsed part of the current window counts. As in Java, the remainder has the
@@ -293,12 +289,11 @@ def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
     """Return the throttle time in ms: the time in which the client could have used the excess at rate `bound`.
 
     KIP-13 defines it as (produced - bound * W) / bound, with W the window size, which equals (rate - bound) / bound *
-    W: 6
-    MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds half up to whole ms, so it may be 0 although the bound is
+    W: 6 MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds half up to whole ms, so it may be 0 although the bound is
     exceeded.
 
-    Its only maximum is that of an int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so
-    the client furthest above its quota is not throttled. Here, as in 4.4, it stays at the maximum.
+    It is at most the largest int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so the
+    client furthest above its quota is not throttled. Here, as in 4.4, it stays at the maximum.
 
     Source: `QuotaUtils.throttleTime`, `ClientQuotaManager.recordAndGetThrottleTimeMs`.
     """
@@ -326,7 +321,7 @@ class Violation(Struct, frozen=True):
 
 
 class Room(Struct, frozen=True):
-    """Records that cannot exceed a bound: less than `value` in total, from `from_ms` until before `until_ms`."""
+    """Records that cannot exceed a bound: less than `value` in total, from `from_ms` and before `until_ms`."""
 
     value: float  # -inf if unknown until the next record
     from_ms: int
@@ -337,8 +332,8 @@ class Sensor:
     """The recorded use of one client: its rate, and the bound on it.
 
     Most clients are far below their quota, where an approximate sum is enough. So while the open sample has room (see
-    `Rate.open_room`), the sensor itself counts records, and passes them on when the rate is next used. They are summed
-    in the same order, so the sample is identical to the last bit.
+    `Rate.open_room`), the sensor counts records itself, and passes them on when the rate is used next. They are summed
+    in the same order, so the result is identical to the last bit.
     """
 
     __slots__ = (
@@ -401,10 +396,9 @@ class Sensor:
         return Room(self._open_limit - self._open_value, self.last_record_ms, self._open_until_ms)
 
     def record_in_room(self, value: float, count: int, now_ms: int) -> None:
-        """Do the same as `count` single records with the sum `value`, the last one at `now_ms`.
+        """Do the same as `count` records with the sum `value`, the last one at `now_ms`, all of which fit into `room`.
 
-        The caller ensures that they fit into `room`, in order: then each has a throttle time of 0. The sum is identical
-        to the last bit if the values are whole numbers.
+        So each has a throttle time of 0. The sum is identical to the last bit if the values are whole numbers.
         """
         self._open_value += value
         self._count += count

@@ -1,6 +1,6 @@
 """Other statistics of Kafka's sensors; `throttle-time` is an `Avg`.
 
-Follows Kafka 3.8 and later, on the ring of samples of `SampledStat`, which itself computes the `WindowedSum`.
+Follows Kafka 3.8 and later, on the ring of samples of `SampledStat`, which computes the `WindowedSum` itself.
 """
 
 from math import inf, nan

@@ -26,9 +26,8 @@ _Entity = TypeVar("_Entity")
 class QuotaStore(Generic[_Entity]):
     """The quotas of one key.
 
-    A dynamic quota overrides the static one of the same entity; only then is the most specific entity chosen, so a
-    static override for `gold` wins over a dynamic default. Removing a dynamic quota restores the static one of its
-    entity.
+    A dynamic quota overrides the static one of the same entity, and removing it restores the static one. Only then is
+    the most specific entity chosen: a static override for `gold` wins over a dynamic default.
     """
 
     def __init__(self, static: Mapping[_Entity, float]) -> None:
@@ -51,7 +50,6 @@ class QuotaStore(Generic[_Entity]):
             self._followers.remove(apply)
 
     def alter(self, entity: _Entity, bound: float | None) -> None:
-        """Set the dynamic quota of `entity`, per second; None removes it."""
         bound = self._static.get(entity) if bound is None else bound
         if bound is None:
             self._holding.pop(entity, None)

@@ -40,7 +40,7 @@ class TokenBucket:
         return min(self._windows * self.bound, filled)
 
     def throttle_time_ms(self, now_ms: int) -> int:
-        """Return the time in ms until the debt is refilled, 0 without debt; an empty bucket has no debt.
+        """Return the time in ms until the debt is refilled; 0 without debt.
 
         The bound is used per second, regardless of `unit_ms`, as in `ControllerMutationQuotaManager.throttleTimeMs`.
         """

@@ -23,12 +23,12 @@ class TimerHandle(Protocol):
     """A pending call."""
 
     def cancel(self) -> None:
-        """Cancel the call; do nothing if it has already run."""
+        """Cancel the call, unless it has already run."""
 
 
 class Clock(Protocol):
     def wall_ms(self) -> int:
-        """Return milliseconds since the epoch; may go back when the machine's clock is set."""
+        """Return milliseconds since the epoch, which may go back."""
 
     def monotonic_ms(self) -> float:
         """Return fractional milliseconds since a fixed moment; never goes back."""
@@ -69,7 +69,7 @@ class LoopClock:
 
     def __init__(self, loop: EventLoop) -> None:
         self._loop = loop
-        # Read for every request: calling time.monotonic directly takes half the time of asyncio's loop.time.
+        # Read for every request: time.monotonic takes half the time of asyncio's loop.time.
         is_asyncio_s = getattr(loop.time, "__module__", "") == "asyncio.base_events"
         self._loop_time = self.reading = time.monotonic if is_asyncio_s else loop.time
         self._wall_ns: Callable[[], int] = getattr(loop, "wall_ns", time.time_ns)  # a virtual-time loop has its own
@@ -127,7 +127,7 @@ class ManualClock:
     def advance(self, ms: float) -> None:
         """Advance both clocks and run due timers, including those that timers add.
 
-        `advance(0)` runs the timers that are already due. A callback may advance the clock itself.
+        `advance(0)` runs due timers. A callback may advance the clock itself.
         """
         assert ms >= 0, f"time does not go back: advance({ms})"
         until = self._now_ms + ms

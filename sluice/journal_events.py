@@ -314,11 +314,10 @@ KINDS: dict[str, type[AnyEvent]] = {
 
 
 def decode(data: bytes | str) -> AnyEvent:
-    """Decode an event from JSON, or raise msgspec.DecodeError."""
+    """Decode an event from JSON. Raises msgspec.DecodeError."""
     event: AnyEvent = msgspec.json.decode(data, type=AnyEvent)
     return event
 
 
 def schema() -> dict[str, object]:
-    """Return the JSON Schema of an event."""
     return msgspec.json.schema(AnyEvent)

@@ -2,8 +2,8 @@
 
 Any web page can make a browser on this machine send requests, so three more checks are made:
 
-- without a token, only loopback names are accepted as `Host`. Otherwise another site could resolve a name to this
-  machine, which makes its pages same-origin (DNS rebinding);
+- without a token, `Host` must be a loopback name. Otherwise another site could resolve a name to this machine, which
+  makes its pages same-origin (DNS rebinding);
 - an `Origin` must be the port itself;
 - a request that changes something must be JSON or have a header, which browsers do not send for other sites without a
   preflight request (operation.py).
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Served without a token: probes of an orchestrator have none, and the response reveals nothing. The requests of the web
+# Served without a token: an orchestrator's probes have none, and the response reveals nothing. The requests of the web
 # page have the token.
 OPEN = frozenset({"/", "/healthz"})
 _PAGE = "/page/"
@@ -54,7 +54,6 @@ class AccessControl:
 
 
 def _netloc(origin: str) -> str | None:
-    """Return None if it is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -62,7 +61,7 @@ def _netloc(origin: str) -> str | None:
 
 
 def _is_here(host: str) -> bool:
-    """Return whether a Host header, which browsers always send, names this machine."""
+    """Whether a Host header, which browsers always send, names this machine."""
     name = host.lower().rpartition(":")[0] if not host.endswith("]") and ":" in host else host.lower()
     if name in ("", "localhost"):
         return True

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of the admin port: /api/openapi.json and docs/openapi.json.
 
-Generated from the table of operations, their types and the docstrings of these.
+Generated from the table of operations, and their types with docstrings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,8 @@
     Operation.of("POST", "/api/v1/brokers/{node_id}/stop", "Stop a broker.", stop,
                  params=BrokerParams, body=Stop, answer=BrokerShown, errors=(404, 409))
 
-The routes and the OpenAPI document (openapi.py) are both generated from this table. Parameters and bodies are decoded
-by their types before the handler runs; an error response names the invalid place and what is accepted.
+The routes and the OpenAPI document (openapi.py) are generated from this table. Parameters and bodies are decoded by
+their types before the handler runs; an error response names the invalid place and what is accepted.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -84,7 +84,7 @@ class AdminContext:
 
 
 class Operation(NamedTuple):
-    """One operation, with the types of its path and query parameters (`params`) and of its JSON body (`bodies`)."""
+    """One operation, with the types of its path and query parameters (`params`) and of its JSON body."""
 
     method: str
     path: str
@@ -156,7 +156,7 @@ class Operation(NamedTuple):
         return answer if isinstance(answer, Response) else json_response(answer)
 
     def _texts(self, request: "Request") -> dict[str, str | list[str]]:
-        """Return the parameters as text; the last one counts unless the parameter is a list."""
+        # The last value counts unless the parameter is a list.
         given = parse_qs(request.scope["query_string"].decode("ascii", "replace"), keep_blank_values=True)
         fields = {one.encode_name: one for one in msgspec.structs.fields(self.params)}
         accepted = [name for name in fields if name not in (ACCEPT, *self.in_path)]

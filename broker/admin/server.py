@@ -39,7 +39,7 @@ class AdminPort:
         loop: asyncio.AbstractEventLoop,
         load_page: LoadPage | None,
     ) -> None:
-        """Listen on a bound socket; `load_page` imports the web page, a layer above the broker; None: no page."""
+        """Listen on a bound socket; `load_page` imports the web page, if any."""
         self.host, self.port = listening.getsockname()[:2]
         self._server = server
         self._socket = listening
@@ -82,7 +82,7 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
     import uvicorn
 
     class Http(uvicorn.Server):
-        """A server that leaves the process's signals to the command that runs the broker."""
+        """A server that leaves the process's signals to its command."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -91,7 +91,7 @@ def _http_server(app: "Starlette") -> "uvicorn.Server":
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             """Let running requests end, and streams notice the stop.
 
-            With a short timeout, uvicorn's method logs an error each time, and one per cancelled request.
+            With a short timeout, uvicorn's method logs an error for itself and for each cancelled request.
             """
             for listening in self.servers:
                 listening.close()

@@ -139,7 +139,7 @@ class Cluster:
 
     @property
     def controller_in_use(self) -> "Controller | None":
-        """The controller; None while all brokers run and all followers are in sync."""
+        """Return None while all brokers run and all followers are in sync."""
         return self.controller if "controller" in vars(self) else None
 
     def next_node_id(self) -> int:
@@ -175,7 +175,7 @@ class Cluster:
 
     @property
     def metadata_end_offset(self) -> int:
-        """The end of the metadata log; without one, of a log of no-op records."""
+        # Without a metadata log, that of no-op records.
         if self.metadata_log is not None:
             return self.metadata_log.end_offset
         return int(self.clock.monotonic_ms() - self._started_ms) // _IDLE_INTERVAL_MS
@@ -188,7 +188,7 @@ class Cluster:
         return failed
 
     def unregister(self, node_id: int) -> ErrorCode:
-        """Remove the registration of a broker, or return an error. It registers again when it starts."""
+        """Remove the registration of a broker, which registers again when it starts."""
         failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.broker_unregistered(node_id)
         if not failed:
             self.unregistered.add(node_id)
@@ -282,7 +282,7 @@ class Cluster:
     ) -> TopicError | None:
         """Extend a topic to `count` partitions, or return an error.
 
-        `assignments` are valid; without them, partitions have as many replicas as the first one.
+        Without `assignments`, partitions have as many replicas as the first one.
         """
         replication_factor = len(topic.partitions[0].replicas)
         if assignments is not None:
@@ -311,7 +311,7 @@ class Cluster:
         return self._create_internal(new.name) if new.name in COORDINATOR_TOPICS else self.create(new)
 
     def internal_topic(self, name: str) -> Topic:
-        """Return one of Kafka's internal topics, created on first use, or raise NotDurableError."""
+        """Return one of Kafka's internal topics, created on first use. Raises NotDurableError."""
         topic = self.topics.get(name) or self._create_internal(name)
         if isinstance(topic, TopicError):
             raise NotDurableError(name)
@@ -376,7 +376,7 @@ class Cluster:
     def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
         """Create the logs of new partitions and write the partitions to the metadata log, both or none.
 
-        If the process dies in between, the logs are stray directories (server/log_dir_recovery.py).
+        If the process dies in between, the logs are stray (server/log_dir_recovery.py).
         """
         first = len(topic.partitions)
         try:
@@ -405,7 +405,6 @@ class Cluster:
         self.topics_by_id[topic.topic_id] = topic
 
     def _led(self, placements: Iterable[tuple[int, ...]]) -> list[PartitionState]:
-        """Let the live brokers be in sync, and the first of them lead."""
         partitions = []
         for replicas in placements:
             isr = tuple(node_id for node_id in replicas if node_id not in self.fenced)

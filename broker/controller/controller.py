@@ -12,11 +12,10 @@ its clients, but not by the controller and the other brokers (isolation.py).
 
 The controller *fences* a broker that is away for `sluice.election.delay.ms`: the broker leaves all ISRs except those
 whose last member it is, and its partitions elect other leaders (elections.py). A broker that returns is unfenced at
-once, catches up, and joins the ISRs (replication.py). One that restarts before it was fenced is fenced first, as a new
-process.
+once, catches up, and joins the ISRs (replication.py). One that restarts earlier is fenced first, as a new process.
 
 Brokers receive changes after `sluice.metadata.lag.ms` (metadata_publisher.py), but the old and the new leader of a
-partition are notified at once.
+partition at once.
 
 While fault rules make the controller *unavailable*, brokers are not fenced or unfenced, replicas do not join an ISR, no
 leader is elected, and forwarded requests wait; all of this happens afterwards. While elections are *slow*, a partition
@@ -215,7 +214,7 @@ class Controller:
         broker.hold_forwarded(hold=self.is_unavailable or broker.is_isolated)
 
     def slow(self, election_ms: float) -> Callable[[], None]:
-        """Make new elections take this long until the returned function is called; the longest duration applies."""
+        """Make new elections take this long until the returned function is called; the longest applies."""
         self._slow.append(election_ms)
         return partial(self._slow.remove, election_ms)
 
@@ -226,9 +225,9 @@ class Controller:
         return None
 
     def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> None:
-        """Make another replica the leader (default: the first live one), without the last `records` records.
+        """Make another replica the leader (default: the first live one), without at least the last `records` records.
 
-        Whole batches are lost, so more than `records` may be.
+        Only whole batches are lost.
         """
         chosen = self._unclean_candidates(partition, node_id)[0]
         log = partition.log
@@ -379,7 +378,7 @@ class Controller:
     # -- reassignments -------------------------------------------------------------------------------------------------
 
     def reassign(self, partition: Partition, plan: Plan) -> None:
-        """Start to move a partition; it has both old and new replicas until the new ones are in sync."""
+        """Start to move a partition; it has old and new replicas until the new ones are in sync."""
         partition.replicas, partition.adding, partition.removing = plan
         partition.partition_epoch += 1
         for node_id in plan.adding:

@@ -5,8 +5,8 @@
     PREFERRED   the same                            the first replica if eligible, else as ONLINE
     UNCLEAN     the same, else all live replicas    as ONLINE; the first live replica if no ISR member lives
 
-Without an eligible replica, the partition is offline. Different on purpose: there are no eligible leader replicas
-(KIP-966), which in Kafka may become leader in addition to the ISR.
+Without an eligible replica, the partition is offline. Different on purpose: there are no eligible leader replicas,
+which Kafka may elect in addition to the ISR (KIP-966).
 """
 
 from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ The broker keeps its leaderships and its metadata. As with a real broker:
 - requests for the controller (new topics, configs, quotas) wait (forwarding.py)
 
 A partition that the broker leads is the cluster's own object until the cluster elects another leader. Then the broker
-gets a copy with an `IsolatedLog`: the committed records, followed by its own, which are in memory.
+gets a copy with an `IsolatedLog`: the committed records, then its own, in memory.
 """
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class IsolatedMetadata(MetadataCache):
             local.log = IsolatedLog(local.log)
 
     def resign_stale_leaders(self) -> list[tuple[Partition, Partition]]:
-        """Return each with the cluster's current object."""
+        """Return each with the cluster's object."""
         stale = [
             (local, partition)
             for topic in self.topics.values()

@@ -1,8 +1,8 @@
 """Delayed publication of metadata to brokers, each of which has a MetadataImage as in Kafka.
 
-Without `sluice.metadata.lag.ms`, brokers see changes at once and have no image. With it, a broker returns metadata that
-is this old (Metadata, DescribeTopicPartitions, DescribeCluster, the leader hints of KIP-951, FindCoordinator). A fault
-rule can delay a single broker further, or permanently (`MetadataPublisher.delay_updates`).
+Without `sluice.metadata.lag.ms`, brokers see changes at once and have no image. With it, a broker returns metadata of
+this age (Metadata, DescribeTopicPartitions, DescribeCluster, the leader hints of KIP-951, FindCoordinator). A fault
+rule can delay a broker's updates further, or permanently (`MetadataPublisher.delay_updates`).
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class MetadataPublisher:
     def delay_updates(self, node_id: int, lag_ms: float) -> Callable[[], None]:
         """Delay changes for a broker, permanently with inf, until the returned function is called.
 
-        The broker then gets the current metadata. Of several delays the longest applies.
+        The longest delay applies.
         """
         self._delays_ms.setdefault(node_id, []).append(lag_ms)
         self._cluster.publish_new_partitions()

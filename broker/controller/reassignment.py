@@ -45,14 +45,14 @@ def completed(partition: Partition) -> Replicas | None:
 
 
 def reverted(partition: Partition) -> Replicas:
-    """Return the original replicas; if none of them is in sync, the ISR is the first one (unclean)."""
+    """Return the original replicas; if none is in sync, the ISR is the first one (unclean)."""
     replicas = tuple(node_id for node_id in partition.replicas if node_id not in partition.adding)
     isr = tuple(node_id for node_id in partition.isr if node_id not in partition.adding)
     return Replicas(replicas, isr or replicas[:1])
 
 
 def changes_factor(partition: Partition, target: tuple[int, ...]) -> tuple[int, int] | None:
-    """Return the old and the new replication factor if a reassignment changes it, else None (KIP-860)."""
+    """Return the old and the new replication factor, if a reassignment changes it (KIP-860)."""
     now = set(partition.replicas)
     if is_reassigned(partition):
         now = (now | set(partition.adding)) - set(partition.removing)

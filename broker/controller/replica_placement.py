@@ -1,10 +1,9 @@
 """Replica placement: Kafka's StripedReplicaPlacer, and the validation of manual assignments.
 
-Each partition starts at the next rack, and each of its replicas is in the rack after that of the one before it. In
-every rack, the brokers take turns. A fenced broker gets replicas only if the live ones of its rack do not suffice, and
-is never the preferred leader. After as many partitions as live brokers, racks and brokers are shuffled. Different on
-purpose: they are also shuffled at the start, where Kafka sorts them and draws the first one. A cluster of one draws no
-random numbers.
+Each partition starts at the next rack, and each of its replicas is in the rack after the previous one's. In every rack,
+the brokers take turns. A fenced broker gets replicas only if the live ones of its rack do not suffice, and is never the
+preferred leader. After as many partitions as live brokers, racks and brokers are shuffled. Different on purpose: they
+are also shuffled at the start, where Kafka sorts them and draws the first one. A single broker needs no random numbers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -103,7 +102,7 @@ def placement_problem(up: int, registered: int, replication_factor: int) -> str 
 def assignment_problem(
     broker_ids: Collection[int], registered: Collection[int], replication_factor: int | None = None
 ) -> str | None:
-    """Return the problem with a manual assignment, or None (validateManualPartitionAssignment).
+    """Return the problem with a manual assignment (validateManualPartitionAssignment).
 
     `replication_factor` is the required number of replicas, if known.
     """

@@ -3,7 +3,7 @@
 Follows Kafka's Partition (maybeIncrementLeaderHW, maybeShrinkIsr, maybeExpandIsr) and its fetchers. A partition has one
 log, the leader's; a follower is only an offset:
 
-- A follower *fetches* while it and the leader run and reach each other. It then has everything appended more than
+- A follower *fetches* while it and the leader run and reach each other. It has everything appended more than
   `sluice.replication.delay.ms` ago: `Partition.replicated_offset`.
 - Other followers are in `Partition.lagging_followers`, with their offsets. A follower that starts to fetch has caught
   up after the delay, leaves `lagging_followers`, and joins the ISR.
@@ -11,7 +11,7 @@ log, the leader's; a follower is only an offset:
   catches up, which could otherwise never reach it.
 - The leader, if it reaches the controller, removes a follower from the ISR that lags for `replica.lag.time.max.ms`.
 
-A single broker has the delay too, as with one follower that never fails.
+A single broker has the delay too, as with a follower that never fails.
 """
 
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ class Replication:
     def offset_of(self, partition: Partition, node_id: int) -> int:
         """Return the log end offset of a replica.
 
-        For internal topics, it is the leader's: coordinators acknowledge their writes before these are replicated, and
-        none may be lost.
+        For internal topics, it is the leader's: coordinators acknowledge writes before these are replicated, and none
+        may be lost.
         """
         lag = partition.lagging_followers.get(node_id)
         if lag is not None and node_id != partition.leader:

@@ -74,7 +74,7 @@ class TopicRules:
         return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
     def _colliding(self, name: str) -> str | None:
-        # Metric names replace '.' with '_', so the metrics of two such topics would collide.
+        # Metric names have '_' for '.', so the metrics of two such topics would collide.
         if "." not in name and "_" not in name:
             return None
         plain = name.replace(".", "_")
@@ -95,7 +95,7 @@ class TopicRules:
     def assignments_problem(
         self, assignments: Iterable[Collection[int]], replication_factor: int | None, first_index: int
     ) -> str | None:
-        """Return the problem with the replicas of new partitions, or None.
+        """Return the problem with the replicas of new partitions, if any.
 
         All need `replication_factor` replicas; None: as many as the first one.
         """

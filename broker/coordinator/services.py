@@ -26,7 +26,7 @@ from sluice.purgatory.timer import Timer
 
 class TransactionalOffsets(Protocol):
     def complete_transaction(self, partition: Partition, producer_id: int, committed: bool) -> None:
-        """Commit or drop the pending offsets of a producer after its marker was written to a partition."""
+        """Commit or drop the pending offsets of a producer, after its marker was written."""
 
 
 class TransactionPartitions(Protocol):

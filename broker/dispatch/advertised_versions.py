@@ -61,14 +61,13 @@ def advertised_by(release: str) -> dict[int, VersionRange]:
 
 
 def served_as(release: str) -> dict[int, VersionRange]:
-    """Return the versions that requests may use."""
     return {
         key: (_SERVED_FROM.get((release, key), first), last) for key, (first, last) in advertised_by(release).items()
     }
 
 
 def missing(release: str) -> list[str]:
-    """Return APIs that `release` advertises and that are not served here."""
+    """Return APIs that `release` advertises but this broker does not serve."""
     if release == ALL:
         return []
     return [API_KEYS[key].name for key in _parse_versions(release) if key in API_KEYS and key not in HANDLERS]

@@ -95,7 +95,7 @@ class Dispatcher:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handle one request; raise RemoteProtocolError if it cannot be decoded."""
+        """Handle one request. Raises RemoteProtocolError if it cannot be decoded."""
         header = ctx.header
         body = start + header.size
         if body <= end:
@@ -181,7 +181,7 @@ class Dispatcher:
         return None if self._throttler.quotas.request is None else self._throttler.request_timer
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
-        """Resume a parked request: `answer` returns its response, or parks it again."""
+        """Resume a parked request; `answer` returns its response, or parks it again."""
         connection = ctx.connection
         if connection.closed and not (ctx.survives_disconnect and connection.ended_by_client):
             return
@@ -231,7 +231,7 @@ class Dispatcher:
         self.send(ctx, body, sum(map(len, body)))
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
-        """Send an encoded response of `size` bytes, with record bytes by reference; an empty body is no response."""
+        """Send an encoded response of `size` bytes; an empty body is no response."""
         route: Route = ctx.route  # type: ignore[assignment]  # the dispatcher sets it
         fault = ctx.fault
         if fault is not None:
@@ -261,7 +261,7 @@ class Dispatcher:
             self._observe([route], ctx.started_ms)
 
     def hold_forwarded(self, api_keys: Collection[int]) -> None:
-        """Park requests of these APIs until they time out, and handle other parked ones."""
+        """Park requests of these APIs until they time out; handle other parked ones."""
         if api_keys == self._held_apis:
             return
         self._held_apis = api_keys
@@ -287,7 +287,6 @@ class Dispatcher:
         return PARKED
 
     def _observe(self, routes: list[Route], started_ms: float) -> None:
-        """Count requests with the same start and a response now."""
         seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
         bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
         if len(routes) == 1:
@@ -322,7 +321,7 @@ class Dispatcher:
         return route
 
     def _respond_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
-        # Only ApiVersions has a response that every client can decode: version 0, with the supported versions.
+        # Only ApiVersions has a response for every client: version 0, with the supported versions.
         served = self._broker.served.get(api_key)
         if api_key == ApiKey.API_VERSIONS and served:
             from sluice.broker.handlers.cluster.api_versions import (

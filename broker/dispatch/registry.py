@@ -1,7 +1,6 @@
 """The served APIs and their versions, which ApiVersions reports.
 
-Each API has a handler module, named like its module in `sluice.protocol.apis`, which is imported with the first
-request.
+Each API has a handler module, named like its module in `sluice.protocol.apis` and imported with the first request.
 """
 
 from importlib import import_module
@@ -26,10 +25,7 @@ class Handler:
         self.max_version = api.max_version
 
     def load(self) -> "Handle":
-        """Import the handler module.
-
-        The handler accepts the request class of its API, which the type checker cannot verify.
-        """
+        # The type checker cannot verify that the handler accepts the request class of its API.
         return cast("Handle", import_module(f"sluice.broker.handlers.{self.module}").handle)
 
 

@@ -5,8 +5,8 @@
     isolated                isolated
     neither                 running
 
-If other means (admin port, scenario) changed a broker, a rule that ends does not change it again; and a rule cannot
-begin with a broker that other means stopped or isolated.
+If other means (admin port, scenario) changed a broker, a rule that ends does not change it again. A rule cannot begin
+with a broker that other means stopped or isolated.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class DesiredBrokerStates:
         self._target = target
         self._desired: dict[int, list[DesiredState]] = {}  # by node id
         self._left: dict[int, BrokerState] = {}  # the states that rules set last
-        self._starting: set[int] = set()  # brokers that are starting since the last rule that stopped them ended
+        self._starting: set[int] = set()  # brokers that are starting since the last rule ended
 
     def check(self, node_id: int, state: BrokerState) -> None:
         if not self._desired.get(node_id) and node_id not in self._starting:
@@ -48,8 +48,7 @@ class DesiredBrokerStates:
     def desire(self, node_id: int, state: BrokerState, failed: Failed, *, controlled: bool = False) -> Undo:
         """Bring a broker to a state until the returned function is called; raise ClusterError as `check` does.
 
-        `failed` is called with the reason if the broker cannot be restarted; `controlled` is whether to stop by a
-        controlled shutdown.
+        `failed` gets the reason if the broker cannot be restarted; `controlled` is whether its shutdown is controlled.
         """
         self.check(node_id, state)
         desired = DesiredState(state, failed, controlled=controlled)

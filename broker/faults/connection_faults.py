@@ -1,7 +1,7 @@
 """The rules for connections: applied to new connections and to the listeners of brokers.
 
-Client id, software, principal, and the age of the connection are unknown when it is accepted. They are checked again
-after each read, by a ShapedTransport under the connection.
+Client id, software, principal and age are unknown when a connection is accepted. They are checked again after each
+read, by a ShapedTransport under the connection.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,6 @@ class ConnectionFaults:
             self._apply(fault, action, server, connection)
 
     def lost(self, connection: Connection) -> None:
-        """Forget a closed connection, which needs no undoing."""
         for fault in self._faults:
             fault.undo.pop(connection, None)
 
@@ -65,7 +64,6 @@ class ConnectionFaults:
             fault.undo[server] = undo
 
     def _matches_at_accept(self, fault: Fault, server: SocketServer, listener: str) -> bool:
-        """Return whether a rule hits by the listener alone."""
         if fault.is_over or not fault.match.hits_listener(listener) or not self._should_fire(fault):
             return False
         node_id = server.broker.node_id

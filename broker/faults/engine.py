@@ -3,12 +3,12 @@
 The class of a rule's action (actions/action.py) determines how it is applied:
 
 - rules for requests are attached to the routes that they may hit (route_faults.py). A FaultExecution
-  (fault_execution.py) runs the requests that are hit. A route without rules keeps its own handler;
+  (fault_execution.py) runs the requests that are hit. Other routes keep their own handler;
 - rules for connections are applied when a connection is accepted;
 - states begin at once or at the time that the rule sets, and are undone when the rule ends.
 
 Each rule has its own random generator and decides in the order of the requests: the same seed and traffic give the same
-faults. An error in a rule ends that rule only.
+faults. An error in a rule ends only that rule.
 """
 
 import logging
@@ -149,7 +149,7 @@ class FaultEngine:
             self._cluster.journal.set_throttle_time(ctx, throttle_ms)
 
     def disable(self, fault: Fault, error: Exception) -> None:
-        """End a rule because of an error. It stays listed; requests that it hit continue without it."""
+        """End a rule because of an error. It stays listed; its requests continue without it."""
         if not fault.enabled:
             return
         fault.enabled = False
@@ -159,7 +159,6 @@ class FaultEngine:
         self.end(fault)
 
     def end(self, fault: Fault) -> None:
-        """Undo a rule, and release the requests that it delays."""
         self.take_off_routes(fault)
         self._connection_faults.end(fault)
         for broker in self._target.brokers.values():
@@ -225,7 +224,7 @@ class FaultEngine:
             by_route[route].add(fault)
 
     def _begin_state(self, fault: Fault, at: str) -> None:
-        """Begin a state now or later. Raises FaultError only if it begins now."""
+        # Raises FaultError only if it begins now.
         if fault.from_ms > self._now_ms():
             self._when_in_force(fault, self._begin_or_disable)
             return
@@ -302,7 +301,7 @@ def _check_fields(rule: Rule) -> None:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether an id is safe in URL paths, metric labels, tables and logs."""
+    """Whether an id is safe in URL paths, metric labels, tables and logs."""
     return 0 < len(text) <= _LONGEST_ID and text.isprintable() and not {"/", " "} & {*text}
 
 

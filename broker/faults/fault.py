@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RuleOwner(Protocol):
-    """The fault engine in the view of rules, and of requests and connections that they hit."""
+    """The fault engine, as rules, requests and connections see it."""
 
     @property
     def broker_states(self) -> DesiredBrokerStates: ...
@@ -32,13 +32,13 @@ class RuleOwner(Protocol):
         """Return the purgatory of requests that rules delay."""
 
     def record_hit(self, ctx: RequestContext, fault: "Fault") -> None:
-        """Record in the journal a hit of the request in flight or, without one, of the connection."""
+        """Record a hit of the request in flight or, without one, of the connection in the journal."""
 
     def record_broker_hit(self, node_id: int, fault: "Fault") -> None:
-        """Record in the journal a hit of a broker."""
+        """Record a hit of a broker in the journal."""
 
     def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        """Record in the journal the throttle time of the response in progress."""
+        """Record the throttle time of the response in progress in the journal."""
 
     def remove(self, fault_id: str) -> None:
         """Remove and end a rule."""
@@ -55,7 +55,7 @@ class RuleOwner(Protocol):
 
 class Fault:
     def __init__(self, owner: RuleOwner | None, rule: Rule, rule_id: str, random: Random, now_ms: float) -> None:
-        """Check and initialize the rule; without `owner` it is only checked. Raises RuleProblem if it cannot work."""
+        """Check and initialize the rule; without `owner`, only check it. Raises RuleProblem if it cannot work."""
         self.id = rule_id
         self.rule = rule
         self.action: Action = rule.the_action
@@ -89,23 +89,21 @@ class Fault:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it was removed or disabled, so that requests that it delays continue."""
+        """Whether it was removed or disabled, so that delayed requests continue."""
         return self.is_removed or not self.enabled
 
     @property
     def is_over(self) -> bool:
-        """Whether it will never hit again."""
         return self.has_ended or self._is_late or self._schedule.is_over
 
     def remove(self) -> None:
-        """End the rule: requests that it delays continue, and its states are undone."""
         if self._owner is not None and not self.is_removed:
             self._owner.remove(self.id)
 
     def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: RequestEntities | None) -> bool:
         """Return whether it hits a request whose route and client match; count the hit.
 
-        `named` are the request's entities, if the rule has conditions on them.
+        `named`: the request's entities, if the rule has conditions on them.
         """
         match = self.match
         if named is not None and not match.hits_names(named):
@@ -126,7 +124,6 @@ class Fault:
         return True
 
     def matches_connection(self, connection: Connection, now_ms: float) -> bool:
-        """Return whether the rule matches a connection by the known properties of its client."""
         ctx, match = connection.ctx, self.match
         client = (
             ctx.session.client_id,

@@ -1,6 +1,6 @@
 """A rule as written in TOML, YAML, JSON or Python. It is flat, and only the action is required.
 
-Values are kept as given; they are interpreted and checked when the rule is added (fault.py).
+Values are kept as given, and interpreted when the rule is added (fault.py).
 """
 
 from typing import Annotated
@@ -69,7 +69,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 def parse_rule(given: object, at: str) -> Rule:
-    """Return the rule in a file or a request. `at` is its path, such as `faults[0]`. Raises FaultError."""
+    """Return the rule in a file or a request; `at` is its path, such as `faults[0]`. Raises FaultError."""
     if isinstance(given, Rule):
         return given
     try:
@@ -82,6 +82,5 @@ def rule_schema() -> dict[str, object]:
     return msgspec.json.schema(Rule)
 
 
-# msgspec inspects these types at their first use, and crashes if two threads do so at once. An import runs in one
-# thread.
+# msgspec inspects these types at their first use, and crashes if two threads do so at once. Imports use one thread.
 parse_rule({"action": "close"}, "")

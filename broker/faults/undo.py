@@ -1,5 +1,3 @@
-"""Combine several undo functions into one."""
-
 from collections.abc import Callable, Iterable
 
 Undo = Callable[[], None]

@@ -2,9 +2,9 @@
 
 Requests about the journal's own topic are not recorded: reading them would add events without end.
 
-The producer id, epoch and sequence are read from the header of a batch of magic 2 (KIP-98). With
-`sluice.journal.record.hashes`, another reader of Produce requests also hashes the records, which identifies batches
-without a producer id.
+The producer id, epoch and sequence come from the header of a batch of magic 2 (KIP-98). With
+`sluice.journal.record.hashes`, another reader of Produce requests hashes the records, which identifies batches without
+a producer id.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ def reader_of(api_key: int, topics_by_id: Topics, *, hashes_records: bool = Fals
 
 
 def produce_subject(request: "ProduceRequest") -> RequestSubject:
-    """Nearly all requests have one batch for one partition, which is kept undecoded."""
+    """Return the subject; nearly all requests have one batch for one partition, which is kept undecoded."""
     try:
         (topic,) = request.topic_data
         (item,) = topic.partition_data
@@ -59,7 +59,7 @@ def producer_of_header(header: BatchStart | None) -> tuple[int, int, int]:
 
 
 def _fetch_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> RequestSubject | None:
-    """Return the requested partitions; the handler adds those of a fetch session."""
+    # The handler adds the partitions of a fetch session.
     return partitions_subject(read(request, topics_by_id)[0])
 
 
@@ -80,7 +80,7 @@ def subject_of_long(
     topics_by_id: Topics,
     sliced: entities.Sliced,
 ) -> AnySubject | None:
-    """Return the subject of a request with many elements; only those of Produce and Fetch are read in one piece."""
+    """Return the subject of a request with many elements; Produce and Fetch are read in one piece."""
     if api_key in (ApiKey.PRODUCE, ApiKey.FETCH):
         return cast("AnySubject | None", reader_of(api_key)(request))
     return _subject(*entities.sliced_reader_of(api_key)(request, topics_by_id, sliced))

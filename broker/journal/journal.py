@@ -2,7 +2,7 @@
 
 about.py extracts a request's subject, one clock is read when the response is ready, and one tuple goes into the ring.
 It refers to neither record bytes nor messages, which bounds the ring's memory. Readers poll and convert tuples to
-events (entries.py, reader.py). A `Gap` reports how many entries were overwritten before a slow reader read them.
+events (entries.py, reader.py). A `Gap` reports how many entries a slow reader has missed.
 
 Entries of one read share a list with the times of receipt and sending, because their responses are sent together. A
 request starts when the previous response is ready.
@@ -56,7 +56,7 @@ class Journal:
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def answered(self, ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> None:
-        """Record a request whose response of `size` bytes is about to be sent; 0: it has no response."""
+        """Record a request whose response of `size` bytes (0: none) is about to be sent."""
         subject = ctx.subject
         if subject is None:
             return
@@ -87,7 +87,7 @@ class Journal:
         self.written = number + 1
 
     def parked(self, ctx: RequestContext) -> None:
-        """Keep a parked request's times: others may be received and answered first."""
+        """Keep a parked request's times, because other requests may be received and answered first."""
         annotations = _annotations_of(ctx)
         if not annotations.begun_ms:
             annotations.received_ms = ctx.connection.read_ms
@@ -193,10 +193,7 @@ def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: in
 
 
 def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> tuple[int, ...]:
-    """Return distinct error codes in order.
-
-    Decoding responses with an error again costs less than recording the errors of all.
-    """
+    # Decoding responses with an error again costs less than recording the errors of all.
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (ctx.error_code,)
     from sluice.protocol.error_codes import codes_in

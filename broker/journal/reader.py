@@ -3,8 +3,8 @@
     events = cluster.journal.events(client_id="checkout", api="Produce")
     async for event in cluster.journal.follow(kind="throttle"): ...
 
-`follow` polls every 20 ms and reads few enough events at once to not delay the broker's clients. If events were
-overwritten before they were read, a `Gap` reports their number regardless of the filter, because their fields are lost.
+`follow` polls every 20 ms and reads few events at once, to not delay the broker's clients. If events were overwritten
+before they were read, a `Gap` reports their number regardless of the filter, because their fields are lost.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ FILTERS = {
 
 
 class EventFilter(NamedTuple):
-    """A filter. An event must match one value of each field; an empty field matches all."""
+    """A filter: an event must match one value of each field; an empty field matches all."""
 
     client_ids: Collection[str] = ()
     apis: Collection[str] = ()
@@ -49,7 +49,7 @@ class EventFilter(NamedTuple):
 
 
 def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
-    """Return the filter, or raise ValueError."""
+    """Return the filter. Raises ValueError."""
     for name in given:
         if name not in FILTERS:
             raise ValueError(f"{name}: {unknown('filter', name, FILTERS)}")

@@ -20,7 +20,7 @@ _HASH_BYTES = 8
 
 
 def record_hashes(request: "ProduceRequest") -> list[tuple[str, ...]]:
-    """Return the hashes of each batch, in the order of its partitions; an invalid batch has none."""
+    """Return the hashes of each batch, in the order of its partitions; none for an invalid batch."""
     return [
         _hashes_of(cast("bytes", item.records or b""))  # the decoder returns bytes
         for topic in request.topic_data

@@ -35,7 +35,7 @@ class LeaderEpochs:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the greatest known epoch up to `epoch` and the offset after its last record, or (-1, -1).
 
-        An epoch older than all known ones ends where the oldest starts.
+        An older epoch than all known ones ends where the oldest starts.
         """
         if epoch == UNDEFINED_EPOCH:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -57,7 +57,6 @@ class LeaderEpochs:
         self.latest = self._epochs[-1] if kept else UNDEFINED_EPOCH
 
     def truncate_from_start(self, log_start_offset: int) -> bool:
-        """Return whether an entry changed."""
         covered = bisect_right(self._start_offsets, log_start_offset)
         if not covered or (self._start_offsets[covered - 1] == log_start_offset and covered == 1):
             return False

@@ -55,7 +55,7 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
 
 
 def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
-    """Return settings of "topic-0"; some come from broker configs."""
+    """Return the settings of a partition such as "topic-0"."""
     walked = broker.integer("sluice.record.validation.max.bytes")
     return LogConfig(
         append=AppendConfig(
@@ -89,7 +89,7 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
 
 
 def _compression_level(config: TopicConfig) -> int | None:
-    """Return None if the codec has no levels or uses its default."""
+    # None: the codec has no levels, or uses its default.
     name = f"compression.{config.text('compression.type')}.level"
     row = TOPIC_PROPERTIES.get(name)
     if row is None:

@@ -56,10 +56,7 @@ class LogManager:
         return log
 
     def fail_appends(self, error_of: ErrorOf) -> Callable[[], None]:
-        """Fail all appends until the returned function is called.
-
-        `error_of` receives the log's name and returns the error or None.
-        """
+        """Fail all appends with the error that `error_of` returns for a log's name, until the result is called."""
         self._errors_of.append(error_of)
         self._apply_failures()
         return partial(self._stop_failing, error_of)
@@ -97,7 +94,6 @@ class LogManager:
             self.directory.close()
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete expired segments; return their number."""
         return sum(enforce_retention(log, now_ms) for log in self)
 
     def expire_producers(self, now_ms: int) -> None:

@@ -1,7 +1,6 @@
 """The interface between a partition's log and its storage, in memory (memory_storage.py) or a directory.
 
-`PartitionLog` decides which batches are appended, read and deleted. A storage manages their segments, without knowledge
-of producers and epochs.
+`PartitionLog` decides which batches are appended, read and deleted; producers and epochs are unknown to a storage.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ class LogSegment(Protocol):
     """Whole batches in offset order (Kafka's LogSegment)."""
 
     base_offset: int  # lower bound of its records; all records of the previous segment are before it
-    next_offset: int  # after the last record or, if segments follow, at most the next one's base; the base if empty
+    next_offset: int  # after the last record, up to the next segment's base; the base if empty
     size: int  # bytes
     last_append_ms: int
 
@@ -104,10 +103,10 @@ class LogStorage(Protocol):
         """Finish a full segment."""
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """Create a segment for the compacted remains of `size` bytes; `replace` or `delete` follows."""
+        """Create a segment for the compacted remains of `size` bytes; before `replace` or `delete`."""
 
     def save_cleaned(self, cleaned: LogSegment, then: Callable[[], None]) -> None:
-        """Make `cleaned` durable, then call `then`, now or later; `replace` follows."""
+        """Make `cleaned` durable, then call `then`, now or later; before `replace`."""
 
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
         """Replace `old` by `new`; after a crash exactly one of them exists."""

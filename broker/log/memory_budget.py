@@ -1,11 +1,11 @@
 """The bound on the memory of all logs together (`sluice.log.memory.bytes`); Kafka has none, since it uses files.
 
 A segment is charged its whole capacity at creation, so an append into an existing segment costs nothing here. If a new
-segment would exceed the bound, the segments with the oldest last append are evicted over all partitions, including
-active ones: a log can become empty.
+segment would exceed the bound, the segments with the oldest last append in any partition are evicted, including active
+ones: a log can become empty.
 
-The heap has one entry per log, with the last append to its oldest segment when the entry was made. Appends only
-increase that time, so an entry is corrected when it reaches the top.
+The heap has one entry per log: the last append to its oldest segment when the entry was made. Appends only increase
+that time, so an entry is corrected when it reaches the top.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class MemoryBudget:
         self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size
 
     def allocate(self, capacity: int) -> SegmentMemory:
-        """Allocate, after evictions if necessary; one segment may exceed the limit."""
+        """Allocate memory, after evictions if necessary; a single segment may exceed the limit."""
         self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()
@@ -67,7 +67,7 @@ class MemoryBudget:
         return memory
 
     def recharge(self, change: int) -> None:
-        """Adjust the charge by `change` bytes; the next allocation evicts an excess."""
+        """Adjust the charge; the next allocation evicts an excess."""
         self.used_bytes += change
 
     def release(self, charged_bytes: int, memory: SegmentMemory) -> None:

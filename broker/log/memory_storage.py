@@ -23,10 +23,10 @@ class MemoryStorage:
         self.budget = MemoryBudget(memory_bytes)
 
     def configure(self, config: LogConfig) -> None:
-        """Do nothing: the log has it."""
+        pass
 
     def save_epochs(self, epochs: LeaderEpochs) -> None:
-        """Do nothing: the log has them."""
+        pass
 
     def first_segments(self, log: "StoredLog", base_offset: int) -> "Sequence[LogSegment]":
         return ()  # a log uses no memory before its first record

@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 
 # Value of `_rolls_after` that sends the next append to the slow path: every timestamp is greater.
 _ROLL_TIME_UNKNOWN = -2
-# Batches above either limit are validated in another thread: that takes up to 4 us per record, and 5 ms for the
-# decompression of 1 MiB.
+# Batches above either limit are validated in another thread: a record takes up to 4 us, decompressing 1 MiB 5 ms.
 SHORT_RECORDS = 5_000
 SHORT_SECTION_BYTES = 1024 * 1024
 
-# Receives the log's name; returns an error for the append, or None.
+# Receives the log's name.
 ErrorOf = Callable[[str], OSError | None]
 Validation = Callable[[], Appendable | InvalidRecords]
 
@@ -96,7 +95,7 @@ class PartitionLog:
         self.storage.configure(config)
 
     def fail_appends(self, error_of: ErrorOf | None) -> None:
-        """Fail appends with the error that `error_of` returns; None ends this."""
+        """Fail appends with the error that `error_of` returns; None: stop."""
         self._error_of = error_of
         self._rolls_after = _ROLL_TIME_UNKNOWN
 
@@ -146,9 +145,9 @@ class PartitionLog:
         return self._store(appendable, now_ms, leader_epoch, origin, transaction_version)
 
     def append_short(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
-        """Append a client's batch as `append`, unless its validation may take more than 20 ms: then return None.
+        """Append a client's batch, unless its validation may take more than 20 ms; then return None.
 
-        For None, run `validation` in another thread and pass its result to `append_validated`.
+        The caller then runs `validation` in another thread and passes its result to `append_validated`.
         """
         first_offset = self.log_end_offset
         try:
@@ -177,10 +176,7 @@ class PartitionLog:
         return self._store(validated, now_ms, leader_epoch, CLIENT, 0)
 
     def append_plain(self, data: memoryview, now_ms: int, leader_epoch: int) -> AppendResult | None:
-        """Append one non-transactional magic 2 batch that is stored unchanged: a fast path of `append`.
-
-        Return None, without changes, for any other or an invalid batch.
-        """
+        """Append one non-transactional magic 2 batch that is stored unchanged; return None for any other batch."""
         try:
             appendable = stamp_usual(data, self.log_end_offset, now_ms, leader_epoch, self._short_append_config)
         except InvalidRecords:
@@ -271,14 +267,13 @@ class PartitionLog:
             return 0  # the read reports the error
 
     def bytes_between(self, offset: int, up_to_offset: int, at_most: int) -> int:
-        """Return the available bytes, up to `at_most`, for long polls."""
         try:
             return self.segment_list.bytes_between(offset, up_to_offset, at_most)
         except OSError:
             return at_most  # lets the read report the error at once
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return the transactions to skip from `offset` to `upper_offset` (exclusive)."""
+        """Return the transactions to skip between these offsets (exclusive)."""
         return self._producers.aborted_transactions(offset, upper_offset)
 
     @property
@@ -310,7 +305,6 @@ class PartitionLog:
         return [(segment.base_offset, segment.last_append_ms) for segment in self.segment_list.with_records()]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return (epoch, end offset); see LeaderEpochs."""
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def leader_epoch_at(self, offset: int) -> int:
@@ -320,7 +314,7 @@ class PartitionLog:
     # Deleting
 
     def delete_records_before(self, offset: int) -> ErrorCode:
-        """Advance the log start offset; only whole segments free memory."""
+        # Only whole segments free memory.
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         try:
@@ -349,10 +343,7 @@ class PartitionLog:
         return count
 
     def drop_oldest_segment(self) -> None:
-        """Drop the oldest segment, even if it is active or above the high watermark, which then moves up.
-
-        Memory is freed when the last reader releases it.
-        """
+        """Drop the oldest segment, even if it is active or above the high watermark, which then moves up."""
         end = self._end_of_oldest()
         segment = self.segment_list.ordered[0]
         if len(self.segment_list.ordered) == 1:
@@ -458,7 +449,7 @@ class PartitionLog:
         self.segment_list.append(segment)
 
     def _restore(self, restored: "RestoredLog") -> None:
-        """Continue from a stored state; all of it is replicated, because the replicas share this log."""
+        # All of it is replicated, because the replicas share this log.
         self.segment_list = SegmentList(restored.segments)
         self._producers, self._epochs = restored.producers, restored.epochs
         self.size_in_bytes = sum(segment.size for segment in self.segment_list.ordered)

@@ -1,8 +1,8 @@
 """State of a partition's idempotent and transactional producers (KIP-98).
 
-Every batch has a producer id, an epoch, and the sequence number of its first record. For each producer id the partition
-stores the epoch, the sequence ranges of the last five batches, and the start of an open transaction. A batch is checked
-before it is stored:
+Every batch has a producer id, an epoch, and the sequence number of its first record. For each producer id, the
+partition stores the epoch, the sequence ranges of the last five batches, and the start of an open transaction. It
+checks a batch before it stores it:
 
     the same epoch and exactly the range of one of the five      duplicate: returns the first copy's offsets
     epoch lower than the last seen                               INVALID_PRODUCER_EPOCH
@@ -14,20 +14,19 @@ before it is stored:
     a marker of transaction version 2 without a higher epoch     INVALID_PRODUCER_EPOCH, except for a repeated marker
 
 Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch discards the five batches, but not the open transaction. A
-marker, written by the transaction coordinator, ends the producer's transaction and has no sequence number. Under
-transaction version 2 every transaction has a new epoch, and its marker a higher one than its records, so that a late
-marker cannot end the next transaction (KIP-890).
+marker ends the producer's transaction and has no sequence number. Under transaction version 2, every transaction has a
+new epoch, and its marker a higher one than its records, so a late marker cannot end the next transaction (KIP-890).
 
 Before a producer's first transactional batch, the coordinator verifies that the partition is part of the transaction
-(broker/coordinator/transaction/verification.py). Meanwhile the partition remembers the lowest sequence under
-verification: a later batch must not be stored first, even if its verification ends first.
+(broker/coordinator/transaction/verification.py). Meanwhile, the partition remembers the lowest sequence under
+verification, and rejects a later batch, even if its verification ends first.
 
-The first unstable offset is the start of the oldest transaction that is open, or whose marker is not yet below the high
+The first unstable offset is the start of the oldest transaction that is open, or whose marker is not below the high
 watermark. It bounds reads of committed records, which also skip aborted transactions.
 
 Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry and
-TransactionIndex. Left out: the guard that ties an append to its verification, because no other append can come between
-the two here.
+TransactionIndex. Left out: the guard that ties an append to its verification, because here no other append can come in
+between.
 """
 
 from bisect import bisect_left
@@ -73,7 +72,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Marker(msgspec.Struct, frozen=True, gc=False):
-    """The end of a transaction, as written by the coordinator; `timestamp` is the record's (ms)."""
+    """The end of a transaction; `timestamp` is the record's (ms)."""
 
     aborts: bool
     coordinator_epoch: int
@@ -81,10 +80,7 @@ class Marker(msgspec.Struct, frozen=True, gc=False):
 
 
 def read_marker(batch: memoryview) -> Marker:
-    """Decode a control batch: the key has version and type, the value has version and coordinator epoch.
-
-    Raises InvalidRecords.
-    """
+    """Decode a control batch: the key has version and type, the value has version and coordinator epoch."""
     record = next(iter(iter_records(batch)), None)
     if record is None or len(record.key or b"") < _MARKER_KEY.size or len(record.value or b"") < _MARKER_VALUE.size:
         raise InvalidRecords(ErrorCode.CORRUPT_MESSAGE, "control batch without a transaction marker")
@@ -98,7 +94,7 @@ def read_marker(batch: memoryview) -> Marker:
 class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     """An aborted transaction: readers skip the producer's records from `first_offset` to `last_offset` (the marker).
 
-    No transaction that ended later began before `last_stable_offset`.
+    Later markers end only transactions that began at `last_stable_offset` or later.
     """
 
     producer_id: int
@@ -108,7 +104,7 @@ class AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
 
 
 class LastRecord(msgspec.Struct, frozen=True, gc=False):
-    """The last offset of a producer's data, which compaction must keep; if NO_OFFSET, the last marker of the epoch."""
+    """The last data offset of a producer, which compaction must keep; NO_OFFSET: keep the epoch's last marker."""
 
     last_data_offset: int
     producer_epoch: int
@@ -124,7 +120,7 @@ class Verification:
         self.started_ms = now_ms
 
     def update(self, epoch: int, sequence: int) -> None:
-        """Add a batch: a higher epoch resets the state, the same epoch may lower the sequence."""
+        """Add a batch: a higher epoch resets the state."""
         if epoch > self.epoch:
             self.epoch, self.lowest_sequence = epoch, sequence
         elif epoch == self.epoch:
@@ -157,8 +153,6 @@ class ProducerEntry:
 
 
 class ProducerState:
-    """The producers of one partition; `partition` ("topic-0") is for messages."""
-
     __slots__ = ("_aborted", "_entries", "_ongoing", "_partition", "_unreplicated", "_verifications")
 
     def __init__(self, partition: str) -> None:
@@ -178,10 +172,7 @@ class ProducerState:
         return len(self._entries)
 
     def check_batch(self, header: BatchHeader, first_offset: int) -> StoredBatch | Refusal | None:
-        """Check a batch to be stored at `first_offset`.
-
-        Return the stored batch that it duplicates, the reason to reject it, or None if it can be stored.
-        """
+        """Return the stored batch that this one duplicates, the reason to reject it, or None if it can be stored."""
         entry = self._entries.get(header.producer_id)
         if self._verifications:
             verdict = self._check_verified(header, entry, first_offset)
@@ -236,7 +227,7 @@ class ProducerState:
         )
 
     def check_coordinator_batch(self, header: BatchHeader, first_offset: int) -> Refusal | None:
-        """Such batches have no sequence numbers."""
+        # Such batches have no sequence numbers.
         entry = self._entries.get(header.producer_id)
         if entry is None:
             return None
@@ -311,7 +302,7 @@ class ProducerState:
     def start_verification(
         self, producer_id: int, epoch: int, sequence: int, *, raises_epochs: bool, now_ms: int
     ) -> None:
-        """Record a batch under verification, with its first sequence (-1: none)."""
+        """Record a batch under verification, with its first sequence, or -1."""
         verification = self._verifications.get(producer_id)
         if verification is None:
             self._verifications[producer_id] = Verification(epoch, sequence, raises_epochs, now_ms)
@@ -351,7 +342,7 @@ class ProducerState:
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = marker.timestamp
         verification = self._verifications.get(producer_id)
-        # A producer of version 2 may verify its next transaction, with this marker's epoch, before the marker arrives.
+        # A producer of version 2 may verify its next transaction, with the marker's epoch, before the marker arrives.
         if verification and not (verification.raises_epochs and verification.epoch == header.producer_epoch):
             del self._verifications[producer_id]
 
@@ -376,7 +367,7 @@ class ProducerState:
         return bool(self._ongoing or self._unreplicated)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return transactions, ordered by marker, with possible records from `offset` to `upper_offset` (exclusive)."""
+        """Return transactions, by marker, with possible records between these offsets (exclusive)."""
         found = []
         for aborted in islice(self._aborted, self._ended_before(offset), None):
             if aborted.first_offset < upper_offset:
@@ -388,10 +379,7 @@ class ProducerState:
     def truncate_from_end(
         self, log_end_offset: int, cut_off: Collection[int], batches: Iterable[tuple[BatchHeader, memoryview]]
     ) -> None:
-        """Remove everything at `log_end_offset` or later.
-
-        The producers in `cut_off`, with records there, are rebuilt from the remaining `batches`.
-        """
+        """Remove everything from `log_end_offset` on; rebuild the producers in `cut_off` from the other `batches`."""
         aborted = self._aborted[: self._ended_before(log_end_offset)]
         for producer_id in cut_off:
             self._entries.pop(producer_id, None)
@@ -416,7 +404,6 @@ class ProducerState:
         self._aborted.extend(aborted)
 
     def aborted_between(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Sorted by marker offset; `upper_offset` is exclusive."""
         return self._aborted[self._ended_before(offset) : self._ended_before(upper_offset)]
 
     def replay(self, header: BatchHeader, batch: memoryview) -> None:
@@ -428,18 +415,17 @@ class ProducerState:
             self.batch_stored(header, header.base_offset, header.last_offset, header.max_timestamp)
 
     def replace_aborted(self, start_offset: int, end_offset: int, kept: Iterable[AbortedTransaction]) -> None:
-        """Replace the transactions with markers from `start_offset` to `end_offset` (exclusive)."""
+        """Replace the transactions with markers between these offsets (exclusive)."""
         self._aborted[self._ended_before(start_offset) : self._ended_before(end_offset)] = kept
 
     def truncate_from_start(self, log_start_offset: int) -> None:
-        """Remove aborted transactions without records. Retention does not affect producers."""
+        """Remove aborted transactions without records. Producers stay."""
         del self._aborted[: self._ended_before(log_start_offset)]
 
     def _ended_before(self, offset: int) -> int:
         return bisect_left(self._aborted, offset, key=attrgetter("last_offset"))
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Remove producers without open transactions that were idle for `expiration_ms`."""
         idle = [
             producer_id
             for producer_id, entry in self._entries.items()

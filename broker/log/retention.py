@@ -1,7 +1,7 @@
 """Retention by size and time: Kafka's UnifiedLog.deleteOldSegments, as functions.
 
-Both rules delete whole segments, oldest first, including the active one if it is not empty, but nothing above the high
-watermark. Memory segments are smaller than Kafka's 1 GiB, so a log exceeds its bound by less.
+Both rules delete whole segments, oldest first, up to the high watermark, including the active one if it is not empty.
+Memory segments are smaller than Kafka's 1 GiB, so a log exceeds its bound by less.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def enforce_retention_bytes(log: "RetainedLog") -> int:
 def count_over_size(
     segments: "Sequence[LogSegment]", size_in_bytes: int, retention_bytes: int, high_watermark: int
 ) -> int:
-    """Return how many of the oldest segments exceed `retention_bytes`; negative: no bound."""
+    # Negative: no bound.
     if retention_bytes < 0:
         return 0
     excess = size_in_bytes - retention_bytes
@@ -41,7 +41,6 @@ def count_over_size(
 
 
 def count_over_age(segments: "Sequence[LogSegment]", now_ms: int, retention_ms: int, high_watermark: int) -> int:
-    """Return how many of the oldest segments exceed `retention_ms`; negative: no bound."""
     if retention_ms < 0:
         return 0
     for number, segment in enumerate(segments):

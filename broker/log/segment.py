@@ -1,7 +1,7 @@
 """A log segment in memory: consecutive batches with an index.
 
 Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose:
-- Memory of fixed size, so that readers can use memoryviews of it during appends, replaces the file.
+- Memory of fixed size replaces the file, so that readers can use views of it during appends.
 - Every batch has an index entry (16 bytes). Kafka has one per 4 KiB and scans the rest, which is slow in Python.
 
 Index entries have end positions, so that searches also work with gaps between batches.
@@ -46,7 +46,7 @@ class Segment:
         self.size = 0
         self._view = memory.view
         self._ready = memory.resident_bytes  # resident up to here: writable without page faults
-        self.max_timestamp = -1  # of all batches so far; -1 if none has one (Kafka's NO_TIMESTAMP)
+        self.max_timestamp = -1  # of all batches so far
         self.last_append_ms = now_ms
         # Per batch: last offset and end, relative to the segment, and the greatest timestamp so far plus one: an append
         # to an unsigned array takes a third of the time.
@@ -91,7 +91,7 @@ class Segment:
             count = len(ends)
         else:
             count = bisect_left(last_offsets, up_to_offset - base_offset)
-        # `count`: batches up to the end of the read, including those before `offset`.
+        # `count` includes the batches before `offset`.
         if count > first and ends[count - 1] - start > max_bytes:
             count = bisect_right(ends, start + max_bytes, first, count)
             if count == first and at_least_one:
@@ -123,7 +123,7 @@ class Segment:
         self.capacity = self._ready = self.size
 
     def truncate_to(self, offset: int) -> None:
-        """Readers may use the removed bytes, so nothing is appended afterwards."""
+        # Readers may use the removed bytes, so nothing is appended afterwards.
         kept = bisect_left(self._last_offsets, offset - self.base_offset)
         for entries in (self._last_offsets, self._ends, self._timestamps):
             del entries[kept:]
@@ -132,5 +132,4 @@ class Segment:
         self.max_timestamp = self._timestamps[-1] - 1 if kept else -1
 
     def resident_bytes(self) -> int:
-        """Return the size, including the index."""
         return self.memory.resident_bytes + len(self._ends) * INDEX_ENTRY_BYTES

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SegmentList:
-    """Segments, oldest first; the last is active. Reads require at least one."""
+    """Segments, oldest first; the last is active. Reads require one."""
 
     __slots__ = ("_base_offsets", "ordered")
 

@@ -1,8 +1,8 @@
 """The memory of segments.
 
-From 128 KiB on it is an anonymous private mapping, which returns to the system when the last reader releases it. Its
-pages are populated in stretches ahead of the writes, because a page fault doubles a page's cost. A smaller one is a
-bytearray, to save a page and an entry in the process's memory map (65,530 by default); malloc too maps from 128 KiB on.
+From 128 KiB on, as in malloc, it is an anonymous private mapping, which returns to the system when the last reader
+releases it. Its pages are populated in stretches ahead of the writes, because a page fault doubles a page's cost. A
+smaller one is a bytearray, to save a page and an entry in the process's memory map (65,530 by default).
 
 Measured with segments of 4 MiB, MB/s written in batches of 64 KiB, on a virtual machine whose host reclaims free
 memory: populated in stretches 2,000 to 2,800; on page faults 1,400 to 1,700; huge pages 220 to 600 if the host has to
@@ -64,7 +64,7 @@ class RetainedMemory:
         return identity in self._references
 
     def add(self, memory: SegmentMemory) -> None:
-        """Count the memory of a deleted segment until its last reference is gone."""
+        """Count memory until its last reference is gone."""
         key, size = id(memory.view.obj), len(memory.view)
 
         def freed(_: object) -> None:
@@ -84,7 +84,7 @@ def allocate(capacity: int) -> SegmentMemory:
 
 
 def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
-    """Move the memory, not cleared, to another segment; return None if it is not mapped or has readers."""
+    """Return the memory, not cleared, for another segment; None if it is not mapped or has readers."""
     mapping = memory.view.obj
     if not isinstance(mapping, mmap.mmap):
         return None

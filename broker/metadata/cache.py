@@ -41,7 +41,7 @@ class MetadataCache:
         return topic.partition(index) if topic is not None else None
 
     def add_topic(self, topic: Topic) -> Topic:
-        """Add a topic; return this broker's object for it, a copy if isolated."""
+        """Add a topic; return this broker's object for it."""
         return topic
 
     def leadership(self, partition: Partition) -> Partition | PartitionLeadership | None:
@@ -67,7 +67,7 @@ class MetadataCache:
 
     @property
     def controller_id(self) -> int:
-        """Broker for clients' controller requests: as with KRaft, any live one."""
+        """Return the broker for clients' controller requests: as with KRaft, any live one."""
         for node_id in self._brokers:
             if node_id not in self._fenced:
                 return node_id

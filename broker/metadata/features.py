@@ -64,7 +64,7 @@ class Features:
         return 0 if feature is None else feature.finalized_level
 
     def is_enabled(self, name: str) -> bool:
-        """Return whether the level is above 0; a release without the feature cannot disable it."""
+        """Return whether the level is above 0, or the release lacks the feature."""
         return name not in self.by_name or self.level(name) > 0
 
     def set_level(self, name: str, level: int) -> None:

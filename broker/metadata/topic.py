@@ -61,7 +61,7 @@ class Partition:
 
     `replicas` are node ids, the preferred leader first, including those that a reassignment adds or removes. `isr` are
     the in-sync ones; `leader` is one of these, or NO_LEADER. `leader_epoch` counts leader changes, `partition_epoch`
-    all changes of this state.
+    all changes.
     """
 
     __slots__ = (
@@ -132,10 +132,7 @@ class Partition:
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def access_error(self, node_id: int, current_leader_epoch: int) -> int:
-        """Return the error for a read on this broker (epoch -1: any), or 0.
-
-        A replica checks the epoch first (Partition.localLogWithEpochOrThrow).
-        """
+        """Return the error for a read on this broker, or 0; a replica checks the epoch first, as in Kafka."""
         if node_id == self.leader or node_id in self.replicas:
             error = self.epoch_error(current_leader_epoch)
             if error:

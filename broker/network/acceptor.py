@@ -1,8 +1,8 @@
 """Connection limits: admission of new connections, one at a time per listener.
 
 Follows the Acceptor of Kafka's SocketServer, whose thread blocks while a connection may not be admitted; later ones
-wait in the socket's backlog. Here they are accepted but not read, which clients cannot distinguish. The states of the
-first connection of a listener:
+wait in the socket's backlog. Here they are accepted but not read, which clients cannot distinguish. The first
+connection of a listener has these states:
 
     new -> *throttled* by the creation rate -> *waiting for a slot* -> limits of its address -> admitted
                                                                                              -> closed at once
@@ -74,7 +74,7 @@ class _ClosedLater(DelayedOperation):
 
 
 class _Queue:
-    """One listener's connections that wait for admission, in arrival order."""
+    """One listener's connections that wait for admission, in order."""
 
     def __init__(self, acceptor: "Acceptor", listener: str) -> None:
         self._acceptor = acceptor
@@ -95,7 +95,6 @@ class _Queue:
         return self._acceptor.quotas.has_room(self._listener) or next(iter(self._waiting)).closed
 
     def advance(self) -> None:
-        """Admit connections in order, up to the first that must wait."""
         purgatory = self._acceptor.waiting
         while self._waiting and not self.throttled:
             if not self._first_is_charged:
@@ -115,14 +114,14 @@ class _Queue:
                 self._acceptor.admit_waiting(self._listener, connection)
 
     def _left(self, connection: Connection) -> None:
-        # The first one stays: it is already counted against the rate, and advance() skips it as closed.
+        # The first one stays: it counts against the rate, and advance() skips it as closed.
         if connection in self._waiting and connection is not next(iter(self._waiting)):
             del self._waiting[connection]
 
 
 class Acceptor:
     def __init__(self, broker: "NetworkHost", listeners: Iterable[str], connections: Iterable[Connection]) -> None:
-        """Count the `connections` that exist already; the creation rates do not apply to them."""
+        """Count the `connections` that exist already, regardless of the creation rates."""
         inter_broker = broker.config.value("inter.broker.listener.name")
         self.broker = broker
         self.quotas = ConnectionQuotas(broker.quotas.config, listeners, str(inter_broker or "PLAINTEXT").upper())
@@ -160,7 +159,6 @@ class Acceptor:
         self.quotas.limit_address(address, rate)
 
     def admit_waiting(self, listener: str, connection: Connection) -> None:
-        """Admit the next connection, or close it at once or later if its address exceeds a limit."""
         address = _address(connection)
         throttle_ms = self.quotas.record_address(listener, address, self.now_ms())
         if throttle_ms > 0:
@@ -197,7 +195,7 @@ class Acceptor:
             self.waiting.check_and_complete(queue)
 
     def _close_exceeding(self) -> None:
-        """Close the least recently used connections above max.connections; the inter-broker listener is exempt."""
+        """Close the least recently used connections above max.connections, except on the inter-broker listener."""
         others = [one for one, (name, _) in self._admitted.items() if not self.quotas.is_protected(name)]
         others.sort(key=lambda connection: connection.last_active_ms)
         for connection in others[: max(0, self.quotas.connections - self.quotas.max_connections)]:

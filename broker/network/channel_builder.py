@@ -32,7 +32,7 @@ class ChannelBuilder:
         listener: str,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Create the TLS context and SASL mechanisms; raise ConfigError with the name of an invalid property.
+        """Create the TLS context and SASL mechanisms. Raises ConfigError.
 
         `call_soon` runs a function in the next event-loop iteration.
         """

@@ -1,13 +1,13 @@
 """One client connection: bytes in, responses out in order, reading paused while a request waits.
 
-Follows Kafka's SocketServer: one request in flight; the next is handled after the previous response and its throttle
-time. Different on purpose:
+Follows Kafka's SocketServer: the next request is handled after the previous response and its throttle time. Different
+on purpose:
 
 - While a request is parked, a few bytes are read ahead, to notice that the client disconnected; Kafka notices at the
   next read.
 - A response that fits into the transport's buffer (64 KiB) counts as sent; Kafka waits until the kernel has it.
 
-Larger responses wait here, by reference, and the transport gets them in pieces, so that it never has much to copy.
+Larger responses wait here, by reference; the transport gets them in pieces, so that it copies little.
 
 A connection is *running*, or *waiting* from `park` to `resume` (frames stay in the buffer).
 """
@@ -35,7 +35,7 @@ log = logging.getLogger("sluice.broker")
 
 # Pieces written at once to a client that reads as fast: 4 MiB take about 1 ms, half a turn.
 PIECES_AT_ONCE = 32
-# Bytes read behind a request that gets no response, to notice the end of the client.
+# Bytes read behind a request without a response, to notice the end of the client.
 _MOST_UNANSWERED_BYTES = 1 << 20
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
@@ -91,7 +91,6 @@ class Connection(asyncio.BufferedProtocol):
         on_made: "Callable[[Connection], None]",
         on_lost: "Callable[[Connection], None]",
     ) -> None:
-        """Create the state; `advertised` is the address in metadata."""
         self._dispatcher: RequestHandler = dispatcher
         self._reader = reader
         self.request_memory = reader.pool
@@ -117,8 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self.peer = "?"
         self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
-        # For the journal: the connection's number, why the broker closed it, whether the client closed it, and the
-        # times of the requests whose responses are buffered.
+        # For the journal: the connection's number, why the broker closed it, whether the client closed it, and when the
+        # requests of buffered responses were read.
         self.number = 0
         self.close_reason = ""
         self.ended_by_client = False
@@ -168,14 +167,14 @@ class Connection(asyncio.BufferedProtocol):
             self.last_active_ms = self._dispatcher.clock.monotonic_ms()
 
     def eof_received(self) -> bool:
-        # As in Kafka, requests sent before the end are still served: stay open while any of them waits.
+        # As in Kafka, requests sent before the end are still served: stay open while any waits.
         self._eof = True
         if self._is_unanswered:
             return False
         return self.waiting or self._output_full or self._deferred
 
     def pause_writing(self) -> None:
-        # The client does not read its responses: handle no more of its requests until it does.
+        # Handle no more requests of this client until it reads its responses.
         self._transport_full = True
         self._hold_output()
 
@@ -195,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """The transport: a socket, TLS, or one that a fault rule inserted; None after the connection has ended."""
+        """The socket, TLS, or a transport that a fault rule inserted; None after the end of the connection."""
         return self._transport
 
     @property
@@ -220,7 +219,6 @@ class Connection(asyncio.BufferedProtocol):
         self._await_eof()
 
     def _await_eof(self) -> None:
-        """Resume reading, which an earlier request may have paused."""
         if self._is_unanswered and not self._holds_frame and self._transport is not None:
             self._transport.resume_reading()
 
@@ -228,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
         return self.waiting and self._cancel_wait == cancel
 
     def mute(self) -> None:
-        """Stop reading at once; the client's data stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
+        """Stop reading at once; data stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
         self._pause_reading()
 
     def hold_frame(self) -> None:
@@ -247,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
-        """Queue one response; it leaves with the others of this iteration, or at once."""
+        """Queue one response, which leaves with the others of this iteration, or at once."""
         self._out.append(head)
         self._out += body
         self._out_bytes += size
@@ -294,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def reset(self, reason: str) -> None:
-        """Close with RST: the client gets an error at once and loses what it has not read."""
+        """Close with RST, at which the client loses what it has not read."""
         if self.closed:
             return
         self.close_reason = reason
@@ -307,7 +305,6 @@ class Connection(asyncio.BufferedProtocol):
         self.cut()
 
     def cut(self) -> None:
-        """Close at once and discard unsent responses."""
         self.closed = True
         self._drop_unsent()
         if self._transport is not None:
@@ -398,7 +395,6 @@ class Connection(asyncio.BufferedProtocol):
             self._send_unsent()
 
     def _send_unsent(self) -> None:
-        """Write until the transport is full, for less than a turn."""
         unsent = self._unsent
         for _ in range(PIECES_AT_ONCE):
             if self._transport is None or self._transport_full or not unsent:

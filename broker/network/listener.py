@@ -16,7 +16,7 @@ log = logging.getLogger("sluice.broker")
 
 # Per event-loop iteration: each takes 0.1 ms.
 _ACCEPTED_AT_ONCE = 16
-# As in asyncio: out of file descriptors or memory, the next attempt is after this time.
+# As in asyncio: without file descriptors or memory, the next attempt is after this time.
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RETRY_AFTER_S = 1.0
 # Left for files, such as segments and modules that are imported on first use: without any, requests of other clients
@@ -71,11 +71,11 @@ class Listener:
         elif self._refusals:
             self._refuse()
         else:
-            # asyncio has set the backlog to 100, which is also what it accepts per iteration; more than that may wait.
+            # asyncio has set the backlog to 100, its number of connections per iteration; more may wait.
             self._socket.listen(self._backlog)
 
     def refuse(self) -> None:
-        """Refuse new connections, as a closed port does, but keep the port reserved."""
+        """Refuse new connections, as a closed port does, but reserve the port."""
         self._refusals += 1
         if self._is_open:
             self._refuse()
@@ -98,7 +98,7 @@ class Listener:
         return self._is_accepting or self._listening is not None
 
     def _accept_here(self) -> bool:
-        """Accept connections; return False if the loop has no readers, as on Windows."""
+        """Accept connections; return False if the loop has no readers (Windows)."""
         try:
             self._loop.add_reader(self._socket.fileno(), self._accept)
         except NotImplementedError:

@@ -1,14 +1,14 @@
 """A transport with faults: limited bandwidth, held traffic, or a silently dropped connection.
 
-A fault rule inserts it between the socket and the connection (or the connection's TLS). It is a protocol to the socket
-and a transport to the layer above. If several rules affect it, the lowest limit applies, it is held until the last rule
-releases it, and the first drop drops it.
+A fault rule inserts it between the socket and the connection (or its TLS). It is a protocol to the socket and a
+transport to the layer above. Of several rules, the lowest limit and the first drop apply, and each hold must be
+released.
 
 - *limited*: bytes per second in each direction. Input is read in small pieces with pauses, so that TCP slows down the
   client. Output waits here, and the layer above is paused as by a client that does not read.
 - *held*: nothing is handled or sent until the release. A little is read, to notice a client that disconnects.
-- *dropped*: permanently discards input and output without notice, as a middlebox that forgets a connection. Unlike
-  there, the client's kernel receives acknowledgements, and when the client closes, so does the broker.
+- *dropped*: discards input and output without notice, as a middlebox that forgot a connection. Unlike there, the
+  client's kernel receives acknowledgements, and when the client closes, so does the broker.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # A limited transport moves the bytes of this time at once: nearly steady to a client.
 PIECE_MS = 10
-# Lost time that a limited transport makes up for: timers are late, which would lower the rate.
+# Lost time that a limited transport makes up for, because timers are late.
 _CATCH_UP_MS = 50
-# Unsent bytes above which the layer above is paused, below which resumed: asyncio's defaults.
+# asyncio's defaults: unsent bytes at which the layer above is paused, and resumed.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
 # Bytes that a held transport reads ahead, and one read of a dropped one.
@@ -128,19 +128,18 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         below.set_protocol(self)
 
     def limit(self, in_bytes_per_s: float | None, out_bytes_per_s: float | None) -> Callable[[], None]:
-        """Unlimited if None; until the returned function is called."""
+        """Limit the rates (None: unlimited) until the returned function is called."""
         limit = in_bytes_per_s, out_bytes_per_s
         self._limits.append(limit)
         self._pace()
         return partial(self._remove_limit, limit)
 
     def hold(self) -> None:
-        """Stop handling and sending; each `hold` needs one `release`."""
+        """Stop handling and sending until as many calls of `release`."""
         self._holds += 1
         self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
 
     def release(self) -> None:
-        """Undo one `hold`; after the last one, continue with everything that waited."""
         self._holds -= 1
         if not self._holds:
             self.announce_connection()
@@ -148,10 +147,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._send()
 
     def drop_when_idle(self, idle_ms: float, on_dropped: Callable[[], object]) -> Callable[[], None]:
-        """Drop the connection once it was idle for `idle_ms`; the returned function cancels this.
-
-        Do not call the returned function after the drop.
-        """
+        """Drop the connection once it was idle for `idle_ms`; until then, the returned function cancels this."""
         limit = idle_ms, on_dropped
         self._idle_limits.append(limit)
         self._check_idle()
@@ -174,7 +170,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self.abort()
 
     def announce_connection(self) -> None:
-        """Pass `connection_made` to the layer above, once."""
         if not self._announced:
             self._announced = True
             self.above.connection_made(self)

@@ -36,7 +36,7 @@ _LIMITS = (
 )
 # `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
-# For responses in flight before connections are cut; a stop must complete within a second.
+# For responses in flight before connections are cut: a stop must complete within a second.
 STOP_GRACE_S = 0.2
 
 
@@ -52,7 +52,7 @@ class _IdleCheck(DelayedOperation):
 
 
 class SocketServer:
-    """The sockets of one broker; `stop` closes them within a second."""
+    """The sockets of one broker."""
 
     def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
@@ -86,10 +86,10 @@ class SocketServer:
         self._max_idle_ms = config.integer("connections.max.idle.ms")
 
     async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
-        """Bind every listener and accept connections; port 0 picks a free port.
+        """Bind every listener and accept connections.
 
-        `advertised` are the addresses for clients, for listeners where they differ from the bound ones. Raises
-        SluiceError if an address cannot be bound; `stop` then releases those that were.
+        `advertised`: the addresses for clients, where they differ from the bound ones. Raises SluiceError if an address
+        cannot be bound; `stop` then releases the others.
         """
         advertised_by_name = {endpoint.name: endpoint for endpoint in advertised}
         self.channel_builders.clear()
@@ -147,7 +147,7 @@ class SocketServer:
         self.cut()
 
     def close_idle(self) -> None:
-        """Close connections idle for `connections.max.idle.ms`; schedule the next check."""
+        """Close connections idle for `connections.max.idle.ms`, again and again."""
         if self._max_idle_ms >= 0:
             oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
             for connection in list(self.connections):
@@ -159,7 +159,7 @@ class SocketServer:
         self.broker.scheduler.delay(_IdleCheck(self))
 
     def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":
-        """Return None for PLAINTEXT; raise ConfigError for an invalid configuration."""
+        """Return None for PLAINTEXT. Raises ConfigError."""
         if self.broker.config.security_protocol(listener.name) == "PLAINTEXT":
             return None
         from .channel_builder import ChannelBuilder

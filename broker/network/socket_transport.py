@@ -1,8 +1,8 @@
 """The transport of a TCP connection: one call between a ready socket and its protocol, and one to the socket's send.
 
-asyncio's own needs several of each. Writes that the socket does not accept are kept by reference if they are large, and
-the protocol is paused above HIGH_WATER_BYTES of them in every Python; asyncio's `writelines` does not before 3.12.9 and
-3.13.2 (CVE-2024-12254).
+asyncio's own needs several of each. Large writes that the socket does not accept are kept by reference, and the
+protocol is paused above HIGH_WATER_BYTES of them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2
+(CVE-2024-12254).
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class SocketTransport(asyncio.Transport):
             data = memoryview(data)[sent:]
             self._loop.add_writer(self._fd, self._on_writable)
         if data:
-            # Small parts are copied, so that they do not keep a large buffer in memory.
+            # Small parts are copied, so as not to keep a large buffer.
             self._unsent.append(bytes(data) if len(data) <= HIGH_WATER_BYTES else memoryview(data))
             self._unsent_bytes += len(data)
             if self._unsent_bytes > HIGH_WATER_BYTES and not self._is_paused:
@@ -118,7 +118,6 @@ class SocketTransport(asyncio.Transport):
                 self._protocol.pause_writing()
 
     def close(self) -> None:
-        """Close after unsent bytes have left."""
         if self._closing:
             return
         self._closing = True
@@ -184,7 +183,6 @@ class SocketTransport(asyncio.Transport):
         self._lose(error)
 
     def _lose(self, error: Exception | None) -> None:
-        """Close at once and discard unsent bytes."""
         if self._lost:
             return
         if self._unsent:

@@ -1,16 +1,15 @@
 r"""TLS between a socket and its Connection: a protocol to the socket, a transport to the Connection.
 
 An `ssl.SSLObject` works on two memory buffers, so nothing blocks. Input is decrypted straight into the Connection's
-buffer while that reads; output is encrypted piece by piece while the socket accepts it, and the rest waits by
-reference. So muting, slow clients, half-close (TCP's, or TLS's close_notify), idle close and abort work as on a plain
-connection.
+buffer while that reads; output is encrypted piece by piece while the socket accepts it. So muting, slow clients,
+half-close (TCP's, or TLS's close_notify), idle close and abort work as on a plain connection.
 
     HANDSHAKE --done--> OPEN --close()--> CLOSING --all sent--> CLOSED
         \-- from any state: failure, timeout, abort, or the client disconnects --> CLOSED
 
-asyncio's own TLS cannot half-close, drops the alert of a failed handshake (a client with an expired certificate would
-see a closed connection, where Kafka sends the alert), and does not report the failure. Follows Kafka's
-SslTransportLayer: it does not wait for the peer's close_notify.
+asyncio's own TLS cannot half-close, drops the alert of a failed handshake (which Kafka sends, for example for an
+expired certificate), and does not report the failure. As in Kafka's SslTransportLayer, the peer's close_notify is not
+awaited.
 """
 
 import asyncio
@@ -32,7 +31,7 @@ log = logging.getLogger("sluice.broker")
 
 # In Kafka only connections.max.idle.ms limits a handshake.
 HANDSHAKE_TIMEOUT_MS = 10_000
-# Size of one read; a listener's connections share the buffer, as each read is decrypted before the next.
+# One read; a listener's connections share the buffer, as each read is decrypted before the next.
 _READ_BYTES = 256 * 1024
 # Per write to the socket: enough to keep it busy, few enough to hold twice.
 _WRITE_BYTES = 256 * 1024
@@ -64,7 +63,7 @@ class TlsAcceptor:
         """Create the state.
 
         `accepted` gets a transport after its handshake and returns its Connection, or None to close it; `failed` gets
-        the peer and the reason.
+        peer and reason.
         """
         self.context = context
         self.purgatory = purgatory
@@ -121,7 +120,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """The socket, or a transport that a fault rule inserted; None after the connection has ended."""
+        """The socket, or a transport that a fault rule inserted; None after the end of the connection."""
         return self._socket
 
     def set_transport(self, transport: asyncio.Transport) -> None:
@@ -159,7 +158,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._handle_input(self._acceptor.scratch[:nbytes])
 
     def eof_received(self) -> bool:
-        # An end without close_notify is handled as on a plain connection: after all earlier input.
+        # As on a plain connection, an end without close_notify is handled after all earlier input.
         if self._state is not State.OPEN:
             return False
         self._socket_ended = True

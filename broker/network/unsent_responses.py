@@ -1,8 +1,8 @@
 """The bound on responses that the clients of one broker do not read (`sluice.queued.max.response.bytes`).
 
-A connection whose responses do not leave handles no further request. When all such connections exceed the bound, those
-that accepted no bytes for the longest time are closed. Record bytes are not counted while they are in the log, which
-responses reference. Those of deleted segments have the same bound. Kafka has no such bound.
+A connection with unsent responses handles no further request. When all of these exceed the bound, those that accepted
+no bytes for longest are closed. Records in the log, which responses reference, do not count; those of deleted segments
+have the same bound. Kafka has no such bound.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from sluice.broker.log.segment_memory import RetainedMemory
 PROPERTY = "sluice.queued.max.response.bytes"
 # Responses up to this size are joined and written by one send.
 JOIN_BYTES = 64 * 1024
-# The transport gets large responses in pieces of this size. Until 3.12 it copies what the socket does not accept.
+# The transport gets large responses in such pieces. Until 3.12 it copies what the socket does not accept.
 PIECE_BYTES = 128 * 1024
 
 
@@ -28,13 +28,13 @@ class Closable(Protocol):
 
 class UnsentResponses:
     def __init__(self, limit_bytes: int | None) -> None:
-        """Accept up to `limit_bytes`, or more of a single connection; None: no limit."""
+        """Accept up to `limit_bytes` (None: no limit), or more of a single connection."""
         self._limit_bytes = limit_bytes
         self._held: dict[Closable, int] = {}  # ordered by when they last accepted bytes
         self.held_bytes = 0
 
     def hold(self, connection: Closable, size: int) -> None:
-        """Set the unsent bytes of a connection that has just queued or sent some; close others above the bound."""
+        """Set the unsent bytes of a connection that has just queued or sent some; apply the bound."""
         self.release(connection)
         self._held[connection] = size
         self.held_bytes += size
@@ -59,13 +59,13 @@ class UnsentResponses:
 
 
 def memory_of(parts: Iterable[memoryview]) -> int:
-    """Return the bytes that only `parts` keep in memory; records are in the log's memory, which is not `bytes`."""
+    """Return the bytes that only `parts` keep in memory; records are not `bytes` but the log's memory."""
     responses = (part.obj for part in parts)
     return sum(len(response) for response in responses if isinstance(response, bytes))
 
 
 def take_piece(parts: deque[memoryview]) -> bytes | memoryview:
-    """Remove the next bytes: a piece of a large part, by reference, or several small parts, joined."""
+    """Remove the next bytes: a piece of a large part, or several small parts, joined."""
     if len(parts[0]) >= JOIN_BYTES:
         return _cut(parts, PIECE_BYTES)
     piece: list[memoryview] = []

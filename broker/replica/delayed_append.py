@@ -9,10 +9,7 @@ from .replica_manager import ReplicaManager
 
 
 class _DelayedAppend(DelayedOperation):
-    """A wait until each partition's high watermark is at its offset.
-
-    It does not wait for a deleted partition or one with a new leader, whose records may be lost.
-    """
+    """A wait until each partition's high watermark is at its offset, or its records may be lost."""
 
     __slots__ = ("_done", "_waiting")
 
@@ -45,7 +42,7 @@ def await_replication(
 ) -> DelayedOperation | None:
     """Call `done` after replication or the timeout, with the partitions whose records may be lost.
 
-    Return the operation, in the Produce purgatory as in Kafka, if it waits.
+    The operation waits in the Produce purgatory, as in Kafka, and is returned if it waits.
     """
     if not required:
         done(())

@@ -9,9 +9,9 @@ Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard.
                             partitions that it names
 
 Requests before v7 are sessionless. The epoch counts the requests of a session, from 1 to the largest int32 and again
-from 1, so that a repeated or lost request is detected (INVALID_FETCH_SESSION_EPOCH). Changes are: another high
-watermark or log start offset than last reported, records, an error, or a diverging epoch. A partition that had records
-moves to the end, so that it cannot starve the others. A session without partitions is closed.
+from 1, which detects a repeated or lost request (INVALID_FETCH_SESSION_EPOCH). Changes are: another high watermark or
+log start offset than last reported, records, an error, or a diverging epoch. A partition that had records moves to the
+end, so as not to starve the others. A session without partitions is closed.
 
 Only `record_sent` updates a session. A response above the quota has no data (KIP-219): it neither opens nor updates a
 session, but its epoch counts.
@@ -63,7 +63,7 @@ class RequestedPartition:
     def locate(self, metadata: MetadataCache) -> None:
         """Look the partition up.
 
-        An id is looked up until it is found. After that, as in Kafka, the topic's name counts, so that a session
+        As in Kafka, an id is looked up only until it is found. After that, the topic's name counts, so a session
         detects when another topic gets that name.
         """
         key = self.topic
@@ -215,10 +215,7 @@ class FetchSessionCache:
     def resume(
         self, ctx: RequestContext, request: FetchRequest, by_id: bool, metadata: MetadataCache
     ) -> FetchSession | ErrorCode:
-        """Apply an incremental request; return its session.
-
-        A returned session without partitions has been closed.
-        """
+        """Apply an incremental request; return its session, which is closed if it has no partitions."""
         session = self._sessions.get(request.session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -292,7 +289,7 @@ class FetchSessionCache:
 def requested_partitions(
     ctx: RequestContext, topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
 ) -> dict[PartitionKey, RequestedPartition]:
-    """Keep the request's order; the last of duplicates counts."""
+    """Return the partitions in order; the last of duplicates counts."""
     requested: dict[PartitionKey, RequestedPartition] = {}
     for topic in ctx.sliced(topics):
         key: TopicKey = topic.topic_id if by_id else topic.topic

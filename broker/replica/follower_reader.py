@@ -1,7 +1,7 @@
 """Reads of consumers from followers (KIP-392).
 
 Follows Kafka's Partition.fetchRecords on a follower: any replica serves a consumer since Fetch v11, up to its own high
-watermark. Different on purpose: a follower learns of the high watermark at once; only one that lags has less.
+watermark. Different on purpose: a follower learns of the high watermark at once, unless it lags.
 """
 
 from functools import cache

@@ -1,7 +1,7 @@
 """Completions deferred until the responses of the current read are sent: Kafka's ActionQueue.
 
-A request that appends may complete a parked fetch. Its own response is sent first: the completion is deferred here
-until its connection has no further request to handle.
+A request that appends may complete a parked fetch. Its own response is sent first: the completion waits here until its
+connection has no further request to handle.
 """
 
 from collections.abc import Hashable
@@ -14,18 +14,17 @@ class Completable(Protocol):
 
 
 class ActionQueue:
-    """The deferred completions of all brokers: a request to one may complete operations at another."""
+    """The deferred completions of all brokers, since a request to one may complete operations at another."""
 
     def __init__(self) -> None:
         self._deferred: dict[tuple[Completable, Hashable], None] = {}
         self._completing = False
 
     def defer(self, waiting: Completable, key: Hashable) -> None:
-        """Check the operations under `key` later, once."""
         self._deferred[waiting, key] = None
 
     def complete(self) -> None:
-        """Complete deferred operations, and those that this makes possible."""
+        """Complete deferred operations, and those that become possible."""
         if self._completing or not self._deferred:
             return
         self._completing = True

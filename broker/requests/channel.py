@@ -34,10 +34,10 @@ class Channel(Protocol):
         """Return whether the current wait has this `cancel`."""
 
     def mute(self) -> None:
-        """Stop reading, so that TCP applies backpressure (KIP-219)."""
+        """Stop reading, so that TCP pushes back (KIP-219)."""
 
     def hold_frame(self) -> None:
-        """Keep the bytes of the current request until `release_frame`, if it has over `SCRATCH_BYTES`."""
+        """Keep the bytes of a request above `SCRATCH_BYTES` until `release_frame`."""
 
     def release_frame(self) -> None: ...
 
@@ -53,7 +53,7 @@ class Channel(Protocol):
         """Close at once, without a log line."""
 
     def reset(self, reason: str) -> None:
-        """Close by a TCP reset; data that the client has not read yet is lost."""
+        """Close by a TCP reset; the client loses what it has not read."""
 
     def fail(self) -> None:
         """Close and log the current exception."""

@@ -20,7 +20,7 @@ from .trace import RequestAnnotations, RequestSubject
 K = TypeVar("K")
 T = TypeVar("T")
 
-# API key and version as one number, for one lookup; correlation id.
+# API key and version as one number; correlation id.
 FIXED_HEADER = ">Ii"
 
 _FREED_AT_ONCE = 64
@@ -49,7 +49,7 @@ class RequestHandler(Protocol):
         """Start a read with requests; return monotonic milliseconds."""
 
     def dispatch(self, ctx: "RequestContext", view: memoryview, start: int, end: int) -> None:
-        """Handle one request; raise RemoteProtocolError if it cannot be decoded."""
+        """Handle one request. Raises RemoteProtocolError if it cannot be decoded."""
 
     def end_read(self) -> None: ...
 
@@ -78,7 +78,7 @@ class Authenticator(RequestHandler, Protocol):
         """Return False if the mechanism is not enabled."""
 
     def evaluate(self, token: bytes, ctx: "RequestContext") -> bytes:
-        """Return the mechanism's response, or raise SaslError."""
+        """Return the mechanism's response. Raises SaslError."""
 
     def client_message(self, error: Exception) -> str: ...
 
@@ -95,7 +95,7 @@ class RequestFault(Protocol):
         """Return the outcome to use in place of the handler's."""
 
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
-        """Return the encoded response to use in place of `body`."""
+        """Return the encoded response to use instead."""
 
     def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
         """Send the response or its replacement."""
@@ -108,10 +108,10 @@ class FetchInProgress(Protocol):
     def read_bytes(self) -> int: ...
 
     def sent(self, response: Message) -> bool:
-        """Record that `response` is sent; return whether it was changed to open a session."""
+        """Record that `response` is sent; return whether it was changed, to open a session."""
 
     def throttled(self, throttle_time_ms: int) -> Message:
-        """Return an empty response; the client is above its quota."""
+        """Return an empty response to a client above its quota."""
 
 
 class Sliced(Protocol):
@@ -197,7 +197,6 @@ class RequestContext:
         self.annotations: RequestAnnotations | None = None
 
     def encode(self, response: "Message | Outcome") -> list[bytes | memoryview]:
-        """Return the encoded response, with record bytes by reference."""
         if self.long is not None and self.long.suspended:
             api = API_KEYS[self.route.api_key]
             return encode_in_slices(api.response, self.route.version, response, self.long.pause)
@@ -206,16 +205,14 @@ class RequestContext:
         return body
 
     def sliced(self, elements: Iterable[T]) -> Iterable[T]:
-        """Return the elements for a loop between whose iterations other requests may be served."""
         return elements if self.long is None else self.long.sliced(elements)
 
     def pause(self) -> None:
-        """Serve other requests, if this is a long one and its slice is over."""
         if self.long is not None:
             self.long.pause()
 
     def free(self, elements: list[T] | dict[K, T]) -> None:
-        """Empty a container that is no longer used, with pauses: to free a million objects at once takes 0.1 s."""
+        """Empty an unused container with pauses: to free a million objects at once takes 0.1 s."""
         if self.long is None:
             return
         while elements:
@@ -229,7 +226,6 @@ class RequestContext:
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
-        """Pass the request to a purgatory, which may complete it at once."""
         self.connection.park(operation.force_complete)
         purgatory.try_complete_else_watch(operation, keys)
         return PARKED

@@ -1,13 +1,13 @@
 """Postpones full garbage collections while long requests are in progress.
 
-A full collection visits every container of the process: 50 ms with 500,000. Python starts one when a quarter of them
-is new, which a large request is. Its messages need no collector, and are freed before the next full collection.
+A full collection visits every container of the process: 50 ms with 500,000. Python starts one when a quarter of them is
+new, as in a large request. Its messages need no collector, and are freed before the next full collection.
 """
 
 import gc
 
 _NEVER = 2**31 - 1
-# With long requests at all times, collect this often: clients that come and go leave cycles.
+# With long requests at all times, collect this often, because closed connections leave cycles.
 _LONGEST_MS = 30_000.0
 
 

@@ -2,11 +2,11 @@
 
 A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Handlers iterate
 over `ctx.sliced(elements)`, which suspends the request when its slice of TURN_MS is over. The rest waits in the
-`TurnQueue`. The connection is not read until the response is sent, as Kafka mutes a channel. If the client disconnects,
-the request is still processed to its end, as in Kafka.
+`TurnQueue`. As in Kafka, the connection is not read until the response is sent, and the request of a client that
+disconnects is processed to its end.
 
-At most `num.io.threads` requests that need more than one slice are in progress; further ones wait in order after their
-first slice. Otherwise hundreds would have their objects, 100 times the size of a request, in memory at once.
+At most `num.io.threads` requests that need more than one slice are in progress; others wait after their first slice.
+Otherwise the objects of hundreds, 100 times the size of a request, would be in memory at once.
 
 Other requests run between two elements of a long one, never within an element.
 """
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Reading the clock costs a tenth of the cheapest element. The most expensive one, the creation of a topic, takes 0.1
-# ms.
+# Reading the clock costs a tenth of the cheapest element. The most expensive, the creation of a topic, takes 0.1 ms.
 _ELEMENTS_PER_CHECK = 16
 
 
 class RequestTimer(Protocol):
-    """The timer of a request quota (KIP-124), which must not count the time between slices."""
+    """The timer of a request quota (KIP-124), which excludes the time between slices."""
 
     def pause(self, ctx: RequestContext) -> None: ...
     def resume(self) -> None: ...
@@ -74,7 +73,7 @@ class LongRequest:
         return self._caller is not None
 
     def sliced(self, elements: Iterable[T]) -> Iterator[T]:
-        """Yield the elements; suspend the request between two of them when its slice is over."""
+        """Yield the elements; between two of them, suspend the request when its slice is over."""
         left = _ELEMENTS_PER_CHECK
         for element in elements:
             yield element
@@ -88,7 +87,7 @@ class LongRequest:
             self._caller.switch()
 
     def run_slice(self) -> bool:
-        """Run until the slice is over; return whether the request is finished. Raises the error of the request."""
+        """Run until the slice is over; return whether the request is finished. Raises its error."""
         from greenlet import getcurrent
 
         if self._worker is None:
@@ -134,7 +133,6 @@ class LongRequests:
     """The long requests of all brokers of the process, which share one event loop."""
 
     def __init__(self, turns: TurnQueue, actions: ActionQueue, most: int) -> None:
-        """Have at most `most` requests in progress (`num.io.threads`)."""
         self.slice_ms = TURN_MS
         self.in_progress = 0
         self._most = most
@@ -145,7 +143,7 @@ class LongRequests:
         self._idle: greenlet | None = None  # a worker for the next request: creating one costs 10 us
 
     def run(self, ctx: RequestContext, work: Callable[[], None], timer: RequestTimer | None) -> None:
-        """Do the work of a request, as far as it fits into a slice; `work` sends the response.
+        """Do the work of a request, up to a slice; `work` sends the response.
 
         Raises the error of `work` if it ends within this call.
         """
@@ -239,7 +237,7 @@ def _finish(request: LongRequest) -> None:
 
 
 def _serve_requests(caller: "greenlet") -> None:
-    """Serve one request after another. The first is no argument: greenlet would reference it until the end."""
+    # The first request is no argument, because greenlet would reference it until the end.
     while True:
         request: LongRequest = caller.switch()
         caller = request.execute()

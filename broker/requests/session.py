@@ -71,7 +71,7 @@ class Session:
     def endpoint_of(self, node: Node) -> Endpoint:
         """Return a broker's address on the listener that this client uses.
 
-        For this broker, and others that listen on all addresses, it has the host that the client connected to.
+        This broker, and others that listen on all addresses, have the host to which the client connected.
         """
         here = self.channel.advertised
         if node.node_id == self.node_id:
@@ -81,7 +81,7 @@ class Session:
 
 
 def _java_ipv6(address: str) -> str:
-    """Return the address without zero compression: access control lists compare hosts as text."""
+    # Without zero compression, because access control lists compare hosts as text.
     from ipaddress import IPv6Address  # most clients use IPv4
 
     number, percent, scope = address.partition("%")

@@ -1,7 +1,7 @@
 """Work that continues in a later event-loop iteration, so that no client holds the loop for long.
 
-The rest of a read's requests after TURN_MS, and of a long request, waits in this queue. Each iteration runs the queue
-for up to TURN_MS, oldest first, after it has handled sockets and timers.
+The rest of a read's requests after TURN_MS, and of a long request, waits here. Each iteration runs the queue for up to
+TURN_MS, oldest first, after sockets and timers.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ class TurnQueue:
         self._is_scheduled = False
 
     def add(self, work: Callable[[], None]) -> None:
-        """Call `work` once in a later event-loop iteration; it should return within TURN_MS."""
+        """Call `work`, which should return within TURN_MS, once in a later event-loop iteration."""
         self._waiting.append(work)
         if not self._is_scheduled:
             self._schedule()

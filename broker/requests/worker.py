@@ -1,7 +1,7 @@
 """Long work on records, in a thread beside the event loop.
 
-Handlers are plain functions on one thread. A compressed batch of 100 KB can have 10 million records, whose validation
-or conversion takes Python 10 s. Such work gets only the records and returns a value; it uses no state of the broker.
+A compressed batch of 100 KB can have 10 million records, whose validation or conversion takes Python 10 s. Such work
+gets only the records and returns a value; it uses no state of the broker.
 """
 
 import sys
@@ -19,7 +19,7 @@ from .deferred_response import respond_when_done
 T = TypeVar("T")
 _Job = Callable[[], object]
 
-# Within this time the event loop gets the interpreter lock back, after each system call; Python's default is 5 ms.
+# The event loop gets the interpreter lock back within this time; Python's default is 5 ms.
 _SWITCH_S = 0.0005
 
 
@@ -27,7 +27,7 @@ class Worker:
     """A worker that does its work at once: in virtual time, work takes no time."""
 
     def run(self, work: Callable[[], T], done: Callable[[Callable[[], T]], None]) -> None:
-        """Call `work`, and then `done` on the event loop with a function that returns its value or raises its error."""
+        """Call `work`, then `done` on the event loop with a function that returns its value or raises its error."""
         done(_outcome_of(work))
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class ThreadWorker(Worker):
 
 
 class _Switching:
-    """Frequent switches between threads, while any worker of the process works."""
+    """Frequent switches between threads, while any worker works."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -105,9 +105,9 @@ def respond_after(
     respond: Callable[[T], Message | Outcome],
     request_bytes: int = 0,
 ) -> Message | Outcome:
-    """Do `work` in the worker, and respond with `respond(value)`; an error of `work` closes the connection.
+    """Do `work` in the worker, and respond with `respond(value)`; its errors close the connection.
 
-    Until then, `request_bytes`, the size of the records that `work` has copied, count as a request in flight.
+    Until then, `request_bytes`, the records that `work` has copied, count as a request in flight.
     """
 
     def start(done: Callable[[Callable[[], T]], None]) -> None:

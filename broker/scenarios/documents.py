@@ -28,7 +28,7 @@ def is_document(path: str) -> bool:
 
 
 def read_document(path: str) -> object:
-    """Parse a file; raise ConfigError, one line that begins with the path."""
+    """Parse a file. Raises ConfigError."""
     reader = _READERS.get(Path(path).suffix.lower())
     if reader is None:
         raise ConfigError(f"{path}: expected a file name that ends in {', '.join(ENDINGS)}")

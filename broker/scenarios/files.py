@@ -57,7 +57,7 @@ def _entry(scenario: Scenario) -> Entry:
 
 
 def scenario_of(document: object) -> Scenario:
-    """Check a document as far as possible before a run. Raises ScenarioError."""
+    """Return a scenario, checked as far as possible before a run. Raises ScenarioError."""
     try:
         scenario = read(document, Scenario)
     except DecodeError as error:

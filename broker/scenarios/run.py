@@ -1,8 +1,7 @@
 """A run of a scenario: executes the actions of its timeline on time, reports them, and records them in the journal.
 
-The run continues after a failed action: a leader that cannot be moved must not leave the cluster without its brokers.
-At the end, brokers, quotas and configs are restored unless `keep` is set. Topics, records and leaders are never
-restored.
+A run continues after a failed action: a leader that cannot be moved must not leave the cluster without its brokers. At
+the end, brokers, quotas and configs are restored unless `keep` is set; topics, records and leaders are not.
 """
 
 import asyncio
@@ -50,7 +49,7 @@ class Run:
         run_id: str = "run",
         keep: bool = False,
     ) -> None:
-        """`keep` disables the restoration at the end. Raises ScenarioError."""
+        """`keep` disables the restoration. Raises ScenarioError."""
         self.scenario = scenario
         self.run_id = run_id
         self.state = RunState.NEW
@@ -119,7 +118,7 @@ class Run:
         )
 
     def _rules(self) -> list[RuleReport]:
-        """Sum the counts of successive rules with the same id."""
+        # Sum the counts of successive rules with the same id.
         rules: dict[str, RuleReport] = {}
         for fault in self._context.faults:
             before = rules.get(fault.id)
@@ -178,7 +177,6 @@ class Run:
             self._settle()
 
     def _settle(self) -> None:
-        """Restore the previous state once no broker is starting, and finish."""
         if self._context.starting:
             return
         for what, restore in [] if self._keep else self._context.restorations():

@@ -1,4 +1,4 @@
-"""The runs of scenarios on a cluster, one at a time, because parallel runs would undo each other's steps."""
+"""The runs of scenarios on a cluster, one at a time, because they would undo each other's steps."""
 
 from itertools import count
 
@@ -19,7 +19,6 @@ class Runs:
         self._runs: dict[str, Run] = {}
 
     def start(self, scenario: Scenario, *, keep: bool) -> Run:
-        """Start a run; raise ScenarioError, or ClusterError if another run is in progress."""
         under_way = next((run for run in self._runs.values() if not run.done), None)
         if under_way is not None:
             raise ClusterError(f"{under_way.run_id} ({under_way.scenario.name}) is in progress. Stop it first")

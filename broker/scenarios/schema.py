@@ -10,7 +10,6 @@ from .timeline import ACTIONS
 
 
 def schema() -> Schema:
-    """Use the fields' docstring lines as descriptions."""
     made = schema_of(Scenario, "A scenario of sluice")
     table(table(made["$defs"])["Step"])["oneOf"] = [{"required": [kind]} for kind in ACTIONS]
     return made

@@ -28,7 +28,7 @@ _MOST_MOMENTS = 10_000
 
 
 class ScenarioError(ConfigError):
-    """An invalid scenario. Its one-line message begins with the path; "" stands for the whole file."""
+    """An invalid scenario. The one-line message begins with the path, or "" for the whole file."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -53,7 +53,6 @@ class Timeline(NamedTuple):
     config: Config
 
 
-# The actions of steps by field; each is created from the value of the field.
 ACTIONS: dict[str, Callable[..., Action]] = {
     "say": LogMessage,
     **{kind: lambda broker, kind=kind: BrokerStep(kind, broker) for kind in KINDS},
@@ -70,7 +69,7 @@ REVERSIBLE = ("stop", "kill", "isolate", "move_leader", "quota", "remove_quota",
 
 
 def timeline(scenario: Scenario) -> Timeline:
-    """Raise ScenarioError if the scenario is invalid."""
+    """Raise ScenarioError for an invalid scenario."""
     config = _config(scenario)
     each = (moment for index, step in enumerate(scenario.steps) for moment in _moments(f"steps[{index}]", step))
     steps = list(islice(each, _MOST_MOMENTS + 1))

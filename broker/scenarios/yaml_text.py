@@ -1,6 +1,6 @@
-"""YAML 1.2, while PyYAML implements 1.1: there `on: [1, 4]` has the key True, `1:30` is 90, and dates are not text.
+"""YAML 1.2. PyYAML implements 1.1, where `on: [1, 4]` has the key True, `1:30` is 90, and dates are not text.
 
-Duplicate keys, which YAML forbids and PyYAML accepts, are rejected.
+Duplicate keys, which PyYAML accepts, are rejected.
 """
 
 import re
@@ -14,7 +14,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in its parent)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Reject duplicate keys; keys of the mapping itself override merged ones."""
+        # Keys of the mapping itself override merged ones.
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -36,7 +36,7 @@ for _tag, _pattern, _first in (
 
 
 def parse_yaml(text: str) -> object:
-    """Parse a document; raise ValueError, one line with the position of the error."""
+    """Parse a document. Raises ValueError, one line with the position."""
     try:
         found: object = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader)
     except yaml.YAMLError as error:

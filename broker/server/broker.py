@@ -1,6 +1,6 @@
-"""One broker: its configuration, state and components, without sockets, which are the server's.
+"""One broker: its configuration, state and components, without sockets.
 
-What the brokers of the process share is in the cluster.
+The cluster has what the brokers of the process share.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ _METADATA_CHECK_MS = 1_000
 
 
 class Broker:
-    """The state that requests read and change. Only one thread may use it."""
+    """The state that requests read and change, for one thread."""
 
     def __init__(
         self,
@@ -151,8 +151,8 @@ class Broker:
     def auto_create_topic(self, name: str) -> ErrorCode:
         """Create a topic; return the error for the client, which then requests metadata again.
 
-        Brokers send the creation to the controller and return UNKNOWN_TOPIC_OR_PARTITION without waiting. A broker that
-        writes to ZooKeeper, before 2.8 any and in 2.8 the controller, returns LEADER_NOT_AVAILABLE or the failure.
+        Brokers send the creation to the controller and return UNKNOWN_TOPIC_OR_PARTITION at once. A broker that writes
+        to ZooKeeper, before 2.8 any and in 2.8 the controller, returns LEADER_NOT_AVAILABLE or the failure.
         """
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if self.is_isolated:
@@ -172,18 +172,17 @@ class Broker:
         return self.metadata.topics.get(name) or self.metadata.add_topic(self.cluster.internal_topic(name))
 
     def isolate(self, metadata: MetadataCache) -> None:
-        """Cut this broker off from the controller and other brokers."""
         self.is_isolated = True
         self.metadata = metadata
 
     def rejoin(self) -> MetadataCache:
-        """End the isolation; return the metadata that the broker had meanwhile."""
+        """End the isolation; return the metadata of the broker until now."""
         isolated, self.metadata = self.metadata, self._new_metadata()
         self.is_isolated = False
         return isolated
 
     def hold_forwarded(self, *, hold: bool) -> None:
-        """Hold requests for the controller while isolated; else handle the held ones."""
+        """Hold requests for the controller, or handle the held ones."""
         self.dispatcher.hold_forwarded(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
@@ -191,7 +190,7 @@ class Broker:
         return MetadataCache(cluster.topics, cluster.topics_by_id, cluster.fenced, cluster.brokers)
 
     def serves_groups(self, protocol: str) -> bool:
-        """Return whether consumer or streams groups are enabled; share groups depend on share.version alone."""
+        """Return whether consumer or streams groups are enabled; share groups depend on share.version."""
         enabled = self.config.names("group.coordinator.rebalance.protocols")
         return protocol in enabled and self.features.is_enabled(GROUP_FEATURES[protocol])
 
@@ -214,7 +213,7 @@ class Broker:
         self.replicas.complete_delayed_operations(partition)
 
     def _coordinator_in(self, partition: Partition) -> "Coordinator | None":
-        """Return None also for a coordinator that is unused and has no state."""
+        # None also for an unused coordinator without state.
         if partition.topic.name == GROUP_METADATA_TOPIC:
             return self.groups if partition.log.log_end_offset else self.groups_in_use
         if partition.topic.name == TRANSACTION_STATE_TOPIC:
@@ -297,7 +296,6 @@ class Broker:
         return self.share_partitions if "share_partitions" in vars(self) else None
 
     def disconnected(self, channel: Channel) -> None:
-        """End the share session of a connection that has closed."""
         if self.share_partitions_in_use is not None:
             self.share_partitions_in_use.disconnected(channel)
 
@@ -376,5 +374,5 @@ class Broker:
 
 
 def brokers_of(cluster: Cluster) -> Mapping[int, Broker]:
-    """Return all brokers. The cluster itself declares only the attributes that the controller uses."""
+    # The cluster itself declares only the attributes that the controller uses.
     return cast("Mapping[int, Broker]", cluster.brokers)

@@ -104,7 +104,7 @@ class ClusterServer:
             server.cut()
 
     async def start_broker(self, node_id: int) -> None:
-        """Start a stopped broker on its former addresses; it keeps no state except the cluster's."""
+        """Start a stopped broker on its former addresses, with only the state of the cluster."""
         controller = self._checked_controller(node_id, "start")
         before = self.servers[node_id]
         broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)

@@ -1,7 +1,7 @@
 """The journal as the topic `__sluice_journal`, for consumers of any Kafka client.
 
 One partition keeps the order. A record's key is the client id (null if the event has no client), its value the event as
-JSON, its timestamp the event's time. Every 20 ms, up to 256 events are written: few enough to not delay clients. A gap
+JSON, its timestamp the event's time. Every 20 ms, up to 256 events are written, which does not delay clients. A gap
 event reports overwritten entries.
 
 Off unless `sluice.journal.topic=true`: at full rate a record costs more time than its request.
@@ -23,7 +23,7 @@ from sluice.protocol.records.record import Record
 from .broker import brokers_of
 
 _ALL = EventFilter()
-# Interval when a full page is waiting: at full rate a page is some 20 ms of events, and clients must not fill the ring.
+# Interval when a full page waits: at full rate a page is some 20 ms of events, and clients must not fill the ring.
 _HURRY_MS = 5
 _NANOS_PER_MS = 1_000_000
 # A page is one batch: 256 events, each with up to 16 topics of the longest names.
@@ -54,7 +54,6 @@ class JournalTopic:
         self._publish_later(_HURRY_MS if self._reader.last_seq - self._after >= PAGE_ENTRIES else POLL_MS)
 
     def _write(self, events: list[AnyEvent]) -> bool:
-        """Return False without a leader or on a disk error."""
         partition = self._partition()
         leader = None if partition is None else brokers_of(self._cluster).get(partition.leader)
         if partition is None or leader is None:

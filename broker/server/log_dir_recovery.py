@@ -1,7 +1,7 @@
 """Recovery of a data directory: topics from its metadata log, or imported from the logs themselves.
 
-Without a topic in the metadata log, the topics of the directory are imported, so that a broker can start from copies of
-Kafka's partitions: the topic's id is in `partition.metadata`, the number of partitions is the highest index plus one.
+If the metadata log has no topic, the topics of the directory are imported, so that a broker can start from copies of
+Kafka's partitions: `partition.metadata` has the topic's id, and the highest index plus one is the number of partitions.
 Otherwise the directories of other topics are stray, as in Kafka: the process died while a topic was created or deleted.
 Those with records are kept, and moved away when a topic of their name is created; empty ones are removed.
 """
@@ -19,7 +19,7 @@ log = logging.getLogger("sluice.broker")
 
 
 def recover_log_dir(cluster: Cluster, directory: LogDirectory) -> None:
-    """Restore the cluster, whose brokers exist, or raise SluiceError."""
+    """Restore the cluster, whose brokers exist. Raises SluiceError."""
     try:
         cluster.metadata_log = open_metadata(cluster, directory.path, directory.directory_id, directory.reserve.use)
         if cluster.topics:

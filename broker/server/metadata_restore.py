@@ -1,8 +1,7 @@
 """Restoration of a cluster from its metadata log, before the first request.
 
-Follows a start of KRaft's brokers and controller: all settings take effect, and each partition elects a leader, with a
-new epoch even if it is the same (as when a single node registers again). Settings without effect here stay in the log
-and are listed in one warning.
+As when KRaft's brokers and controller start, all settings take effect, and each partition elects a leader, with a new
+epoch even if it is the same. Settings without effect here stay in the log and are listed in one warning.
 """
 
 import logging
@@ -62,7 +61,7 @@ def open_metadata(
 
 
 def _registration(broker: Broker, number: int, epoch: int, directory_id: bytes) -> RegisterBrokerRecord:
-    """Use the configured ports, even 0, as the broker does not listen yet."""
+    # With the configured ports, even 0, as the broker does not listen yet.
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         incarnation_id=random_uuid(broker.random.randbytes),
@@ -97,7 +96,7 @@ def _elections(metadata: DurableMetadata, node_ids: Collection[int]) -> list[Met
 
 
 def _elected(partition: PartitionRecord, node_ids: Collection[int]) -> PartitionState:
-    """Prefer a replica in sync, else elect any existing one: all share one log."""
+    """Elect a replica in sync, else any existing one: all share one log."""
     before = _state(partition)
     here = tuple(node_id for node_id in before.replicas if node_id in node_ids)
     in_sync = tuple(node_id for node_id in before.isr if node_id in here) or here[:1]

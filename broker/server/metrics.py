@@ -1,7 +1,7 @@
 """Prometheus collectors over the plain integers that the request path counts.
 
 Clients choose their ids, so `sluice.metrics.client.ids.max` limits how many have series: the first ones, until their
-sensors expire. The others are added up as `__other__`. Selection by rate would make counters jump. Fault rules have the
+sensors expire; selection by rate would make counters jump. The others are added up as `__other__`. Fault rules have the
 same limit.
 
 Replicas count for log and partition metrics, leaders for the traffic of a topic.
@@ -283,7 +283,7 @@ def _counter(name: str, rows: _Rows) -> Metric:
 
 
 def _histogram(name: str, rows: Iterable[tuple[list[str], list[int], float]], bounds: Sequence[float]) -> Metric:
-    """Return a histogram of rows: labels, counts (one per bound and one above the last, not cumulative) and sum."""
+    """Return a histogram of rows: labels, counts (one per bound and one above, not cumulative) and sum."""
     family = HistogramMetricFamily(name, METRICS[name].help, labels=METRICS[name].labels)
     for labels, counts, total in rows:
         edges = [*(str(bound) for bound in bounds), "+Inf"]

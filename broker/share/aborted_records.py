@@ -48,7 +48,6 @@ def aborted_batches(
 
 
 def without(acquired: Iterable[Acquired], removed: Sequence[tuple[int, int]]) -> list[Acquired]:
-    """Return the acquired records outside the removed ranges; both are in order."""
     kept = []
     for one in acquired:
         first = one.first_offset
@@ -66,6 +65,6 @@ def without(acquired: Iterable[Acquired], removed: Sequence[tuple[int, int]]) ->
 
 
 def _aborts(control: memoryview) -> bool:
-    """Return whether a marker is an abort marker: its key is a version and a type."""
+    # The key is a version and a type.
     marker = next(iter_records(bytes(control)), None)
     return marker is not None and marker.key is not None and int.from_bytes(marker.key[2:4]) == ABORT

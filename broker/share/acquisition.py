@@ -9,8 +9,6 @@ SMALLEST_THROTTLED_COUNT = 2
 
 
 class Acquisition:
-    """One call of `acquire`: its limits, and the records acquired so far."""
-
     __slots__ = ("batch_size", "by_record", "count", "fetched", "first", "found", "last", "member_id", "most")
 
     def __init__(

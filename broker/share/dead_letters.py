@@ -1,8 +1,8 @@
 """Dead-letter queues of share groups (KIP-1191): topics for records that were rejected or delivered too often.
 
 A dead letter has headers that describe the record and, with errors.deadletterqueue.copy.record.enable, its key and
-value. Follows Kafka 4.4's ShareGroupDLQStateManager, but calls the leader in this process. Records are archived in any
-case, also if they cannot be written.
+value. Follows Kafka 4.4's ShareGroupDLQStateManager, but calls the leader in this process. Records are archived even if
+they cannot be written.
 """
 
 import logging
@@ -73,7 +73,7 @@ def keep_dead_letters(
 
 
 def _topic(host: "ShareHost", name: str) -> Topic | str:
-    """Return the topic, or why there is none."""
+    """Return the topic, or why it is missing."""
     prefix = host.config.text("errors.deadletterqueue.topic.name.prefix")
     if not name or name.startswith("__") or not name.startswith(prefix):
         return f"{DEAD_LETTER_TOPIC} is {name!r}; expected a name with the prefix {prefix}"

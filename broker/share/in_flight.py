@@ -1,8 +1,8 @@
 """Records in flight: the delivery state of each batch or record, and their acquisition locks.
 
-A batch has one state until a request or an expired lock concerns only a part of it; from then on, each offset has its
-own. Follows Kafka's InFlightBatch, InFlightState and AcquisitionLockTimerTask. Different on purpose: offsets that are
-acquired together share one lock, which counts them.
+A batch has one state until a request or an expired lock concerns a part of it; from then on, each offset has its own.
+Follows Kafka's InFlightBatch, InFlightState and AcquisitionLockTimerTask. Different on purpose: offsets acquired
+together share one lock, which counts them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -111,7 +111,6 @@ class InFlightState:
             self.state, self.member_id = before.state, before.member_id
 
     def expire(self, state: RecordState, settings: ShareSettings) -> RecordState:
-        """Leave ACQUIRED at the lock's timeout; return the new state."""
         self._leave(state, settings)
         self.drop_lock()
         return self.state
@@ -132,7 +131,6 @@ class InFlightState:
         self.lock = lock
 
     def share(self) -> "InFlightState":
-        """Return a copy that holds the same lock and is in the same transition."""
         if self.lock is not None:
             self.lock.holders += 1
         part = InFlightState(self.state, self.delivery_count, self.member_id, self.lock)
@@ -149,7 +147,7 @@ class InFlightState:
 
 
 class InFlightBatch:
-    """Consecutive records, with `whole` as their state or the state of each in `offsets`."""
+    """Consecutive records, with the state of all in `whole` or of each in `offsets`."""
 
     __slots__ = ("first_offset", "last_offset", "offsets", "whole")
 
@@ -180,7 +178,6 @@ class InFlightBatch:
             yield offset, self.offsets[offset]
 
     def parts(self) -> list[tuple[int, int, InFlightState]]:
-        """Return first and last offset of each separately tracked part, and its state."""
         if self.whole is not None:
             return [(self.first_offset, self.last_offset, self.whole)]
         return [(offset, offset, state) for offset, state in self.offsets.items()]

@@ -60,7 +60,7 @@ class InFlightWindow:
     # -- the start offset ----------------------------------------------------------------------------------------------
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """Drop available records that the log no longer has; acquired ones can still be acknowledged."""
+        """Drop available records that the log no longer has; acquired ones may be acknowledged."""
         if log_start_offset <= self.start_offset:
             return
         if not len(self.batches):
@@ -89,7 +89,7 @@ class InFlightWindow:
             self._may_have_available = True
 
     def _archive(self, first: int, last: int, state: RecordState, *, counts: bool) -> bool:
-        """Archive the records in a range that are in a state; return whether there are any."""
+        """Archive the records of a range that are in a state; return whether there are any."""
         any_archived = False
         for batch in self.batches:
             if batch.first_offset > last:
@@ -109,7 +109,6 @@ class InFlightWindow:
         return any_archived
 
     def _advance_start(self) -> bool:
-        """Drop complete records at the start; return whether the start offset moved."""
         if not self._can_advance():
             return False
         complete_until, count = self._complete_until()
@@ -141,7 +140,6 @@ class InFlightWindow:
         return state is None or state.is_complete
 
     def _complete_until(self) -> tuple[int | None, int]:
-        """Return the last offset of the complete records at the start, and their number."""
         gaps = self._active_gaps()
         until, count = None, 0
         for batch in self.batches:
@@ -155,7 +153,7 @@ class InFlightWindow:
         return until, count
 
     def _count(self, first: int, last: int) -> int:
-        """Return how many records of a range are not before the start offset."""
+        """Return how many records of a range are not below the start offset."""
         return max(0, last - max(self.start_offset, first) + 1)
 
     def _start_is_within(self, batch: InFlightBatch) -> bool:

@@ -1,8 +1,8 @@
 """The share partitions and share sessions of one broker, which leads the partitions.
 
-Follows Kafka's SharePartitionManager. A share partition is loaded from the share coordinator with the first fetch. It
-is dropped when the broker stops leading the partition, when the coordinator fences it, and when the last member of the
-group disconnects.
+Follows Kafka's SharePartitionManager. The first fetch loads a share partition from the share coordinator. It is dropped
+when the broker stops leading the partition, when the coordinator fences it, and when the group's last member
+disconnects.
 """
 
 import re
@@ -86,7 +86,7 @@ class SharePartitionManager:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def get_or_load(self, key: SharePartitionId, failed: Callable[[ErrorCode], None]) -> SharePartition | ErrorCode:
-        """Return the share partition, which may still be loading; `failed` is called if this load fails."""
+        """Return the share partition, which may be loading; `failed` is called if that fails."""
         found = self._partitions.get(key)
         if found is not None:
             return found
@@ -140,7 +140,6 @@ class SharePartitionManager:
         self.complete_fetches(key)
 
     def _reset_offset(self, group_id: str, partition: Partition) -> int | ErrorCode:
-        """Return the start offset by share.auto.offset.reset."""
         strategy = self._host.cluster.group_configs.in_force(group_id).text("share.auto.offset.reset")
         log = partition.log
         if strategy == "earliest":
@@ -157,7 +156,7 @@ class SharePartitionManager:
     # -- dropping ------------------------------------------------------------------------------------------------------
 
     def drop_partition(self, partition: Partition) -> None:
-        """Drop the share partitions of a partition that this broker does not lead any more, or that is deleted."""
+        """Drop the share partitions of a partition that this broker no longer leads, or that is deleted."""
         topic_id, index = partition.topic.topic_id, partition.index
         for key in [key for key in self._partitions if key.partition == index and key.topic_id == topic_id]:
             self._drop(key)
@@ -170,7 +169,6 @@ class SharePartitionManager:
             self.complete_fetches(key)
 
     def disconnected(self, channel: Channel) -> None:
-        """Release the records of a member whose connection has closed."""
         session = self.sessions.session_of(channel)
         if session is None:
             return
@@ -202,7 +200,7 @@ class SharePartitionManager:
         share.acknowledge(member.member_id, batches, finished)
 
     def release(self, session: ShareSession) -> None:
-        """End a session, and make the records that its member acquired available again."""
+        """End a session, and release the records of its member."""
         self.sessions.remove(session.key)
         for partition in session.partitions:
             key = SharePartitionId(session.key.group_id, *partition)

@@ -33,7 +33,7 @@ class ShareSession:
         self.partitions = dict.fromkeys(partitions, False)
 
     def rotated(self) -> list[TopicIdPartition]:
-        """Return the partitions, from another one in each epoch, so that none is preferred."""
+        """Return the partitions, starting with another one in each epoch, so that none is preferred."""
         partitions = list(self.partitions)
         at = (self.epoch - 1) % len(partitions) if partitions else 0
         return partitions[at:] + partitions[:at]
@@ -71,7 +71,6 @@ class ShareSessions:
     def open(
         self, key: MemberKey, channel: Channel, partitions: Iterable[TopicIdPartition]
     ) -> ShareSession | ErrorCode:
-        """Open a session in place of the member's previous one."""
         self.remove(key)
         if len(self._sessions) >= self._most:
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
@@ -101,7 +100,6 @@ class ShareSessions:
         return self._of_channels.pop(channel, None)
 
     def drop_if_empty(self, group_id: str) -> bool:
-        """Return whether no member of a group has a session."""
         if self._members.get(group_id):
             return False
         self._members.pop(group_id, None)

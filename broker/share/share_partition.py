@@ -6,7 +6,7 @@
      |  release, timeout  |   delivery limit
      '--------------------+--------------------> ARCHIVED
 
-The records in flight are in the window of in_flight_window.py. A transition out of ACQUIRED takes effect when the share
+in_flight_window.py has the window of records in flight. A transition out of ACQUIRED takes effect when the share
 coordinator has written it; if that fails, it is rolled back.
 
 Follows Kafka's SharePartition; the caller does all I/O. Different on purpose: records before the start offset never
@@ -161,7 +161,7 @@ class SharePartition(InFlightWindow):
             member_id: The member that fetches.
             mode: BATCH_OPTIMIZED returns whole batches and may exceed `max_records`; RECORD_LIMIT does not.
             batch_size: The size from which acquired records are divided, at the borders of fetched batches.
-            max_records: Most records.
+            max_records: The maximum number of records.
             fetch_offset: The offset that was read from.
             fetched: Batches from the log, the first of which contains or follows `fetch_offset`.
             aborted: Aborted transactions to skip.
@@ -236,7 +236,7 @@ class SharePartition(InFlightWindow):
         return True
 
     def _acquire_offsets(self, acquisition: Acquisition, batch: InFlightBatch) -> int:
-        """Acquire available records one by one, fewer of those whose deliveries failed; return their number.
+        """Acquire available records, fewer of those whose deliveries failed; return their number.
 
         A record before its last delivery is acquired alone.
         """
@@ -269,7 +269,7 @@ class SharePartition(InFlightWindow):
         return len(acquired)
 
     def _is_throttled(self, acquisition: Acquisition, batch: InFlightBatch) -> bool:
-        """Return whether deliveries of available records failed so often that fewer are delivered at once."""
+        """Whether deliveries failed so often that fewer available records are delivered at once."""
         limit = throttled_count(self._settings().delivery_count_limit)
         whole = batch.whole
         if whole is not None:
@@ -394,7 +394,6 @@ class SharePartition(InFlightWindow):
         return ErrorCode.NONE
 
     def _finish(self, changes: list[_Change], error: ErrorCode, done: Done) -> None:
-        """Write the changes, or roll them back after an error."""
         if error:
             self._roll_back(changes)
             done(error)
@@ -483,7 +482,6 @@ class SharePartition(InFlightWindow):
     # -- dead letters --------------------------------------------------------------------------------------------------
 
     def _bury(self, state: InFlightState, first: int, last: int) -> None:
-        """Write records that are ARCHIVING to the dead-letter queue; then they are ARCHIVED."""
         if state.state is not RecordState.ARCHIVING or state.in_transition:
             return
 

@@ -37,10 +37,7 @@ class QuotaResolver:
         return CallbackRules(self.callback, kind, table)
 
     def update_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
-        """Pass changed metadata to the callback; apply new limits to `managers`.
-
-        Kafka: `ClientQuotaCallback.updateClusterMetadata`.
-        """
+        """Pass changed metadata to the callback (`updateClusterMetadata`); apply new limits to `managers`."""
         cluster = {topic.name: tuple(partition.leader for partition in topic.partitions) for topic in topics}
         if self.callback is None or cluster == self._last_cluster:
             return

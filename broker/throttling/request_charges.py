@@ -1,7 +1,7 @@
 """Charges common to all throttling modes: request time (KIP-124), and the record of throttle times.
 
-Request time is the share of one thread that a client uses, in percent. With a quota of 1 % and ten windows of 1 s, a
-client may use 100 ms in ten seconds; a request that takes 5 ms is charged as 0.5.
+Request time is a client's share of one thread, in percent. With a quota of 1 % and ten windows of 1 s, a client may use
+100 ms in ten seconds; a request that takes 5 ms is charged as 0.5.
 """
 
 from typing import Protocol
@@ -51,7 +51,7 @@ class RequestCharges:
         return request.record(ctx.session.user, ctx.session.client_id, used, now_ms)
 
     def charge_time_no_throttle(self, ctx: RequestContext, now_ms: int) -> None:
-        """Charge the time since the last charge; only the next request is throttled."""
+        """Charge the time since the last charge, which throttles only the next request."""
         request = self.quotas.request
         if request is not None:
             used = request.percentage(self.request_timer.take_nanos(ctx))
@@ -66,10 +66,9 @@ class RequestCharges:
     def record_throttle(
         self, ctx: RequestContext, manager: ClientQuotaManager | None, other_ms: int, request_ms: int, now_ms: int
     ) -> ClientQuotaManager:
-        """Record only the longer throttle time; if equal, that of request time, as in Kafka.
+        """Record only the longer throttle time, and return its manager; if equal, that of request time, as in Kafka.
 
-        `manager` required `other_ms`, for bytes or mutations, or is None. Return the manager that caused the throttle
-        time.
+        `manager` required `other_ms`, for bytes or mutations, or is None.
         """
         by = manager if other_ms > request_ms else self.quotas.request
         assert by is not None, "a throttle time without a quota"
@@ -92,7 +91,6 @@ class RequestCharges:
 
 
 def throttle_times_of(session: Session) -> ClientThrottleTimes:
-    """Return the throttle times of a connection, created with its first Produce or Fetch."""
     if session.throttle_times is None:
         session.throttle_times = ClientThrottleTimes()
     return session.throttle_times

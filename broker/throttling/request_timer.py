@@ -1,8 +1,8 @@
 """Processing time of requests, for request quotas (KIP-124). Time in a purgatory does not count.
 
-Kafka measures between two events on a thread. Here, with one thread, a request's time starts with its read, or at the
-end of the previous request. Example: one read at t = 0 ms brings two requests, finished at 3 ms and 10 ms; they are
-charged 3 ms and 7 ms.
+Kafka measures between two events on a thread. Here, a request's time starts with its read, or at the end of the
+previous request. Example: one read at t = 0 ms brings two requests, finished at 3 ms and 10 ms; they are charged 3 ms
+and 7 ms.
 
 Decoding and handling are charged before the response is sent, encoding after it, like the time of Kafka's network
 threads.
@@ -15,7 +15,7 @@ _NANOS_PER_MS = 1e6
 
 
 class RequestTimer:
-    """The timer of the request in progress; it reads the clock often, so only request quotas use it."""
+    """The timer of the request in progress; only request quotas use it, as it reads the clock often."""
 
     __slots__ = ("_clock", "_since_ms")
 

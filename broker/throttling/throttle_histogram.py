@@ -1,7 +1,7 @@
 """Throttle times by API and client, for the metric `sluice_throttle_time_seconds`.
 
-Clients choose their client ids, so the number of series is bounded: the first throttled clients have separate series,
-until an hour without throttling; all others share `__other__`.
+Clients choose their client ids, so the number of series is bounded: the first throttled clients have their own, until
+an hour without throttling; the others share `__other__`.
 """
 
 from bisect import bisect_left
@@ -46,7 +46,6 @@ class ThrottleHistograms:
         times.add(throttle_ms, now_ms)
 
     def expire(self, now_ms: int) -> None:
-        """Remove clients that were not throttled for over an hour."""
         self.by_api = {
             key: times for key, times in self.by_api.items() if now_ms - times.last_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }

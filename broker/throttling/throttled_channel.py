@@ -40,7 +40,7 @@ class MutedChannel(ThrottledChannel):
 
 
 class HeldResponse(ThrottledChannel):
-    """A response, without references to record bytes of the request, sent after its throttle time (KIP-13)."""
+    """A response, without references to request memory, sent after its throttle time (KIP-13)."""
 
     __slots__ = ("_finish",)
 

@@ -7,7 +7,7 @@ The charges of a request:
 - Controller mutations (KIP-599). The handlers of CreateTopics, CreatePartitions and DeleteTopics charge them, and put
   the throttle time into the response.
 - Request time (KIP-124): the processing time of every request. As in Kafka, fetches of followers, Produce with acks=0,
-  requests that only brokers send, and SASL (before the client has a principal) are exempt.
+  requests that only brokers send, and SASL are exempt.
 
 A request above a quota is never rejected. It is processed, and the client is throttled until its average over the
 windows is back at the quota:
@@ -75,29 +75,27 @@ class Throttler:
         }[api.charge]
 
     def holds_fetch(self, version: int) -> bool:
-        """Return whether a fetch of this version is charged and throttled before it reads (KIP-13)."""
         return self.profile.throttling_of(ApiKey.FETCH, version) is HOLD
 
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
     ) -> Message | Outcome:
-        """Charge a held fetch `size` bytes; call `read` with its throttle time in ms, after it."""
+        """Charge a held fetch `size` bytes; after its throttle time in ms, call `read` with that."""
         return self._hold.charge_before_read(ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:
-        """Return the bytes that the quota grants an idle client at once.
+        """Return the bytes that the quota grants an idle client at once, such as 10,000 for 1,000 bytes/s and 10 s.
 
-        A larger response would exceed the quota at every attempt, and never be sent. With 1,000 bytes/s over ten
-        windows of 1 s the limit is 10,000 bytes.
+        A larger response would exceed the quota at every attempt, and never be sent.
         """
         if not self.quotas.fetch.quotas_enabled or not self.profile.cuts_fetches:
             return float_info.max
         return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
     def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
-        """Return the quota for created and deleted partitions, or None.
+        """Return the quota for created and deleted partitions, if any.
 
-        Requests from version `strict_since` on may be rejected with THROTTLING_QUOTA_EXCEEDED. Older ones, whose
+        From version `strict_since` on, requests may be rejected with THROTTLING_QUOTA_EXCEEDED. Older ones, whose
         clients do not support the error, are processed and throttled.
         """
         manager = self.controller.mutation
@@ -109,7 +107,7 @@ class Throttler:
     def refuses_auto_creation(self, ctx: RequestContext, partitions: int) -> bool:
         """Charge an automatic topic creation; return whether the quota rejects it.
 
-        The quota is strict, because Kafka's broker sends a CreateTopics of the latest version.
+        The quota is strict, because Kafka's brokers send the latest CreateTopics.
         """
         quota = self.mutation_quota(ctx, strict_since=0)
         return quota is not None and not quota.record(partitions)
@@ -173,10 +171,7 @@ class Throttler:
         ctx.responder.answer(ctx, response)
 
     def finish_share_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge the size of a response as KIP-219 does: no Kafka without it has share groups.
-
-        A response without a session is not charged.
-        """
+        """Charge the size of a response as KIP-219 does; without a session, charge nothing."""
         if ctx.fetch is None:
             self.finish(ctx, response)
         elif self.quotas.fetch.quotas_enabled or self.quotas.request is not None:

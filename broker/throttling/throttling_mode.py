@@ -12,8 +12,8 @@ a request that is charged 12,000 bytes. The average is back at the quota after 1
 | also 3 s above the request quota | 3 s in all | 3 s in all | 2 s, then up to 3 s more |
 | `throttle_time_ms` | the time still to come | the time that has passed | the time that has passed |
 
-A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before the
-response and 2 s after it.
+A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before and 2 s
+after the response.
 
 """
 
@@ -43,7 +43,7 @@ class ThrottlingMode:
     def finish(
         self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
     ) -> None:
-        """Charge request time; send the response when this mode allows it."""
+        """Charge request time, and send the response when this mode allows it."""
         raise NotImplementedError
 
     def finish_exempt(
@@ -53,10 +53,7 @@ class ThrottlingMode:
         raise NotImplementedError
 
     def finish_fetch(self, ctx: RequestContext, response: Message) -> None:
-        """Charge the size of the response, and respond as this mode requires.
-
-        A fetch of a follower is exempt: its bytes belong to no client.
-        """
+        """Charge the size of the response, except to a follower, and respond as this mode requires."""
         fetch, ctx.fetch = ctx.fetch, None
         body = ctx.encode(response)
         now_ms = self._charges.time.at(ctx.now_ms)
@@ -74,7 +71,7 @@ class ThrottlingMode:
     def _send_fetch(
         self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
     ) -> None:
-        """Encode a response again if it opens a session, to add its id."""
+        # A response that opens a session is encoded again, with its id.
         if fetch is not None and fetch.sent(response):
             body = ctx.encode(response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
@@ -93,7 +90,7 @@ class ThrottlingMode:
 class Mute(ThrottlingMode):
     """KIP-219 (Kafka 2.0 and later): send the response at once, then mute the connection for the throttle time.
 
-    The client can back off, and does not mistake a throttled broker for a dead one. With KIP-13 a throttle time above
+    The client can back off, and does not mistake a throttled broker for a dead one. With KIP-13, a throttle time above
     `request.timeout.ms` made the client disconnect and send again, which was charged again.
     """
 
@@ -148,7 +145,7 @@ class Mute(ThrottlingMode):
 class Hold(ThrottlingMode):
     """KIP-13: mute the connection, and send the response when the throttle time is over.
 
-    A fetch is charged before it reads, by the size from the log's indexes (`charge_before_read`). It reads after the
+    A fetch is charged before it reads, by the size in the log's indexes (`charge_before_read`). It reads after the
     throttle time, so no records wait in memory. If retention has deleted 3,000 of 12,000 bytes by then, a correction
     records -3,000 bytes.
     """
@@ -234,7 +231,6 @@ class Withhold(Hold):
             self._finish_request_time(ctx, response, served_ms)
 
     def _finish_request_time(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
-        """Hold again if required; `served_ms`: the throttle time so far."""
         charges = self._charges
         now_ms = charges.time.at(ctx.now_ms)
         request_ms = charges.charge_time(ctx, now_ms)

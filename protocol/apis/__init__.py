@@ -1,10 +1,10 @@
 """Kafka's APIs, one module each, with request and response in all versions that ever existed.
 
-`API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`). It is built from `index`, so a
-module is imported only when its messages are first used.
+`API_KEYS` is the registry of names, versions and header versions (Kafka's `ApiKeys`), built from `index`; a module is
+imported when its messages are first used.
 
 Each module's docstring lists the changes per version, except those in the declaration of `VERSIONS`: the flexible
-versions (KIP-482), and those after whose responses clients wait for the throttle time (KIP-219).
+versions (KIP-482), and those after which clients apply the throttle time (KIP-219).
 """
 
 import re
@@ -54,7 +54,7 @@ class Api:
         return 2 if version >= self.flexible_since else 1
 
     def response_header_version(self, version: int) -> int:
-        """Return 0 for ApiVersions (KIP-511): the client does not know the broker's versions yet."""
+        """Return 0 for ApiVersions (KIP-511), whose client does not know the broker's versions yet."""
         return 1 if version >= self.flexible_since and self.key != ApiKey.API_VERSIONS else 0
 
     def has_throttle_time(self, version: int) -> bool:

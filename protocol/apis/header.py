@@ -1,7 +1,7 @@
 """The headers of all requests and responses. They have no key, as they are not APIs.
 
-A request header of version 2 still has an int16 length for the client id, so that any broker can read the header of any
-ApiVersions request; hence it is not compact here.
+A request header of version 2 still has an int16 length for the client id, so that any broker can read that of any
+ApiVersions request.
 """
 
 from __future__ import annotations

@@ -31,11 +31,7 @@ class PartitionResult(Message):
     partition: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
         int16,
-        V(
-            errors="any COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE"
-            " NOT_COORDINATOR FENCED_STATE_EPOCH"
-            " CLUSTER_AUTHORIZATION_FAILED"
-        ),
+        V(errors="any share_coordinator FENCED_STATE_EPOCH"),
     ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
 

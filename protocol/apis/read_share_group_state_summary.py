@@ -33,12 +33,7 @@ class PartitionResult(Message):
     partition: Annotated[int32, V(entity="partition")] = 0
     error_code: Annotated[
         int16,
-        V(
-            errors="any COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE"
-            " NOT_COORDINATOR GROUP_ID_NOT_FOUND"
-            " UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH"
-            " CLUSTER_AUTHORIZATION_FAILED"
-        ),
+        V(errors="any share_coordinator GROUP_ID_NOT_FOUND UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH"),
     ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None
     state_epoch: int32 = 0

@@ -45,10 +45,8 @@ class PartitionResult(Message):
     error_code: Annotated[
         int16,
         V(
-            errors="any COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE"
-            " NOT_COORDINATOR GROUP_ID_NOT_FOUND"
-            " UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH"
-            " FENCED_STATE_EPOCH CLUSTER_AUTHORIZATION_FAILED"
+            errors="any share_coordinator GROUP_ID_NOT_FOUND UNKNOWN_TOPIC_OR_PARTITION FENCED_LEADER_EPOCH"
+            " FENCED_STATE_EPOCH"
         ),
     ] = 0
     error_message: Annotated[string | None, V("0+", null="0+")] = None

@@ -1,7 +1,7 @@
-"""Compiled decoders and encoders: source is generated per message class and version on first use, and compiled once.
+"""Compiled decoders and encoders, whose source is generated per message class and version on first use.
 
-Tracebacks show the source. A class that declares `SINGLE` also has fast functions from `single_element`, which fall
-back to the general ones; those are then compiled when first needed.
+Tracebacks show the source. A class that declares `SINGLE` also has fast functions (`single_element`), which fall back
+to the general ones; those are compiled only when needed.
 """
 
 import linecache
@@ -37,8 +37,7 @@ _LARGE_PART_BYTES = 64 * 1024
 def decoder(cls: type[M], version: int) -> Decoder[M]:
     """Return `decode(buf, pos, end)`, which decodes the message that is exactly `buf[pos:end]`.
 
-    All values are copies, except records, which are views of `buf`. `decode` raises RemoteProtocolError for malformed
-    data.
+    All values are copies, except records, which are views of `buf`. It raises RemoteProtocolError for malformed data.
     """
     return _function("decode", cls, version)  # type: ignore[return-value]  # generated
 
@@ -51,8 +50,7 @@ def decode_prefix(cls: type[M], version: int) -> PrefixDecoder[M]:
 def encoder(cls: type[M], version: int) -> Encoder[M]:
     """Return `encode(message, parts)`, which appends the encoded message to `parts` in pieces.
 
-    Records are appended by reference: bytes, a memoryview of bytes, or a tuple or list of those. A value that does not
-    fit its type is an internal error.
+    Records are appended by reference: bytes, a memoryview of bytes, or a tuple or list of those.
     """
     return _function("encode", cls, version)  # type: ignore[return-value]  # generated
 
@@ -110,7 +108,6 @@ def source(cls: type[Message], version: int) -> str:
 
 
 def load(generated: Source, name: str, file: str) -> Callable[..., object]:
-    """Compile source and return its function `name`. Tracebacks show the source as `file`."""
     text = generated.text()
     exec(compile(text, file, "exec"), generated.objects)  # noqa: S102 # our own text, made only of field names
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)

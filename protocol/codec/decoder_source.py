@@ -1,7 +1,6 @@
 """Generator of decoder source: straight-line Python for one message class and version.
 
-Consecutive fixed-size fields are read by a single unpack, together with the length of the next variable part and the
-string before them.
+A single unpack reads consecutive fixed-size fields, the string before them and the length of the next variable part.
 """
 
 from collections.abc import Callable
@@ -170,8 +169,7 @@ class _Reader:
         self._targets.append(variable)
 
     def _constructor(self, cls: type[Message], values: dict[str, str]) -> str:
-        # Positional arguments are twice as fast as keywords. Missing fields before the last present one get their
-        # default.
+        # Positional arguments are twice as fast as keywords. Missing fields before the last one get their default.
         arguments: list[str] = []
         given = 0
         for field in fields_of(cls):
@@ -255,15 +253,14 @@ class _Reader:
             self._source.dedent()
 
     def _elements(self, field: Field, variable: str, count: str, excess: int) -> None:
-        # `count` is the number of elements plus `excess`. An element has at least `least` bytes, which limits valid
-        # counts.
+        # `count` is the number of elements plus `excess`. An element's least size limits valid counts.
         least = smallest(field, self._version, self._flexible)
         assert least > 0, f"{field.name}: elements without bytes cannot limit the count"
         product = count if least == 1 else f"{count} * {least}"
         wrong = self._source.use("wrong_count", wire.wrong_count)
         fits = f"{'0 <' if excess else '0 <='} {product} <= {signed('end - pos', excess * least)}"
         fits = f"({fits} and {count} <= {wire.MAX_ELEMENTS + excess})"
-        # Fast check: most arrays have one element, and if it is missing, its own reads fail.
+        # Most arrays have one element, and if it is missing, its own reads fail.
         self._source.line(f"if {count} != {1 + excess} and not {fits}:")
         self._source.line(f'    raise {wrong}("{field.name}", {signed(count, -excess)}, end - pos)')
         if field.type is not None and field.type.code in _REPEATABLE:

@@ -1,7 +1,6 @@
 """Generator of encoder source: straight-line Python for one message class and version.
 
-Consecutive fixed-size fields are packed in one call. Small parts are joined to one piece of `parts`; records are
-appended by reference.
+One call packs consecutive fixed-size fields. Small parts are joined; records are appended by reference.
 """
 
 from struct import Struct

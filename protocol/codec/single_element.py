@@ -11,9 +11,7 @@ are empty, and there are no tagged fields. The bytes of a ProduceRequest v9 are:
 
 `_Shape.items` flattens the fields into such a list, in which adjacent constants are one item. The decoder unpacks the
 items up to the next string or records at once, compares the constants, and constructs the message. The encoder packs
-the same items in one call.
-
-For any other shape or malformed data, a generated function has no effect and calls the general function.
+the items in one call. For any other shape or malformed data, the function calls the general one.
 """
 
 from collections.abc import Iterator
@@ -177,7 +175,7 @@ def _content(constant: _Constant) -> bytes:
 
 
 class _Reader:
-    """Emits the body of a decoder. Pending items are not read yet; they start at `base` plus `offset`."""
+    """Emits the body of a decoder. Pending items start at `base` plus `offset`."""
 
     def __init__(self, source: Source, shape: _Shape) -> None:
         self._source = source
@@ -321,7 +319,7 @@ class _Writer:
                 case _Records(path, code):
                     self._write_records(path, code)
         self._end_piece()
-        # One statement for all pieces: if one of them fails, nothing is appended.
+        # One statement for all pieces, so that nothing is appended if one fails.
         if len(self._pieces) == 1:
             self._source.bracketed_line(f"parts.append({self._pieces[0]})")
         else:

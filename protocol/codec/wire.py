@@ -1,8 +1,7 @@
 """Functions and tables that generated code uses: cached unpackers and varints, tagged fields, errors.
 
-struct checks bounds, slices do not; so the generated code finally checks that the position is exactly the end. Before
-that, counts are compared with the remaining bytes, and strings with Kafka's maximum, so that no unchecked length
-allocates.
+struct checks bounds, slices do not; so the generated code finally checks that the position is exactly the end. Counts
+are compared with the remaining bytes first, and strings with Kafka's maximum, so that no unchecked length allocates.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +22,7 @@ LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int
 # The limits of Kafka's generated readers since 4.4.
 MAX_ELEMENTS = 1_000_000
 MAX_TAGGED_FIELDS = 10_000
-# One-byte varints and equally small structs cover nearly all messages. A larger cache would let a peer choose its size.
+# One-byte varints and equally small structs cover nearly all messages. A peer cannot make this cache grow.
 CACHED = 128
 
 
@@ -155,8 +154,7 @@ def read_tagged(
 ) -> int:
     """Read tagged fields into `message`; return the position after them. `count` is the first byte of their number.
 
-    `readers` maps the version's tags to attribute and reader; other fields are kept as bytes. Like Kafka, this accepts
-    tags in any order.
+    `readers` maps the version's tags to attribute and reader; other fields are kept as bytes. Any order is accepted.
     """
     if count > 0x7F:
         count, pos = read_varint(buf, pos, count)
@@ -190,10 +188,9 @@ def _read_short_varint(buf: Buffer, pos: int) -> tuple[int, int]:
 
 
 def write_tagged(message: Message, parts: Parts, writers: tuple[tuple[int, str, object, TaggedWriter], ...]) -> None:
-    """Append the count and the tagged fields that are not at their default, including unknown ones, by ascending tag.
+    """Append the tagged fields that are not at their default, including unknown ones, and their count.
 
-    `writers` are tag, attribute, default and writer of the version's tags. None always counts as the default, also for
-    a struct whose default is another one.
+    `writers` are tag, attribute, default and writer. None always counts as the default.
     """
     contents = dict(message.unknown_tagged_fields or {})
     for tag, attribute, default, write in writers:

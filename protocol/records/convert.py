@@ -13,7 +13,7 @@ from .record import Record, iter_records
 
 
 def down_convert(data: Bytes, to_magic: int, first_offset: int) -> bytes:
-    """Return the batches of `data` as message sets of `to_magic`, 0 or 1; those already as old are copied.
+    """Return the batches of `data` as message sets of `to_magic`, 0 or 1; older ones are copied.
 
     Control batches are left out; so are records of uncompressed batches before `first_offset`, the fetch offset.
 

@@ -1,6 +1,6 @@
 """CRC-32C, the checksum of magic 2 batches.
 
-Importing the `crc32c` package takes tens of milliseconds, so the first checksum does it, or `preload` after the server
+Importing the `crc32c` package takes tens of milliseconds, so the first checksum does it, or `preload` once the server
 listens. Call it as `crc.crc32c(...)`: the import replaces that name.
 """
 

@@ -1,6 +1,6 @@
 """Errors of invalid records, with the Kafka error code for the producer.
 
-Java's own exceptions (an index out of bounds, a broken compressed stream) are UNKNOWN_SERVER_ERROR here too, because
+As in Kafka, Java's own exceptions (an index out of bounds, a broken compressed stream) are UNKNOWN_SERVER_ERROR here:
 clients are tested against that.
 """
 

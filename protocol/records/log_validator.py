@@ -1,7 +1,7 @@
 """Validation of records before an append, with their new offsets and timestamps: exactly as in Kafka's `LogValidator`.
 
-There are three paths: an uncompressed magic 2 batch is checked and stamped in place; so is a compressed one that keeps
-its format; anything else is rebuilt as one magic 2 batch. Each checks in its own order, as in Kafka.
+An uncompressed magic 2 batch is checked and stamped in place; so is a compressed one that keeps its format; anything
+else is rebuilt as one magic 2 batch. As in Kafka, each of these paths checks in its own order.
 """
 
 from collections.abc import Iterable, Iterator

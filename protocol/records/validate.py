@@ -1,12 +1,12 @@
 """A broker's processing of produced records before the append: checks, offsets, and the topic's settings.
 
 Follows `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords` and `LogValidator` (in
-`log_validator.py`), in their order, so that the same one of several errors is returned. Different on purpose: the
-stored format is always magic 2, and with `deep_max_bytes` only the headers of large batches are checked: their records
+`log_validator.py`), in their order, so that of several errors the same one is returned. Different on purpose: the
+stored format is always magic 2, and `deep_max_bytes` limits checks to the headers of larger batches: their records
 would take Python about a microsecond each.
 
-Fast path: a magic 2 batch that keeps its format is stamped in place, without a copy. All others take the general path,
-`analyze` and `LogValidator`, which also creates the error messages.
+Fast path: a magic 2 batch that keeps its format is stamped in place. All others take the general path, `analyze` and
+`LogValidator`, which also creates the error messages.
 """
 
 import struct
@@ -79,8 +79,8 @@ def validate(
 ) -> Appendable:
     """Validate `data`, the records of a request for one partition; return the batch to store from `first_offset` on.
 
-    If the batch keeps its format, base offset and leader epoch are written to `data` itself (to a copy, if it is
-    read-only). A truncated last batch is dropped; without a whole batch there is nothing to append, and no error.
+    If the batch keeps its format, base offset and leader epoch are written to `data` itself, or to a copy if that is
+    read-only. A truncated last batch is dropped; without a whole batch, nothing is appended, without an error.
 
     Raises:
         InvalidRecords: The records are invalid; `data` is unchanged.
@@ -157,9 +157,9 @@ def stamp_usual(
 
 
 def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfig) -> tuple[int, int] | None:
-    """Return the lowest and highest timestamp delta of valid records; None: use the general path.
+    """Return the lowest and highest timestamp delta of valid records (for a large batch, by its header), or None.
 
-    For a batch too large for a check of its records, they are from the header.
+    None: use the general path.
     """
     codec, count = header.compression, header.record_count
     if (

@@ -1,8 +1,8 @@
 """Checks of the records in a section, without creating objects.
 
 `walk` is the hot loop: it returns the range of timestamps, or None for the general path. That is `record.read_buffer`,
-or for a compressed section that keeps its format `skim_stream`, Kafka's reader that skips keys, values and headers
-(`PartialDefaultRecord`). It does not compare a record's length with its content.
+or for a compressed section that keeps its format `skim_stream`: Kafka's reader that skips keys, values and headers
+(`PartialDefaultRecord`) and does not compare a record's length with its content.
 """
 
 from collections.abc import Iterator
@@ -31,9 +31,8 @@ _INT64_MAX = 2**63 - 1
 def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | None:
     """Return the lowest and highest timestamp delta of `count` valid records with offset deltas 0, 1, 2, ...
 
-    Returns None if `section` is not, or may not be, such records; null keys are valid only with `null_keys`. One long
-    loop with short varints inlined, because calls would dominate its cost; `section` is bytes, because indexing a
-    memoryview takes twice as long.
+    None: `section` may not be such records; null keys are valid only with `null_keys`. One long loop with short varints
+    inlined, because calls would dominate its cost; indexing a memoryview instead of bytes would take twice as long.
     """
     position = 0
     lowest, highest = _INT64_MAX, -_INT64_MAX

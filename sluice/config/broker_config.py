@@ -1,8 +1,8 @@
 """Effective configuration of a broker (Config) and of a topic (TopicConfig); the tables are in property_table.py.
 
 A later source wins: default, file, environment, override. A topic's own config overrides the broker property. Different
-from Kafka on purpose: an unknown name is an error that suggests similar names (Kafka ignores it). A name that only
-Kafka supports is accepted with a warning.
+on purpose: an unknown name is an error that suggests similar names (Kafka ignores it). A name that only Kafka supports
+is accepted with a warning.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def address_of(host: str, port: int) -> str:
 
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
-# Times with several properties, and the factor of each to milliseconds. The finest unit that is set applies.
+# Times with several properties, and the factor of each to milliseconds. The finest unit applies.
 _UNITS_MS = {
     "log.retention.ms": {"log.retention.ms": 1, "log.retention.minutes": _MINUTE_MS, "log.retention.hours": _HOUR_MS},
     "log.roll.ms": {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
@@ -141,8 +141,8 @@ class Config(Values):
     def synonyms(self, name: str, *bases: Property) -> list[Synonym]:
         """Return the sources that define a property, in order of precedence.
 
-        As in Kafka, the list starts at the property itself: for a retention set in hours, `log.retention.ms` has none.
-        `bases` are properties without effect whose values the property also has.
+        As in Kafka, they start at the property itself: for a retention set in hours, `log.retention.ms` has none.
+        `bases` are properties without effect whose values this one also has.
         """
         names = (*_SAME_TIME.get(name, (name,)), *(row.name for row in bases if row.name != name))
         static = {key: self._static_text(key) for key in names}
@@ -169,7 +169,7 @@ class Config(Values):
         return self._kept[name] if name in self._kept else text_of(self._static[name])
 
     def set_names(self) -> Iterable[str]:
-        """Return all names with a static or dynamic value, also without effect or unknown."""
+        """Return all names with a static or dynamic value, even without effect."""
         return dict.fromkeys(chain(_NODE_IDS, self._origins, *self._dynamic.values()))
 
     def is_set(self, name: str) -> bool:
@@ -189,17 +189,17 @@ class Config(Values):
         return Setting(row, value, synonyms, self.origin(row.name))
 
     def milliseconds(self, name: str) -> int:
-        """Return a time that properties in several units can set, by the name of the one in ms; -1: no limit."""
+        """Return the time named `name`, which properties in several units can set; -1: no limit."""
         units_ms = _UNITS_MS[name]
         finest = next(unit for unit in units_ms if self._values[unit] is not None)  # hours have a default
         return max(-1, self.integer(finest) * units_ms[finest])
 
     def listeners(self, broker: int = 0) -> list[Endpoint]:
-        """Return the listeners of a broker by index, which is added to each port."""
+        """Return the listeners of a broker; its index is added to each port."""
         return self._endpoints("listeners", broker)
 
     def advertised_listeners(self, broker: int = 0) -> list[Endpoint]:
-        """Return an empty list if unset: the server then advertises where it listens."""
+        """Return an empty list if unset: the addresses of `listeners` are then advertised."""
         return self._endpoints("advertised.listeners", broker) if self._values["advertised.listeners"] else []
 
     def security_protocol(self, listener: str) -> str:
@@ -431,7 +431,7 @@ def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -
 
 
 def _where(error: ValueError) -> str:
-    """Return the error's position, if known; `float` and others have their own texts."""
+    # `float` and others have their own texts.
     return f"{error}: " if str(error).startswith("item ") else ""
 
 
@@ -472,7 +472,7 @@ def _is_known(name: str) -> bool:
 
 
 def row_of(name: str) -> Property | None:
-    """Return a property's row; None for an unknown property or one without effect."""
+    """Return a property's row, if it has an effect."""
     if not name.startswith(_LISTENER_PREFIX):
         return PROPERTIES.get(name)
     from .listener_config import row_of_listener
@@ -487,7 +487,7 @@ def _row_without_effect(name: str) -> Property:
 
 
 def _is_alterable(name: str) -> bool:
-    """Return whether a dynamic value takes effect here: not those of listeners, except their limits."""
+    # Dynamic values of listeners have no effect here, except their limits.
     from .kafka_properties import CLUSTER_WIDE, KAFKA_PROPERTIES, base_name
 
     known = KAFKA_PROPERTIES.get(base_name(name))

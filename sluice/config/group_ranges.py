@@ -32,7 +32,7 @@ _RANGES = (
 
 
 def group_problem(values: Values) -> tuple[str, str] | None:
-    """Return the first property that conflicts with another one, and the accepted values."""
+    """Return the first property that conflicts with another, and the accepted values."""
     for name, least, most in _RANGES:
         low = None if least is None else values.integer(least)
         high = None if most is None else values.integer(most)

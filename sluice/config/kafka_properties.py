@@ -84,7 +84,6 @@ def base_name(name: str) -> str:
 
 
 def row_of_any(name: str) -> Property:
-    """Return the row of a known, listener's or unknown property."""
     if name in PROPERTIES:
         return PROPERTIES[name]
     known = KAFKA_PROPERTIES.get(base_name(name))

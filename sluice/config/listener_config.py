@@ -2,8 +2,7 @@
 
 Their names, in lower case, are `listener.name.<listener>.<property>` and
 `listener.name.<listener>.<mechanism>.<property>`. Follows `AbstractConfig.valuesWithPrefixOverride` and ListenerName: a
-mechanism's setting precedes the listener's, which precedes the broker's. Loaded only for listeners with TLS, SASL or
-limits.
+mechanism's setting precedes the listener's, and that the broker's. Loaded only for listeners with TLS, SASL or limits.
 """
 
 from collections.abc import Mapping
@@ -23,7 +22,6 @@ _OF_LISTENER = (
 
 
 def row_of_listener(name: str) -> Property | None:
-    """Return the property that `listener.name...` sets; None if it has no effect."""
     _, _, own = name.removeprefix(PREFIX).partition(".")
     if own in _OF_LISTENER:
         return PROPERTIES[own]

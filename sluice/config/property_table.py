@@ -552,23 +552,17 @@ _ROWS: tuple[Property, ...] = (
 PROPERTIES = {row.name: row for row in _ROWS}
 
 # fmt: off
-# Columns: config, kind, default, the broker property that is its default, description. A row without a description is
-# kept and shown without effect.
-_TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
-    ("cleanup.policy", _CLEANUP, "delete", "log.cleanup.policy",
-     "Cleanup of old segments: delete, compact, both, or none (empty)."),
-    ("compression.type", _COMPRESSION, "producer", "compression.type",
-     "Compression of the log; producer: batches are kept as received."),
-    ("max.message.bytes", integer(0), "1048588", "message.max.bytes", "Maximum size of a record batch, compressed."),
-    ("message.downconversion.enable", boolean(), "true", "log.message.downconversion.enable",
-     "Whether records are converted for consumers that support only older formats."),
-    ("message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "log.message.timestamp.type",
-     "Whether record timestamps are the producer's or the time of the append."),
-    ("message.timestamp.before.max.ms", _MS, _FOREVER, "log.message.timestamp.before.max.ms",
-     "Maximum time by which a record timestamp may precede the broker's clock."),
-    ("message.timestamp.after.max.ms", _MS, "3600000", "log.message.timestamp.after.max.ms",
-     "Maximum time by which a record timestamp may follow the broker's clock."),
-    ("min.insync.replicas", integer(1), "1", "min.insync.replicas", "Minimum number of in-sync replicas for acks=all."),
+# Columns: config, kind, default, the broker property that is its default, description. None: that of the broker
+# property; empty: kept and shown without effect.
+_TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str | None], ...] = (
+    ("cleanup.policy", _CLEANUP, "delete", "log.cleanup.policy", None),
+    ("compression.type", _COMPRESSION, "producer", "compression.type", None),
+    ("max.message.bytes", integer(0), "1048588", "message.max.bytes", None),
+    ("message.downconversion.enable", boolean(), "true", "log.message.downconversion.enable", None),
+    ("message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "log.message.timestamp.type", None),
+    ("message.timestamp.before.max.ms", _MS, _FOREVER, "log.message.timestamp.before.max.ms", None),
+    ("message.timestamp.after.max.ms", _MS, "3600000", "log.message.timestamp.after.max.ms", None),
+    ("min.insync.replicas", integer(1), "1", "min.insync.replicas", None),
     ("retention.bytes", integer(-LONG_MAX - 1, LONG_MAX), "-1", "log.retention.bytes",
      "Partition size above which the oldest segments are deleted; negative: no limit."),
     ("retention.ms", integer(-1, LONG_MAX), _WEEK_MS, "log.retention.ms",
@@ -576,13 +570,10 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
     # At least 1 MiB since Kafka 4.0; internal.segment.bytes is Kafka's own way around that limit, for tests.
     ("segment.bytes", integer(2**20), "4194304", "log.segment.bytes", "Maximum segment size."),
     ("internal.segment.bytes", integer(1), None, None, "Maximum segment size; overrides segment.bytes."),
-    ("compression.gzip.level", _GZIP_LEVEL, "-1", "compression.gzip.level",
-     "Compression level if compression.type is gzip."),
+    ("compression.gzip.level", _GZIP_LEVEL, "-1", "compression.gzip.level", None),
     ("compression.lz4.level", _LZ4_LEVEL, "9", "compression.lz4.level", ""),  # the library has one level
-    ("compression.zstd.level", _ZSTD_LEVEL, "3", "compression.zstd.level",
-     "Compression level if compression.type is zstd."),
-    ("delete.retention.ms", _MS, "86400000", "log.cleaner.delete.retention.ms",
-     "Time that a compacted log keeps tombstones, from their first compaction."),
+    ("compression.zstd.level", _ZSTD_LEVEL, "3", "compression.zstd.level", None),
+    ("delete.retention.ms", _MS, "86400000", "log.cleaner.delete.retention.ms", None),
     ("errors.deadletterqueue.group.enable", boolean(), "false", None, ""),
     ("file.delete.delay.ms", _MS, "60000", "log.segment.delete.delay.ms",
      "Time before the files of deleted segments are removed."),
@@ -590,36 +581,32 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str], ...] = (
      "Records after which the log is flushed to disk, before the response."),
     ("flush.ms", _MS, _FOREVER, "log.flush.interval.ms", "Time after which the log is flushed to disk."),
     ("follower.replication.throttled.replicas", replicas(), "", None, ""),
-    ("index.interval.bytes", integer(0), "4096", "log.index.interval.bytes",
-     "Bytes of a segment per index entry."),
+    ("index.interval.bytes", integer(0), "4096", "log.index.interval.bytes", None),
     ("leader.replication.throttled.replicas", replicas(), "", None, ""),
     ("local.retention.bytes", integer(-2, LONG_MAX), "-2", None, ""),
     ("local.retention.ms", integer(-2, LONG_MAX), "-2", None, ""),
-    ("max.compaction.lag.ms", integer(1, LONG_MAX), _FOREVER, "log.cleaner.max.compaction.lag.ms",
-     "Maximum age of a record before its log is compacted regardless of the ratio."),
+    ("max.compaction.lag.ms", integer(1, LONG_MAX), _FOREVER, "log.cleaner.max.compaction.lag.ms", None),
     ("max.decompressed.message.bytes", integer(1, INT_MAX - 8), str(INT_MAX - 8), None, ""),  # Java's longest array
-    ("min.cleanable.dirty.ratio", double(0, 1), "0.5", "log.cleaner.min.cleanable.ratio",
-     "Minimum ratio of uncompacted bytes to all bytes of a log for compaction."),
-    ("min.compaction.lag.ms", _MS, "0", "log.cleaner.min.compaction.lag.ms", "Minimum age of a record for compaction."),
+    ("min.cleanable.dirty.ratio", double(0, 1), "0.5", "log.cleaner.min.cleanable.ratio", None),
+    ("min.compaction.lag.ms", _MS, "0", "log.cleaner.min.compaction.lag.ms", None),
     ("preallocate", boolean(), "false", None, ""),
     ("remote.copy.lag.bytes", integer(-1, LONG_MAX), "-1", None, ""),
     ("remote.copy.lag.ms", integer(-1, LONG_MAX), "0", None, ""),
     ("remote.log.copy.disable", boolean(), "false", None, ""),
     ("remote.log.delete.on.disable", boolean(), "false", None, ""),
     ("remote.storage.enable", boolean(), "false", None, ""),
-    ("segment.index.bytes", integer(4), "10485760", "log.index.size.max.bytes",
-     "Maximum size of an index; a full index rolls the segment."),
+    ("segment.index.bytes", integer(4), "10485760", "log.index.size.max.bytes", None),
     ("segment.jitter.ms", _MS, "0", "log.roll.jitter.ms",
      "Maximum time by which a segment rolls early, to spread the rolls."),
     ("segment.ms", integer(1, LONG_MAX), _WEEK_MS, "log.roll.ms",
      "Time between a segment's first record and a new record that rolls the segment."),
-    ("unclean.leader.election.enable", boolean(), "false", "unclean.leader.election.enable",
-     "Whether an out-of-sync replica may become leader if no in-sync replica is alive."),
+    ("unclean.leader.election.enable", boolean(), "false", "unclean.leader.election.enable", None),
 )
 # fmt: on
 
 TOPIC_PROPERTIES = {
-    name: Property(name, kind, default, "Kafka", doc or NO_EFFECT) for name, kind, default, _, doc in _TOPIC_ROWS
+    name: Property(name, kind, default, "Kafka", PROPERTIES[base].doc if doc is None and base else doc or NO_EFFECT)
+    for name, kind, default, base, doc in _TOPIC_ROWS
 }
 TOPIC_DEFAULT_OF = {
     name: broker_property for name, _, _, broker_property, _ in _TOPIC_ROWS if broker_property is not None

@@ -28,7 +28,7 @@ _LARGEST_EXPONENT = 30  # 1e30 exceeds every long; a larger exponent would only 
 
 
 class Kind:
-    """The text that a property accepts (`accepts`, a phrase to follow "expected") and Kafka's type for it."""
+    """The text that a property accepts (`accepts` follows "expected") and Kafka's type for it."""
 
     __slots__ = ("accepts", "parse", "type")
 
@@ -43,7 +43,6 @@ def boolean() -> Kind:
 
 
 def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | None = None) -> Kind:
-    """Accept an integer within both bounds, or `also`."""
 
     def parse(text: str) -> int:
         return _within(_parse_integer(text), at_least, at_most, also)
@@ -52,7 +51,7 @@ def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | No
 
 
 def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kind:
-    """Accept an integer, or a size such as 512Ki that is a whole number of bytes."""
+    """Accept a whole number of bytes, also as 512Ki."""
 
     def parse(text: str) -> int:
         return _within(parse_size(text), at_least, at_most, also)
@@ -108,7 +107,7 @@ def choice_or_none(*accepted: str) -> Kind:
 
 
 def principals() -> Kind:
-    """Accept Kafka's `super.users`, separated by semicolons because a name may contain commas."""
+    # Separated by semicolons because a name may contain commas.
 
     def parse(text: str) -> str:
         given = [item.strip() for item in text.split(";") if item.strip()]
@@ -251,12 +250,12 @@ def text_of(value: Value) -> str | None:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Split a list as Kafka does: at commas, without surrounding blanks; empty text is the empty list."""
+    """Split a list as Kafka does: at commas, without surrounding blanks."""
     return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
 
 
 def parse_duration_ms(text: str) -> int:
-    """Return the milliseconds of a duration such as P1DT2H3M4.5S (java.time.Duration, without signs)."""
+    """Return the milliseconds of a duration such as P1DT2H3M4.5S (java.time.Duration)."""
     found = re.fullmatch(_DURATION, text, re.IGNORECASE)
     if found is None:
         raise ValueError
@@ -264,7 +263,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def parse_size(text: str) -> int:
-    """Accept whole bytes, negative only as a plain integer (Kafka's -1). Raises ValueError."""
+    """Accept whole bytes, negative only as a plain integer (Kafka's -1)."""
     stripped = text.strip()
     if stripped.startswith("-"):
         return _parse_integer(stripped)
@@ -275,7 +274,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Return bytes per second, at least 1, Kafka's lower bound of `quota.producer.default`. Raises ValueError."""
+    """Return bytes per second, at least 1, Kafka's lower bound of `quota.producer.default`."""
     value = _parse_quantity(text.strip().removesuffix("/s").removesuffix("B"))
     if value < 1:
         raise ValueError
@@ -288,7 +287,7 @@ QUOTA_NAMES = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
 
 
 def parse_quota(key: str, text: str) -> float:
-    """Parse a byte rate as in properties (2M, 512Ki), or a number; raise ValueError with one line."""
+    """Parse a byte rate as in properties (2M, 512Ki), or a number."""
     from sluice.text.error_text import expected
 
     try:
@@ -328,7 +327,7 @@ def parse_rates(text: str) -> dict[str, float]:
 
 
 def parse_users(text: str) -> dict[str, str]:
-    """Parse `alice:secret,bob:other` to passwords by name. Raises ValueError.
+    """Parse `alice:secret,bob:other` to passwords by name.
 
     The first colon splits, so a password may contain colons; commas are escaped as in `parse_rates`.
     """
@@ -377,7 +376,7 @@ def _escaped(client_id: str) -> str:
 
 
 def _parse_quantity(text: str) -> int | float:
-    """Parse DIGITS[.DIGITS][eN][UNIT], never negative, to an int if it is whole, else to the nearest double."""
+    """Parse DIGITS[.DIGITS][eN][UNIT] to an int if it is whole, else to the nearest double."""
     number = text.rstrip("kKMGTi")
     mantissa, e, exponent_text = number.lower().partition("e")
     whole, dot, fraction = mantissa.partition(".")

@@ -1,4 +1,4 @@
-"""Checks of the arguments of public calls against their annotations: one line at the call, not a failure later.
+"""Checks of the arguments of public calls against their annotations, so that an error names the argument.
 
 @checks_arguments
 class Producer:
@@ -58,7 +58,6 @@ def checks_arguments(cls: type[_T], *, but: tuple[str, ...] = ()) -> type[_T]:
 
 
 def checked(function: Callable[..., Any], where: str, *, skip: int = 1) -> Callable[..., Any]:
-    """Return the function with a check of its arguments, except the first `skip`."""
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     named = [one for one in parameters if one.kind is not one.VAR_POSITIONAL]
     accepts_any_name = any(one.kind is one.VAR_KEYWORD for one in parameters)
@@ -110,7 +109,6 @@ def check_argument(where: str, name: str, value: object, annotation: object) -> 
 
 
 def described(value: object) -> str:
-    """Return a value with its type, as in `5 (int)`."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     if asyncio.iscoroutine(value):
@@ -160,7 +158,7 @@ _PLAIN: dict[object, str] = {
 
 
 def _match(value: object, annotation: object) -> None:
-    """Raise Mismatch; accept everything that cannot be decided at run time."""
+    # Accept everything that cannot be decided at run time.
     origin, arguments = get_origin(annotation), get_args(annotation)
     if annotation in (Any, object, inspect.Parameter.empty) or isinstance(annotation, TypeVar | str):
         return
@@ -263,7 +261,7 @@ def _match_inside(value: object, annotation: object, inside: str) -> None:
 
 
 def _resolved(annotation: object, function: Callable[..., Any]) -> object:
-    """Return an annotation; one with names for type checkers only remains a string, which accepts everything."""
+    """Return the annotation; one with names for type checkers stays a string, which accepts everything."""
     if not isinstance(annotation, str):
         return annotation
     try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-# difflib's default; with a lower one, short names match by a few shared letters.
+# difflib's default; below it, short names match by a few shared letters.
 _CUTOFF = 0.6
 _LONGEST_SHOWN = 80  # characters of a value, so that the message stays readable
 
@@ -13,7 +13,7 @@ def expected(accepted: str, given: object) -> str:
 
 
 def one_of(known: Iterable[str], given: str) -> str:
-    """Return `expected one of A, B, got GIVEN`, and the most similar name if there is one."""
+    """Return `expected one of A, B, got GIVEN`, and the most similar name, if any."""
     names = list(known)
     return expected(f"one of {', '.join(names)}", given) + did_you_mean(given, names)
 
@@ -25,7 +25,6 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return `. Did you mean NAME?`, or `otherwise` without a similar name."""
     near = nearest(name, known)
     return otherwise if near is None else f". Did you mean {near}?"
 
@@ -39,7 +38,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def shown(given: object) -> str:
-    """Return a value in one line, in quotation marks if it would be invisible or ambiguous without."""
+    """Return a value in one line, in quotation marks if it would be ambiguous without."""
     text = str(given)
     if not text.isprintable() or text != text.strip() or not text:
         text = repr(text)

@@ -23,13 +23,12 @@ def text_of(schema: Schema) -> str:
 
 
 def table(value: object) -> Schema:
-    """Return a part of a schema that must be an object."""
     assert isinstance(value, dict)
     return value
 
 
 def describe_fields(definition: Schema) -> None:
-    """Move the lines `name: text` of a type's docstring to its fields; an indented line continues the previous one."""
+    """Move the lines `name: text` of a type's docstring to its fields; indented lines continue the previous one."""
     lines = cleandoc(str(definition.get("description", ""))).replace("\n    ", " ").splitlines()
     fields = table(definition.get("properties", {}))
     described = {name: text for name, text in _described_fields(lines) if name in fields}

@@ -1,8 +1,8 @@
 r"""Regular expressions from clients, matched in linear time by RE2.
 
-Kafka uses RE2J for subscriptions (KIP-848) and `java.util.regex` elsewhere, whose matching time can be exponential.
-Errors have RE2J's text. Different from RE2J: RE2 accepts `\C`, a repeated group name and, as literal text, a repeat
-count of many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
+Kafka uses RE2J for subscriptions (KIP-848), and elsewhere `java.util.regex`, whose matching time can be exponential.
+Errors have RE2J's text. Unlike RE2J, RE2 accepts `\C`, a repeated group name and, as literal text, a repeat count of
+many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
 """
 
 from functools import lru_cache
@@ -34,7 +34,7 @@ class Regex(Protocol):
 
 @lru_cache(32)  # each may use 8 MB while it matches
 def compile_regex(text: str) -> Regex:
-    """Return the compiled expression; raise InvalidRegexError with RE2J's description of the problem."""
+    """Raise InvalidRegexError with RE2J's description of the problem."""
     import re2  # few brokers see an expression
 
     options = re2.Options()

@@ -1,7 +1,6 @@
 """Decoding of files and requests into typed values, with errors of one line: the path and the accepted values.
 
-The description in a type's `Meta` describes the accepted values if its `extra` is `ACCEPTED`, else the purpose of the
-value.
+The description in a type's `Meta` states the accepted values if its `extra` is `ACCEPTED`, else the purpose.
 """
 
 import re
@@ -15,7 +14,6 @@ from .error_text import expected, one_of, unknown
 
 T = TypeVar("T")
 
-# The `extra` of a Meta whose description states the accepted values.
 ACCEPTED = {"description": "accepted"}
 
 _TYPE_NAMES = {
@@ -36,7 +34,7 @@ _INVALID = re.compile(r"Invalid (?:enum )?value (.*)")
 
 
 class DecodeError(ValueError):
-    """A value is not accepted; the text begins with its path, which is empty for the whole input."""
+    """A value is not accepted; the text begins with its path, if any."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -45,7 +43,6 @@ class DecodeError(ValueError):
 
 
 def read(given: object, wanted: type[T]) -> T:
-    """Decode a struct, or raise DecodeError."""
     try:
         return msgspec.convert(given, wanted)
     except msgspec.ValidationError as error:
@@ -53,7 +50,7 @@ def read(given: object, wanted: type[T]) -> T:
 
 
 def read_texts(given: Mapping[str, str | list[str]], wanted: type[T]) -> T:
-    """Decode texts, as in a query: `5` is a number, `true` a bool. Raises DecodeError."""
+    """Decode texts, as in a query: `5` is a number, `true` a bool."""
     try:
         return msgspec.convert(given, wanted, strict=False)
     except msgspec.ValidationError as error:
@@ -87,7 +84,7 @@ class _Location:
         self._descriptions = [description for one in types if (description := _description(one))]
 
     def inner(self, step: str) -> "_Location":
-        """Descend to a field or an index; `...` is an unnamed value of a table."""
+        """Descend to a field or an index; `...` is some value of a table."""
         given = self._given
         if isinstance(given, Mapping):
             name = self._wrong_key() if step == "..." else step

@@ -1,12 +1,11 @@
 """An asyncio event loop in virtual time: when nothing is ready, its clock jumps to the next timer.
 
-It is asyncio's BaseEventLoop (ready queue and timer heap) with another selector and an in-memory network. Each
-iteration takes a nanosecond, and nothing comes from outside (no threads, sockets, or signals but Ctrl-C), so runs are
-repeatable.
+It is asyncio's BaseEventLoop with another selector and an in-memory network. Each iteration takes a nanosecond, and
+nothing comes from outside (no threads, sockets, or signals but Ctrl-C), so runs are repeatable.
 
 One source of nondeterminism in asyncio is the order of sets: `asyncio.wait` returns sets of tasks, ordered by address.
-Here tasks and futures hash by a counter. Sets of strings depend on PYTHONHASHSEED, which must be set to compare runs of
-different processes.
+Here tasks and futures hash by a counter. Sets of strings depend on PYTHONHASHSEED: set it to compare runs of different
+processes.
 """
 
 import asyncio
@@ -31,8 +30,8 @@ MAX_TURNS = 20_000_000
 # Not zero, so that an unset time is not mistaken for a measured one.
 _START_NS = 10_000 * 10**9
 _WALL_START_NS = 1_700_000_000 * 10**9
-# Time passes in each iteration for clients that poll: aiokafka commits when it is *past* the time to do so, but waits
-# only until it *is* that time.
+# Time passes in each iteration for clients that poll: aiokafka waits *until* the time to commit, but commits *after*
+# it.
 _TURN_NS = 1
 # A million iterations: work at the very end of its time is still in time.
 _SLACK_NS = 1_000_000
@@ -131,7 +130,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         sock: object = None,
         **options: object,  # for several addresses; a host has only one
     ) -> tuple[MemoryTransport, P]:
-        """Connect as asyncio does, over the memory network and without TLS."""
+        """Connect over the memory network, without TLS."""
         _ensure(ssl is None or ssl is False, "TLS")
         _ensure(sock is None and host is not None and port is not None, "real sockets: give host and port")
         assert host is not None
@@ -149,7 +148,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         start_serving: bool = True,
         **options: object,  # of sockets, ignored
     ) -> MemoryServer:
-        """Listen as asyncio does, over the memory network and without TLS, at one address or a socket of `bind`."""
+        """Listen at one address of the memory network, or a socket of `bind`, without TLS."""
         _ensure(ssl is None or ssl is False, "TLS")
         _ensure(sock is None or isinstance(sock, MemorySocket), "real sockets: give host and port")
         listening = sock if isinstance(sock, MemorySocket) else self.network.bind(host or "0.0.0.0", port or 0)
@@ -168,7 +167,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
     async def getaddrinfo(  # type: ignore[override]  # constants of sockets are plain ints here
         self, host: str | bytes | None, port: str | int | None, **hints: object
     ) -> list[tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]]:
-        """Return the single address of a name."""
         name = host.decode() if isinstance(host, bytes) else host
         address = self.network.address(name or "localhost")
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, int(port or 0)))]
@@ -179,7 +177,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- external events ---------------------------------------------------------------------------------------------
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
-        """Call `func` in the next iteration, in this thread, because the order of threads is not deterministic."""
+        """Call `func` in the next iteration, in this thread, because threads are not deterministic."""
         future: asyncio.Future[T] = self.create_future()
 
         def call() -> None:
@@ -223,7 +221,6 @@ class _Task(asyncio.Task[T]):
 
 
 def _number(future: "_Future[T] | _Task[T]") -> int:
-    """Assign numbers on first use."""
     loop = future.get_loop()
     assert isinstance(loop, VirtualLoop)
     future.number = loop.next_number()

@@ -9,7 +9,7 @@ _RETRANSMIT_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The properties of the path between two places.
+    """The path between two places.
 
     latency_s: one-way latency in seconds
     jitter_s: maximum additional latency, random for each segment
@@ -33,7 +33,7 @@ class Link:
                 raise ValueError(f"{name}: expected {accepted}, got {value}")
 
     def delay_s(self, random: Random) -> float:
-        """Return the delay of the next segment, without its transmission time."""
+        """Return the delay of the next segment, besides its transmission time."""
         delay_s = self.latency_s
         if self.jitter_s:
             delay_s += random.uniform(0, self.jitter_s)

@@ -1,9 +1,9 @@
 """The in-memory network of a VirtualLoop: named hosts, TCP connections and network failures.
 
 A *host* is a name. Code runs on a host with `network.host("client-1")`, which also applies to tasks created there; the
-default is `localhost`. A *place* is a host, a server's `host:port`, or `*`. Settings for a pair of places apply to
-connections between them in either direction, including open ones. Different on purpose from a real network: `localhost`
-(and 127.0.0.1, ::1) is one host that all others reach, and every name has an address.
+default is `localhost`. A *place* is a host, a server's `host:port`, or `*`. Settings for two places apply to all
+connections between them, in either direction. Different on purpose from a real network: `localhost` (and 127.0.0.1,
+::1) is one host that all others reach, and every name has an address.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CONNECT_TIMEOUT_S = 127.0
 _LOCALHOST = "localhost"
 _LOOPBACK = frozenset(("", _LOCALHOST, "127.0.0.1", "::1"))
 _EVERYWHERE = frozenset(("0.0.0.0", "::"))
-# The first ephemeral port of Linux; servers and clients share the range, as there.
+# Linux's first ephemeral port; servers and clients share the range, as there.
 _FIRST_FREE_PORT = 32768
 
 _host: ContextVar[str] = ContextVar("host", default=_LOCALHOST)
@@ -159,7 +159,7 @@ class Network:
         self._update()
 
     def heal(self, one: str = ANY, other: str = ANY) -> None:
-        """End the partition of two places, or all partitions. Traffic sent meanwhile arrives."""
+        """End the partition of two places, or all partitions. Delayed traffic arrives."""
         between = _between(one, other)
         everything = between == _Between(ANY, ANY)
         self._partitions = [each for each in self._partitions if not everything and each != between]
@@ -174,13 +174,13 @@ class Network:
         self._refusing.discard(_canonical(place))
 
     def reset(self, one: str, other: str = ANY) -> int:
-        """Reset the open connections between two places, and return their number."""
+        """Reset the open connections between two places; return their number."""
         return self._do_with_open(_between(one, other), _reset)
 
     def forget(self, one: str, other: str = ANY) -> int:
-        """Make the open connections between two places half-open, and return their number.
+        """Make the open connections between two places half-open; return their number.
 
-        Like a middlebox that lost its state: traffic is dropped, and neither end is notified.
+        As if a middlebox lost its state: traffic is dropped, and neither end is notified.
         """
         return self._do_with_open(_between(one, other), _forget)
 

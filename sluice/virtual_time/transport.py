@@ -147,7 +147,7 @@ class Wire:
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of a connection. As in asyncio, it calls its protocol from the loop, never within a call."""
+    """One end of a connection. As in asyncio, it never calls its protocol within a call."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, path: Path, here: tuple[str, int], there: tuple[str, int]
@@ -328,7 +328,6 @@ class MemoryTransport(asyncio.Transport):
         self._read()
 
     def _read(self) -> None:
-        """Read once, unless reading is paused or no bytes are available."""
         if self._is_paused or self._is_closing:
             return
         if self._in:

@@ -84,7 +84,7 @@ _CLASSES: dict[type[Action], str] = {
 
 def faults_page() -> str:
     """Return the whole page."""
-    summary = [[f"[`{kind}`](#{kind})", _affects(action), action.SUMMARY] for kind, action in KINDS.items()]
+    summary = [[f"[`{kind}`](#{kind})", _affects(action), str(action.__doc__)] for kind, action in KINDS.items()]
     parts = [
         _HEAD,
         "## Actions\n",
@@ -95,7 +95,7 @@ def faults_page() -> str:
         _fields(Rule, (name for name in Rule.__struct_fields__ if name != "action")),
     ]
     for kind, action in KINDS.items():
-        parts += [f"## `{kind}`\n", f"{action.SUMMARY}\n", f"```toml\n[[faults]]\n{EXAMPLES[kind]}\n```\n"]
+        parts += [f"## `{kind}`\n", f"{action.__doc__}\n", f"```toml\n[[faults]]\n{EXAMPLES[kind]}\n```\n"]
         if action.__struct_fields__:
             parts.append(_fields(action, action.__struct_fields__))
         accepted_fields = [name for name in Rule.__struct_fields__ if name in action.FIELDS - {"id", "action"}]

@@ -115,7 +115,7 @@ def _place(path: str) -> str:
 
 
 def _added(server: ClusterServer, given: list[tuple[str, object]]) -> list[Fault]:
-    """Add all rules or none; raise FaultError for an invalid rule, RefusedError for an id in use."""
+    """Add all rules or none. Raises FaultError for an invalid rule, RefusedError for an id in use."""
     faults = server.faults
     rules = [(at, faults.check(rule, at)) for at, rule in given]
     taken = {fault.id for fault in faults}

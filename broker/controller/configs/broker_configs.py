@@ -1,8 +1,8 @@
 """Dynamic broker configs (KIP-226): per broker, and cluster-wide defaults (the empty name).
 
 Follows Kafka's DynamicBrokerConfig: unknown names and those without effect here are kept and described. Different on
-purpose: a partition has one log for all replicas, so topics use the first broker's own configs; a change of listeners
-and key stores has no effect.
+purpose: topics use the first broker's own configs, because the replicas of a partition share one log; a change of
+listeners and key stores has no effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -2,8 +2,8 @@
 
 Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`, as Kafka's a plugin.
 
-Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not at
-the end of its connection.
+Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not
+with its connection.
 """
 
 from collections import OrderedDict
@@ -60,7 +60,7 @@ class ClientInstance:
         return self.last_error in _NEW_SUBSCRIPTION_NEEDED
 
     def may_push(self, now_ms: int) -> bool:
-        """Count a push; return whether it is allowed now. The first one may be early, as clients add jitter."""
+        """Count a push; return whether it is allowed now. The first may be early, because clients add jitter."""
         interval_is_over = now_ms - self.last_push_ms >= self.subscription.interval_ms
         if not interval_is_over and self.last_get_ms <= self.last_push_ms:
             return False

@@ -56,7 +56,7 @@ class BatchStart(NamedTuple):
 
 
 def batches_in(data: bytes) -> Iterator[Batch]:
-    """Yield the complete batches; raise InvalidRecords at a corrupt one."""
+    """Yield the complete batches. Raises InvalidRecords for a corrupt one."""
     view = memoryview(data)
     for position, size, magic in batch_bounds(data):
         if magic != _ONLY_MAGIC:
@@ -90,7 +90,7 @@ def find_batch(data: bytes) -> int | None:
 
 
 def messages_in(batch: Batch) -> Iterator[tuple[int, MetadataMessage]]:
-    """Yield the offset and content of each record, including control records; raise UnreadableRecordError."""
+    """Yield the offset and content of each record, including control records. Raises UnreadableRecordError."""
     read = _control_message if batch.header.is_control else _metadata_message
     offset = batch.header.base_offset
     try:

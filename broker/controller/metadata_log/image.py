@@ -1,7 +1,7 @@
 """The metadata image: the state of the cluster after the last record of its metadata log.
 
 Follows MetadataImage and its deltas, and PartitionRegistration.merge. Different on purpose: the image is changed in
-place, because it has one reader; and unused data (controllers, tokens, the ELR) is kept for snapshots. Changes to an
+place, because it has one reader; unused data (controllers, tokens, the ELR) is kept for snapshots. Changes to an
 unregistered broker are ignored. Records of a transaction (KIP-868) apply at its end.
 """
 
@@ -247,7 +247,7 @@ class MetadataImage:
         self.delegation_tokens.pop(record.token_id, None)
 
     def _ignore(self, record: MetadataMessage) -> None:
-        """Ignore a no-op, the state of a ZooKeeper migration, or the end of a transaction within a snapshot."""
+        pass  # a no-op, the state of a ZooKeeper migration, or the end of a transaction within a snapshot
 
 
 def _set(resources: dict[K, dict[str, V]], resource: K, key: str, value: V | None) -> None:

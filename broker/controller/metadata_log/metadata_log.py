@@ -4,10 +4,10 @@ It has Kafka's format (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the
 with one voter writes it.
 
 A change takes effect only after its records were appended. `append` returns when they are on disk (Kafka's leader
-flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk accepts only a part,
-that part is truncated, and the caller returns KAFKA_STORAGE_ERROR.
+flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk accepts only a part, it
+is truncated, and the caller returns KAFKA_STORAGE_ERROR.
 
-A start loads the image from the newest snapshot and the records since (recovery.py), and each append updates it.
+A start loads the newest snapshot and the records since (recovery.py) into the image, and each append updates it.
 
 Each start begins a new epoch of the quorum with a leader change, as in Kafka, and aborts an open transaction.
 """
@@ -102,10 +102,7 @@ class MetadataLog:
         os.close(self._segment)
 
     def begin(self, recovered: Recovered, features: Mapping[str, int]) -> None:
-        """Remove what recovery cut off and start a new epoch, or raise OSError.
-
-        `features` are the feature levels of a new cluster.
-        """
+        """Remove what recovery cut off and start a new epoch; `features` are the feature levels of a new cluster."""
         if recovered.segment is None or recovered.log_end_offset < recovered.end_offset:
             self._begin_segment()
         else:

@@ -1,8 +1,7 @@
 """The log of a coordinator: one of Kafka's internal topics, which loader.py reads back.
 
-A key (a group id or a transactional id) maps to one partition by its Java hash (Kafka's
-GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor). A coordinator writes each change before
-applying it.
+A key (a group id or a transactional id) maps to a partition by its Java hash, as in Kafka's
+GroupCoordinatorService.partitionFor. A coordinator writes each change before applying it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -114,7 +113,6 @@ def batch_of(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
 ) -> bytes:
-    """Return one batch; with a producer id, as a part of its transaction."""
     transactional = producer_id != NO_PRODUCER_ID
     return build_batch(
         (Record(offset, now_ms, record_key, value) for offset, (record_key, value) in enumerate(records)),
@@ -126,7 +124,7 @@ def batch_of(
 
 
 def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "CoordinatorHost | None":
-    """Return the live broker that coordinates a key, as far as this broker has learned, or None."""
+    """Return the live broker that coordinates a key, as far as this broker knows."""
     try:
         return host.leader_of(CoordinatorLog(host, topic).partition_of(key))
     except NotDurableError:  # the topic cannot be created

@@ -1,9 +1,8 @@
 """The state stored in a partition of an internal topic. Follows Kafka's CoordinatorLoader.
 
-The state is the last value of each key. Superseded values are never decoded.
-
-Records of a transaction count once its commit marker is read, at their own offsets: they do not replace a value with a
-higher offset. Records of an open transaction are *pending*. A tombstone also deletes the pending values of its key.
+The state is the last value of each key; superseded values are never decoded. Records of a transaction are *pending*
+until its commit marker is read, and do not replace a value with a higher offset. A tombstone also deletes the pending
+values of its key.
 """
 
 import logging
@@ -70,7 +69,7 @@ class CompactedState:
                 _logger.error("skipping coordinator records that cannot be decoded", extra=where)
 
     def _add_plain(self, data: bytes, at: int, base_offset: int, count: int) -> None:
-        """Add an uncompressed batch outside a transaction, parsed in place: a log may have 100,000 records."""
+        """Add an uncompressed batch outside a transaction, parsed in place for speed."""
         values, delete = self.values, self._delete
         for _ in range(count):
             size, at = read_varint(data, at)
@@ -124,7 +123,7 @@ class RecordType(NamedTuple):
 
 
 class RecordReader:
-    """The decoder of keys and values. Types and versions of newer brokers are skipped, as in Kafka, and counted."""
+    """The decoder of keys and values. As in Kafka, types and versions of newer brokers are skipped and counted."""
 
     __slots__ = ("_partition", "_readers", "_record_type_of", "_skipped")
 
@@ -135,7 +134,7 @@ class RecordReader:
         self._skipped: Counter[bytes] = Counter()
 
     def read(self, key: bytes, stored: StoredRecord) -> tuple[Message, Message] | None:
-        """Return the decoded key and value, or None if they cannot be decoded."""
+        """Return None if they cannot be decoded."""
         value = stored.value
         prefixes = key[:2] + value[:2]
         if prefixes not in self._readers:

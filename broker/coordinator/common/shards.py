@@ -43,10 +43,7 @@ class Shard:
 
 
 class CoordinatorShards:
-    """The shards of one coordinator.
-
-    `recover(partition)` loads the state of a partition, `resign(partition)` drops it.
-    """
+    """The shards of one coordinator; `recover` loads the state of a partition, `resign` drops it."""
 
     __slots__ = ("_delay_ms", "_host", "_log", "_recover", "_resign", "_shards")
 

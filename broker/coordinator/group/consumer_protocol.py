@@ -65,7 +65,7 @@ def read_assignment(data: bytes) -> MemberAssignment | None:
 
 
 def write_assignment(partitions: Mapping[bytes, Iterable[int]], cluster: Cluster, metadata: bytes) -> bytes:
-    """Encode, in the version of the metadata, without deleted topics."""
+    """Encode an assignment, without deleted topics, in the version of the metadata."""
     version = _version(metadata)
     topics = [(cluster.topics_by_id.get(topic_id), those) for topic_id, those in partitions.items()]
     assignment = MemberAssignment(

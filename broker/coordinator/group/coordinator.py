@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NO_RETENTION_TIME = -1  # in OffsetCommit: use the broker's retention
 _NO_TIMESTAMP = -1
 _MINUTE_MS = 60_000
-# First versions with GROUP_ID_NOT_FOUND; before, the error for a missing group is ILLEGAL_GENERATION.
+# First versions with GROUP_ID_NOT_FOUND for a missing group; before, the error is ILLEGAL_GENERATION.
 _GROUP_ID_NOT_FOUND_SINCE = 9  # OffsetCommit
 _TXN_GROUP_ID_NOT_FOUND_SINCE = 6  # TxnOffsetCommit; also the first version with STALE_MEMBER_EPOCH (KIP-1319)
 
@@ -129,7 +129,7 @@ class GroupCoordinator(GroupRuntime):
     # -- committing ----------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, ctx: RequestContext, commit: Commit, retention_time_ms: int) -> list[ErrorCode]:
-        """Commit offsets; this restarts a classic member's session."""
+        # This also restarts a classic member's session.
         error = self._commit_error(commit, _GROUP_ID_NOT_FOUND_SINCE)
         if error:
             return [error] * len(commit.offsets)

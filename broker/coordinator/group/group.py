@@ -9,7 +9,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .offsets import CommittedOffset
 
-CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"  # the group types of KIP-848, KIP-932 and KIP-1071
+CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"
 UNKNOWN_MEMBER_ID = ""  # of a member without an id
 
 
@@ -51,26 +51,26 @@ class Group(Protocol):
 
     @property
     def generation(self) -> int:
-        """The generation id, or the epoch of a consumer group."""
+        """Return the generation id, or the epoch of a group with member epochs."""
 
     @property
     def listed_protocol_type(self) -> str: ...
 
     @property
     def is_empty(self) -> bool:
-        """True without members; the group may then be deleted or change its type."""
+        """Return true without members; the group may then be deleted or change its type."""
 
     def commit_error(self, commit: Commit) -> ErrorCode: ...
 
     def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return the error for fetching offsets as this member, or anonymously with None and -1."""
+        """Return the error for fetching offsets as this member; anonymously: None and -1."""
 
     def offset_delete_error(self) -> ErrorCode: ...
 
     def delete_error(self) -> ErrorCode: ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Return whether members consume, or may consume, this topic; if so, its offsets do not expire."""
+        """Return whether members may consume this topic; if so, its offsets do not expire."""
 
     def retention_start_ms(self, committed: CommittedOffset) -> int | None: ...
 

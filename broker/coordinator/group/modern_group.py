@@ -1,4 +1,4 @@
-"""What groups with member epochs have in common: consumer (KIP-848), share (KIP-932) and Streams groups (KIP-1071).
+"""Groups with member epochs: consumer (KIP-848), share (KIP-932) and Streams groups (KIP-1071).
 
 Follows Kafka's ModernGroup. Members communicate by heartbeats, which are answered immediately. The group epoch grows
 with each change that affects the assignment; the assignment epoch is the group epoch of the target; the member epoch is
@@ -112,10 +112,10 @@ class ReconcilingGroup(ModernGroup[R]):
         return all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Return the error for a commit; NONE for members in their current epoch.
+        """Return NONE for members in their current epoch, and for an earlier one if they own the partitions since then.
 
-        An earlier epoch is valid if the member has owned the partitions since then: it may not have received the new
-        epoch. Without a member, commits are valid in an empty group and in transactions.
+        Such a member may not have received the new epoch. Without a member, commits are valid in an empty group and in
+        transactions.
         """
         if commit.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
@@ -174,7 +174,7 @@ class ReconcilingGroup(ModernGroup[R]):
 
 
 def blank_field(**fields: str | None) -> str | None:
-    """Return the first field, by its name in the request, that is set to an empty or blank string."""
+    """Return the first field, by its name in the request, that is set but blank."""
     return next((name for name, text in fields.items() if text is not None and not text.strip()), None)
 
 
@@ -205,7 +205,6 @@ def fenced_epoch(group_type: str, member: _Member, epoch: int, detail: str = "")
 
 
 def wrong_group(group_type: str, group_id: str, group: object, *, joins: bool = True) -> HeartbeatError:
-    """Return the error for a group that is missing or of another type."""
     if group is not None:
         message = f"Group {group_id} is not a {group_type} group."
     elif joins:

@@ -14,8 +14,7 @@ from .runtime import GroupRuntime
 class ParkedResponses:
     """Responses that are sent at the end of the event-loop iteration.
 
-    A response lets its connection continue with the next request at once. Sent in the middle of a change, that request
-    would find a half-changed group.
+    A response lets its connection continue at once; the next request could find a half-changed group.
     """
 
     __slots__ = ("_actions", "_ready", "_runtime")
@@ -30,7 +29,7 @@ class ParkedResponses:
         self._actions.defer(self, self)
 
     def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
-        """Respond once the records are replicated, since an assignment must not be lost."""
+        """Respond once the records are replicated."""
         log = self._runtime.log.partition_of(group_id).log
         if log.high_watermark >= log.log_end_offset:
             self.add(ctx, response)

@@ -1,8 +1,8 @@
 """The groups and offsets stored in a partition of __consumer_offsets.
 
 Follows the `replay` methods of Kafka's GroupMetadataManager and OffsetMetadataManager. A classic group is restored as
-Stable or Empty: rounds are not stored, nor are the protocols of a member except the selected one. A group that has only
-offsets is restored as a simple group. Records of types that are unknown here are skipped.
+Stable or Empty: rounds are not stored, nor are the protocols of a member except the selected one. A group with only
+offsets becomes a simple group. Records of unknown types are skipped.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class GroupBuilder(Protocol):
 
 
 class _ModernGroups:
-    """The builders of groups that are not classic. Their modules are imported when a record of their type is read."""
+    """The builders of groups that are not classic, imported when a record of their type is read."""
 
     def __init__(self) -> None:
         self._record_types = dict(_CLASSIC_RECORD_TYPES)
@@ -86,7 +86,7 @@ _BUILDERS = {
 
 
 def recover(log: PartitionLog, now_ms: int) -> Recovered:
-    """Return the groups and offsets in a partition's log. `now_ms` (wall clock): the start of simple groups."""
+    """Return the groups and offsets in a partition's log; simple groups start at `now_ms` (wall clock)."""
     state = CompactedState(log)
     modern = _ModernGroups()
     reader = RecordReader(log.name, modern.record_type_of)

@@ -126,7 +126,7 @@ class GroupRuntime(ABC):
             self._add_loaded(written)
 
     def await_replication(self, group_id: str, done: Callable[[Collection[Partition]], None]) -> None:
-        """Call `done` after replication; with the partition, if records may be lost."""
+        """Call `done` after replication, with the partition if records may be lost."""
         partition = self.log.partition_of(group_id)
         await_replication(self.host.replicas, {partition: partition.log.log_end_offset}, self.write_timeout_ms, done)
 

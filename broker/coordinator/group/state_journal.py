@@ -19,7 +19,7 @@ class GroupStateJournal:
         self._states: dict[str, str] = {}
 
     def loaded(self, group: Group) -> None:
-        """Set the state of a loaded group; a move to this broker is not a change."""
+        # A move to this broker is not a change.
         self._states[group.group_id] = group.state_name
 
     def unloaded(self, group: Group) -> None:

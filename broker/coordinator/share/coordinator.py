@@ -1,8 +1,8 @@
 """The share coordinator: the state of the share partitions that hash to its partitions of `__share_group_state`.
 
-A snapshot record has the whole state of a share partition, an update record a change. Every
-`share.coordinator.snapshot.update.records.per.snapshot` updates, the next record is a snapshot, and records before the
-oldest snapshot that is still needed are deleted. Callbacks get NONE when the record is replicated.
+A snapshot record has the whole state of a share partition, an update record a change. After
+`share.coordinator.snapshot.update.records.per.snapshot` updates, the next record is a snapshot. Records before the
+oldest snapshot in use are deleted. Callbacks get NONE when the record is replicated.
 
 Follows Kafka's ShareCoordinatorShard, ShareCoordinatorService and ShareCoordinatorOffsetsManager.
 """
@@ -203,7 +203,7 @@ class ShareCoordinator:
     # -- timers --------------------------------------------------------------------------------------------------------
 
     def snapshot_cold_partitions(self) -> None:
-        """Write snapshots of share partitions without one for long, so that older records can be deleted."""
+        """Write new snapshots of idle share partitions, so that older records can be deleted."""
         if all(state.created_ms != state.written_ms for state in self._states.values()):
             return
         now_ms = self._host.clock.wall_ms()
@@ -213,7 +213,7 @@ class ShareCoordinator:
                 self._store(key, cold.snapshot(), _ignore)
 
     def prune(self) -> None:
-        """Delete the records before the oldest snapshot that is still needed."""
+        """Delete the records before the oldest snapshot in use."""
         topic = self._host.metadata.topics.get(SHARE_GROUP_STATE_TOPIC)
         for partition in () if topic is None else topic.partitions:
             log = partition.log

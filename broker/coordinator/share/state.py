@@ -75,10 +75,7 @@ def state_of(snapshot: ShareSnapshotValue) -> ShareState:
 
 
 def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Return batches without overlaps, from the start offset on.
-
-    Where batches overlap, that with the higher delivery count counts, or else that with the higher state.
-    """
+    """Return batches from the start offset on; of overlapping ones, the higher delivery count, then state, wins."""
     waiting = sorted((max(one.first_offset, start_offset), one) for one in batches if one.last_offset >= start_offset)
     bounds = sorted({first for first, _ in waiting} | {one.last_offset + 1 for _, one in waiting})
     waiting.reverse()

@@ -1,14 +1,14 @@
 """The transaction coordinator: the current producer and the transaction of each transactional id.
 
-A request is checked against the metadata of its transactional id. The next step is written to `__transaction_state`.
-When its record is replicated, the step takes effect and `done` is called once, possibly later. While a step is pending,
-other requests fail with the retriable CONCURRENT_TRANSACTIONS. From the decision to commit or abort until all markers
-are written, the step to Complete* is pending; the response to EndTxn does not wait for that.
+A request is checked against the metadata of its transactional id, and the next step is written to
+`__transaction_state`. When the record is replicated, the step takes effect and `done` is called. While a step is
+pending, other requests fail with the retriable CONCURRENT_TRANSACTIONS. From the decision to commit or abort until all
+markers are written, the step to Complete* is pending; the response to EndTxn does not wait for that.
 
 An abort after a timeout, or for a new producer of the same id, also fences the producer.
 
-After loading a partition of `__transaction_state`, the markers of ids in Prepare* are written, possibly a second time,
-which changes nothing. When the broker stops leading it, requests waiting for steps fail with NOT_COORDINATOR.
+After loading a partition of `__transaction_state`, the markers of ids in Prepare* are written, possibly again, which
+changes nothing. When the broker stops leading it, requests waiting for steps fail with NOT_COORDINATOR.
 
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
 purpose: markers are written at once, in this process; only their replication takes time.
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 _LAST_USABLE_EPOCH = 2**15 - 2
 _RETRY_MS = 100  # before the Complete* record is written again
-# EndTxn by state and request (True: commit). None: end the transaction; NONE: it has ended that way; missing:
-# INVALID_TXN_STATE. Prepare* is missing because a step is always pending in it.
+# EndTxn by state and request (True: commit). None: end the transaction; NONE: it has ended that way; otherwise
+# INVALID_TXN_STATE. In Prepare*, a step is always pending.
 _LEGACY_END_RESULTS: dict[tuple[TransactionState, bool], ErrorCode | None] = {
     (ONGOING, True): None,
     (ONGOING, False): None,
@@ -81,7 +81,7 @@ class ProducerResult(NamedTuple):
 
 
 class _Entry:
-    """A transactional id: its metadata, the target state of a pending step, and the operations of that step."""
+    """A transactional id: its metadata, the state after the pending step, and the operations of that step."""
 
     __slots__ = ("append", "current", "markers", "pending")
 
@@ -176,7 +176,7 @@ class TransactionCoordinator:
     ) -> None:
         """Raise the epoch of a producer; fence the previous producer of the id and abort its transaction.
 
-        `expected`: the producer id and epoch that the producer already has (KIP-360).
+        `expected`: the producer's current id and epoch (KIP-360).
         """
         entry = self._find_or_create(transactional_id, timeout_ms)
         if isinstance(entry, ErrorCode):
@@ -232,7 +232,6 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Return NONE for each partition that the producer may write to now, else the error (KIP-890)."""
         entry = self._find(transactional_id)
         if isinstance(entry, ErrorCode):
             return dict.fromkeys(partitions, entry)
@@ -333,7 +332,6 @@ class TransactionCoordinator:
     # -- timeouts ------------------------------------------------------------------------------------------------------
 
     def abort_timed_out(self) -> None:
-        """Abort transactions after their timeout; fence their producers."""
         now_ms = self._now_ms()
         for entry in list(self._entries.values()):
             current = entry.current
@@ -412,7 +410,7 @@ class TransactionCoordinator:
 
 
 def _is_current_producer(current: TransactionMetadata, producer_id: int, epoch: int) -> bool:
-    """Return whether a producer with this id is not fenced; the epoch is checked when it is raised."""
+    # The epoch is checked when it is raised.
     return (
         current.producer_epoch == NO_PRODUCER_EPOCH  # no producer is initialized: the id expired
         or producer_id == current.producer_id
@@ -456,4 +454,4 @@ def _epoch_raising_end_error(entry: _Entry, producer_id: int, producer_epoch: in
 
 
 def _ignore(code: ErrorCode) -> None:
-    """Ignore an error: the next check aborts the transaction again."""
+    """Ignore an error; the next check aborts the transaction again."""

@@ -71,7 +71,7 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
 class MarkerWriter:
     """The writing of one transaction's markers to all its partitions; `done` is called when they are replicated.
 
-    If a partition rejects its marker permanently, the transaction hangs, as in Kafka.
+    If a partition permanently rejects its marker, the transaction hangs, as in Kafka.
     """
 
     __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")

@@ -1,15 +1,15 @@
 """The metadata of one transactional id, and the steps that change it.
 
 A transactional id has one producer id and epoch. Of all producers configured with the id, only the one with the current
-epoch may write; the others are fenced. The state of its transaction:
+epoch may write. The state of its transaction:
 
     Empty, Complete*  --partition added-->  Ongoing  --EndTxn-->  Prepare*  --markers written-->  Complete*
 
-Once the record of Prepare* is in `__transaction_state`, the outcome is final and only markers are missing.
-InitProducerId leads from Empty and Complete* to Empty with a higher epoch; an Ongoing transaction is aborted first.
+The record of Prepare* makes the outcome final; only markers are missing. InitProducerId leads from Empty and Complete*
+to Empty with a higher epoch; an Ongoing transaction is aborted first.
 
-Metadata is immutable. A step is a function from one value to the next, which becomes current when it is written and
-replicated. Until then no other step can start.
+Metadata is immutable. A step is a function from one value to the next, which becomes current when it is replicated.
+Until then no other step can start.
 
 With clients of transaction version 2 (KIP-890: EndTxn v5 and later), ending a transaction raises the epoch, so that no
 two transactions share one; with older clients, only InitProducerId does. After the last usable epoch the id gets a new
@@ -61,7 +61,7 @@ VALID_PREVIOUS_STATES = {
     EMPTY: AT_REST,
     ONGOING: AT_REST | {ONGOING},
     PREPARE_COMMIT: frozenset({ONGOING}),
-    # Also from these: a client of version 2 that does not know whether it started a transaction aborts to be sure.
+    # A client of version 2 that does not know whether it started a transaction aborts to be sure.
     PREPARE_ABORT: AT_REST | {ONGOING},
     COMPLETE_COMMIT: frozenset({PREPARE_COMMIT}),
     COMPLETE_ABORT: frozenset({PREPARE_ABORT}),
@@ -91,7 +91,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True):
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Return whether no client gets a higher epoch: the highest one is reserved to fence the client with this one."""
+    """Return whether no client gets a higher epoch: the highest one is reserved for fencing."""
     return epoch >= _MAX_EPOCH - 1
 
 
@@ -100,8 +100,7 @@ def with_next_epoch(
 ) -> TransactionMetadata | ErrorCode:
     """Raise the epoch for InitProducerId.
 
-    `expected_epoch` is the epoch that the producer sent (KIP-360). A retry gets the same response again; any other
-    epoch is fenced.
+    `expected_epoch`: as sent by the producer (KIP-360). A retry gets the same response; any other epoch is fenced.
     """
     if current.is_epoch_exhausted:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # a retry from before the epoch was exhausted, as in Kafka

@@ -1,8 +1,7 @@
 """Verification that a producer may write to partitions before the first records of its transaction (KIP-890).
 
-Without it, late records could open a transaction that the coordinator does not know and never ends. Partitions of
-clients that add them with AddPartitionsToTxn are verified; for newer clients they are added here. Follows
-ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTxnManager, without their network.
+Otherwise late records could open a transaction that the coordinator does not know and never ends. Partitions of clients
+that send AddPartitionsToTxn are verified; for newer clients they are added here. Follows
 """
 
 from collections.abc import Callable, Mapping
@@ -32,8 +31,7 @@ def verify(
 ) -> None:
     """Call `done`, possibly later, with the errors of partitions.
 
-    `sequences`: the first one for each partition, -1 if none. `add`: add the partitions to the transaction for the
-    client.
+    `sequences`: the first of each partition, -1 if none. `add`: add the partitions for the client.
     """
     if not add and not host.config.boolean("transaction.partition.verification.enable"):
         done({})

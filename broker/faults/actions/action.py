@@ -4,9 +4,8 @@ request     acts on a request: before it is handled, when its response is ready,
 connection  acts on new connections and, if the class specifies so, on open ones
 state       begins with its rule, and is undone when the rule ends
 
-An action is its own configuration: a struct, tagged by `kind`. One object serves all hits of its rule; the state of one
-hit is its `RuleHit`. To add an action, add a tagged class to a file here, and its name to the union in
-actions/__init__.py.
+An action is its own configuration: a struct, tagged by `kind`. One object serves all hits of its rule; a `RuleHit` has
+the state of one hit. To add an action, add a tagged class here, and its name to the union in actions/__init__.py.
 """
 
 from collections.abc import Callable
@@ -52,11 +51,10 @@ class RuleHit(NamedTuple):
 
 
 class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
-    """The effect of a rule."""
+    """The effect of a rule; the docstring of a subclass describes it in the documentation."""
 
     # The fields of a rule that apply to the action.
     FIELDS: ClassVar[frozenset[str]]
-    SUMMARY: ClassVar[str]  # one line for the documentation
     DRAWS: ClassVar[bool] = False  # whether the action draws random numbers
 
     @property
@@ -81,15 +79,15 @@ class RequestAction(Action, frozen=True):
         return True
 
     def draw(self, random: "Random") -> float:
-        """Draw a number when a request is hit; the same seed and traffic repeat it."""
+        """Draw a number for a request that is hit."""
         return 0.0
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
-        """Act before the request is handled. Return None to continue, or a response or PARKED to skip the handler."""
+        """Act before the request is handled; return None, or a response or PARKED to skip the handler."""
         return None
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        """Act when the response is ready, before quotas charge it. Return the response to send instead, or PARKED."""
+        """Act when the response is ready, before quotas charge it; return the response to send, or PARKED."""
         return outcome
 
     # A request without a response skips the following calls.
@@ -97,7 +95,7 @@ class RequestAction(Action, frozen=True):
     def answering(
         self, intercepted: "InterceptedRequest", hit: RuleHit, body: list[bytes | memoryview]
     ) -> list[bytes | memoryview]:
-        """Return the encoded response to send instead, before the journal records it."""
+        """Return the encoded response to send, before the journal records it."""
         return body
 
     def leaving(self, intercepted: "InterceptedRequest", hit: RuleHit, frame: ResponseFrame) -> None:
@@ -121,12 +119,12 @@ class ConnectionAction(Action, frozen=True):
     def on_listen(self, fault: "ActiveRule", server: "SocketServer", hits: Callable[[str], bool]) -> Undo | None:
         """Act on listeners at the start of the rule or of the broker; return how to undo that.
 
-        `hits` decides on a listener, or on one of its clients, by the listener's name.
+        `hits` decides on a listener, or one of its clients, by the listener's name.
         """
         return None
 
     def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
-        """Act on a connection; return how to undo that if the rule ends first."""
+        """Act on a connection; return how to undo that."""
         raise NotImplementedError
 
 

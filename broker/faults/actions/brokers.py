@@ -1,6 +1,6 @@
 """Actions on brokers: down, or isolated."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 class BrokerDown(StateAction, frozen=True, tag="broker-down"):
     """Stops brokers, and restarts them when the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Stops brokers, and restarts them when the rule ends."
-
     controlled: Annotated[
         bool, msgspec.Meta(description="controlled shutdown: leadership moves first; otherwise as if killed")
     ] = False
@@ -31,8 +29,6 @@ class BrokerDown(StateAction, frozen=True, tag="broker-down"):
 
 class Isolate(StateAction, frozen=True, tag="isolate"):
     """Isolates brokers from the controller and the other brokers; clients still reach them."""
-
-    SUMMARY: ClassVar[str] = "Isolates brokers from the controller and the other brokers; clients still reach them."
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         if len(node_ids_of(config)) == 1:

@@ -57,14 +57,12 @@ class AcceptAction(ConnectionAction, frozen=True):
         return undo
 
     def accepted(self, fault: "ActiveRule", transport: "ShapedTransport") -> bool:
-        """Act on an accepted socket; return whether to release the transport when the rule ends."""
+        """Return whether to release the transport of an accepted socket when the rule ends."""
         raise NotImplementedError
 
 
 class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
     """Refuses new connections; open ones are not affected."""
-
-    SUMMARY: ClassVar[str] = "Refuses new connections."
 
     how: Annotated[
         Literal["closed-port", "rst", "fin"],
@@ -106,9 +104,7 @@ class RefuseConnections(AcceptAction, frozen=True, tag="refuse-connections"):
 
 
 class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
-    """Accepts new connections but does not read them until the rule ends."""
-
-    SUMMARY: ClassVar[str] = "Accepts new connections, and answers nothing on them."
+    """Accepts new connections, but does not read them until the rule ends."""
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda _: True, "")
@@ -124,9 +120,7 @@ class SilentConnections(AcceptAction, frozen=True, tag="silent-connections"):
 
 
 class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
-    """Accepts new connections of TLS listeners, but does not answer their handshakes until the rule ends."""
-
-    SUMMARY: ClassVar[str] = "Leaves TLS handshakes unanswered."
+    """Leaves TLS handshakes of new connections unanswered until the rule ends."""
 
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_listeners(fault, config, lambda protocol: protocol.endswith("SSL"), "TLS")
@@ -140,9 +134,7 @@ class StallTls(AcceptAction, frozen=True, tag="stall-tls"):
 
 
 class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
-    """Answers requests before the SASL authentication, but not the authentication until the rule ends."""
-
-    SUMMARY: ClassVar[str] = "Leaves SASL exchanges unanswered."
+    """Leaves SASL exchanges unanswered until the rule ends; earlier requests are answered."""
 
     at: Annotated[
         Literal["handshake", "authenticate"],
@@ -163,9 +155,8 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
 
 
 class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
-    """Limits the bytes per second of each connection to a constant rate."""
+    """Limits the bytes per second of each connection."""
 
-    SUMMARY: ClassVar[str] = "Limits the bytes per second of each connection."
     FIELDS: ClassVar[frozenset[str]] = ConnectionAction.FIELDS | _OF_CLIENTS
     HITS_OPEN: ClassVar[bool] = True
 
@@ -191,9 +182,8 @@ class Bandwidth(ConnectionAction, frozen=True, tag="bandwidth"):
 
 
 class DropIdle(ConnectionAction, frozen=True, tag="drop-idle"):
-    """Drops idle connections like a middlebox: neither side sees an end, and nothing is answered any more."""
+    """Drops idle connections like a middlebox: neither side is notified."""
 
-    SUMMARY: ClassVar[str] = "Drops idle connections without closing them: neither side is notified."
     FIELDS: ClassVar[frozenset[str]] = ConnectionAction.FIELDS | _OF_CLIENTS
     HITS_OPEN: ClassVar[bool] = True
     REPORTS_HITS: ClassVar[bool] = True

@@ -22,9 +22,8 @@ _DISTRIBUTIONS = (_FIXED, _UNIFORM, _EXPONENTIAL, _NORMAL)
 
 
 class Delay(RequestAction, frozen=True, tag="delay"):
-    """Delays for a constant or a random time."""
+    """Delays a request or its response for a constant or random time."""
 
-    SUMMARY: ClassVar[str] = "Delays a request or its response."
     DRAWS: ClassVar[bool] = True
 
     ms: Annotated[Duration | None, Meta(description="constant delay")] = None

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
     """Makes each broker's reads and writes wait for one slow disk, in sequence."""
 
-    SUMMARY: ClassVar[str] = "Makes reads and writes wait for a slow disk, one after the other."
-
     latency: Annotated[Duration, msgspec.Meta(description="of each read and write")] = 0
     bytes_per_s: Annotated[Rate | None, msgspec.Meta(description="rate of reads and writes: 50000, 50k, 1M")] = None
 
@@ -67,9 +65,8 @@ class SlowDisk(RequestAction, frozen=True, tag="slow-disk"):
 
 
 class DiskFull(StateAction, frozen=True, tag="disk-full"):
-    """Fails appends to partitions with KAFKA_STORAGE_ERROR; existing records can be read."""
+    """Fails appends with KAFKA_STORAGE_ERROR, as on a full disk."""
 
-    SUMMARY: ClassVar[str] = "Fails appends with KAFKA_STORAGE_ERROR, as on a full disk."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"topic", "partition"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:

@@ -1,7 +1,7 @@
 """`error`: a response with an error code, at the level of the response that carries the code."""
 
 import re
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -25,17 +25,14 @@ if TYPE_CHECKING:
 _METADATA, _ELECT_LEADERS = 3, 43
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-# Read-only APIs whose response has more than the error, which the client needs: always handled, which makes no other
-# difference.
+# Read-only APIs whose response has more than the error, which the client needs: always handled.
 _IS_HANDLED = frozenset({_METADATA})
 # Metadata v0 cannot request an empty list of topics.
 _NO_TOPICS_SINCE = 1
 
 
 class Error(RequestAction, frozen=True, tag="error"):
-    """Fails the matching partitions, topics or groups of a request, or all of it."""
-
-    SUMMARY: ClassVar[str] = "Responds with an error code."
+    """Returns an error for the matching partitions, topics or groups of a request, or for all of it."""
 
     code: Annotated[str | int, msgspec.Meta(description="name or number of a Kafka error code")]
     when: Annotated[

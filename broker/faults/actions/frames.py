@@ -29,9 +29,7 @@ _unpack_unsigned = Struct(">I").unpack_from
 
 
 class CorrelationId(RequestAction, frozen=True, tag="correlation-id"):
-    """Sends the response with another correlation id, as if it answered another request."""
-
-    SUMMARY: ClassVar[str] = "Responds with a wrong correlation id."
+    """Responds with a wrong correlation id."""
 
     by: Annotated[int, Meta(description="number added to the correct one")] = 1
 
@@ -46,9 +44,7 @@ class CorrelationId(RequestAction, frozen=True, tag="correlation-id"):
 
 
 class Truncate(RequestAction, frozen=True, tag="truncate"):
-    """Truncates the response in a frame of the matching size: the client receives a complete frame."""
-
-    SUMMARY: ClassVar[str] = "Responds with a frame that ends in the middle of the message."
+    """Responds with a complete frame whose message ends too early."""
 
     keep: Annotated[int | None, Meta(description="bytes of the message to keep, with its header; default: half")] = None
 
@@ -65,7 +61,6 @@ class Truncate(RequestAction, frozen=True, tag="truncate"):
 class Garbage(RequestAction, frozen=True, tag="garbage"):
     """Replaces the response by as many random bytes."""
 
-    SUMMARY: ClassVar[str] = "Responds with random bytes."
     DRAWS: ClassVar[bool] = True
 
     what: Annotated[
@@ -82,9 +77,7 @@ class Garbage(RequestAction, frozen=True, tag="garbage"):
 
 
 class Oversize(RequestAction, frozen=True, tag="oversize"):
-    """Claims a larger size than the response has. The client rejects it, or waits for the missing bytes."""
-
-    SUMMARY: ClassVar[str] = "Responds with a frame that claims to be huge."
+    """Claims a larger frame size than the response has; the client rejects it, or waits for more bytes."""
 
     size: Annotated[int, Meta(description="bytes that the frame claims to have")] = _INT32_MAX
 

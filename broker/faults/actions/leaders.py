@@ -28,9 +28,8 @@ NodeId = Annotated[int | None, msgspec.Meta(description="node id of the new lead
 
 
 class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
-    """Makes the controller unreachable for all brokers; clients see no controller."""
+    """Makes the controller unreachable: no broker is fenced, no leader elected, and its requests wait."""
 
-    SUMMARY: ClassVar[str] = "Loses the controller: no broker is fenced, no leader elected, and its requests wait."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
@@ -38,9 +37,8 @@ class ControllerLost(StateAction, frozen=True, tag="controller-lost"):
 
 
 class SlowElection(StateAction, frozen=True, tag="slow-election"):
-    """Leaves partitions without a leader while an election is in progress."""
+    """Leaves partitions without a leader for the duration of an election."""
 
-    SUMMARY: ClassVar[str] = "Leaves partitions without a leader for the duration of an election."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS - {"broker"}
 
     takes: Annotated[Duration, msgspec.Meta(description="duration of an election")]
@@ -54,9 +52,8 @@ class SlowElection(StateAction, frozen=True, tag="slow-election"):
 
 
 class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
-    """Elects replicas that lack the last records, which remain lost when the rule ends."""
+    """Elects leaders that lack the last records, which remain lost when the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Elects leaders that lack the last records, acknowledged or not."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
 
     records: Annotated[
@@ -80,9 +77,8 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
 
 
 class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
-    """Moves the leaders of partitions to other replicas in sync, and back when the rule ends."""
+    """Moves leaders to other replicas in sync, and back when the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Moves leaders to other brokers, and back when the rule ends."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | _OF_PARTITIONS
 
     to: NodeId = None
@@ -95,9 +91,8 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
 
 
 class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
-    """Moves coordinators: the leaders of the partitions that store a group or a transactional id."""
+    """Moves the coordinators of groups and transactions, and back when the rule ends."""
 
-    SUMMARY: ClassVar[str] = "Moves the coordinators of groups and transactions, and back when the rule ends."
     FIELDS: ClassVar[frozenset[str]] = StateAction.FIELDS | {"group", "transactional_id"}
 
     to: NodeId = None
@@ -129,7 +124,7 @@ def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partit
 
 
 def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
-    """Match internal topics only by name; raise ClusterError if nothing matches."""
+    """Return the matching partitions with a leader; internal topics match only by name."""
     match, named = fault.match, fault.rule.topic is not None
     found = [
         partition
@@ -147,7 +142,7 @@ def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
 
 
 def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
-    """Undoing moves back leaders that were not moved again."""
+    """Move leaders; undoing that leaves those that were moved again."""
     controller = target.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
 

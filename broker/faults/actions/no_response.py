@@ -1,6 +1,6 @@
 """`black-hole` and `close`: requests without a response."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
@@ -18,12 +18,7 @@ _NEVER_MS = 2.0**40
 
 
 class BlackHole(RequestAction, frozen=True, tag="black-hole"):
-    """Never responds. The connection stays open, and later requests on it wait: Kafka responds in order.
-
-    If the rule is removed, the request continues.
-    """
-
-    SUMMARY: ClassVar[str] = "Never responds; the connection stays open."
+    """Never responds; the connection stays open. If the rule is removed, the request continues."""
 
     when: Annotated[
         Literal["before", "after"], Meta(description="before: the request is not handled either; after: it is handled")
@@ -45,9 +40,7 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
 
 
 class Close(RequestAction, frozen=True, tag="close"):
-    """Closes the connection instead of responding."""
-
-    SUMMARY: ClassVar[str] = "Closes the connection instead of, or in the middle of, the response."
+    """Closes the connection instead of, or in the middle of, the response."""
 
     when: Annotated[
         Literal["before", "after", "mid-response"],

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
@@ -29,9 +29,7 @@ _OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
-    """Returns batches with wrong checksums; the log is not changed."""
-
-    SUMMARY: ClassVar[str] = "Corrupts the checksums (CRC) of the batches in Fetch responses."
+    """Corrupts the checksums (CRC) of batches in Fetch responses, not in the log."""
 
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == ApiKey.FETCH
@@ -42,9 +40,7 @@ class CorruptRecords(RequestAction, frozen=True, tag="corrupt-records"):
 
 
 class Duplicate(RequestAction, frozen=True, tag="duplicate"):
-    """Duplicates a request, its response, or the records of a fetch."""
-
-    SUMMARY: ClassVar[str] = "Handles a request twice, sends its response twice, or returns records twice."
+    """Handles a request twice, sends its response twice, or returns records twice."""
 
     what: Annotated[
         Literal["request", "response", "records"],

@@ -1,7 +1,7 @@
 """Actions on share groups: lost acquisition locks, redelivered records and failed acknowledgements (KIP-932)."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import msgspec
 
@@ -34,9 +34,7 @@ class _AcknowledgementAction(RequestAction, frozen=True):
 
 
 class AcquisitionLockLost(_AcknowledgementAction, frozen=True, tag="acquisition-lock-lost"):
-    """Lets all acquisition locks of the group time out before a request of it is handled."""
-
-    SUMMARY: ClassVar[str] = "Lets the acquisition locks of a share group time out on this broker, too early."
+    """Lets the acquisition locks of a share group on this broker time out before its request is handled."""
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         group_id = cast("ShareFetchRequest | ShareAcknowledgeRequest", intercepted.request).group_id
@@ -46,9 +44,7 @@ class AcquisitionLockLost(_AcknowledgementAction, frozen=True, tag="acquisition-
 
 
 class Redelivery(_AcknowledgementAction, frozen=True, tag="redelivery"):
-    """Releases records that are accepted: the response is successful, but the records are delivered again."""
-
-    SUMMARY: ClassVar[str] = "Delivers accepted records of a share group again, as if they had been released."
+    """Delivers accepted records of a share group again, as if they had been released."""
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         for partition in _acknowledged(intercepted, hit):
@@ -58,9 +54,7 @@ class Redelivery(_AcknowledgementAction, frozen=True, tag="redelivery"):
 
 
 class AcknowledgementError(_AcknowledgementAction, frozen=True, tag="acknowledgement-error"):
-    """Returns an error for acknowledgements without applying them; a fetch in the same request succeeds."""
-
-    SUMMARY: ClassVar[str] = "Fails acknowledgements of a share group, which have no effect."
+    """Fails acknowledgements of a share group, which have no effect; a fetch in the same request succeeds."""
 
     code: Annotated[str, msgspec.Meta(description="error of each matched partition")] = "INVALID_RECORD_STATE"
 

@@ -1,7 +1,7 @@
 """Actions on the metadata of brokers."""
 
 from math import inf
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -18,18 +18,14 @@ if TYPE_CHECKING:
 
 
 class StaleMetadata(StateAction, frozen=True, tag="stale-metadata"):
-    """Freezes the metadata of brokers: topics, leaders and brokers as of the start of the rule."""
-
-    SUMMARY: ClassVar[str] = "Freezes brokers' metadata of leaders, brokers and new topics."
+    """Freezes brokers' metadata of leaders, brokers and new topics."""
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
         return _delay_updates(fault, target, inf)
 
 
 class MetadataLag(StateAction, frozen=True, tag="metadata-lag"):
-    """Delays the metadata updates of brokers: leaders, live brokers and new topics."""
-
-    SUMMARY: ClassVar[str] = "Delays brokers' metadata of leaders, brokers and new topics."
+    """Delays brokers' metadata of leaders, brokers and new topics."""
 
     lag: Annotated[Duration, msgspec.Meta(description="delay of each update")]
 

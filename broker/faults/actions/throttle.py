@@ -1,6 +1,6 @@
 """`throttle`: throttle times without a quota."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
@@ -18,9 +18,7 @@ _INT32_MAX = 2**31 - 1
 
 
 class Throttle(RequestAction, frozen=True, tag="throttle"):
-    """Sets the throttle time of responses, replacing a quota's; the journal records it as well."""
-
-    SUMMARY: ClassVar[str] = "Sets a throttle time in responses; can mute the connection for that time."
+    """Sets the throttle time of responses, also instead of a quota's; can mute the connection for that time."""
 
     throttle_time_ms: Annotated[Duration, Meta(description="throttle time in the response")]
     mute: Annotated[

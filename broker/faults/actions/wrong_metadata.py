@@ -1,7 +1,7 @@
 """Wrong responses about leaders, topics, brokers and offsets. The request itself is handled normally."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import msgspec
 
@@ -56,9 +56,7 @@ class _MetadataAction(RequestAction, frozen=True):
 
 
 class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
-    """Reports partitions without a leader in Metadata: LEADER_NOT_AVAILABLE."""
-
-    SUMMARY: ClassVar[str] = "Reports partitions without a leader (LEADER_NOT_AVAILABLE)."
+    """Reports partitions without a leader in Metadata (LEADER_NOT_AVAILABLE)."""
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         for partition in _matched_partitions(outcome, hit.fault.match):
@@ -70,8 +68,6 @@ class UnknownLeader(_MetadataAction, frozen=True, tag="unknown-leader"):
 
 class WrongLeader(_MetadataAction, frozen=True, tag="wrong-leader"):
     """Names another broker as the leader of partitions in Metadata."""
-
-    SUMMARY: ClassVar[str] = "Names another broker as the leader of partitions."
 
     leader: Leader = None
     epoch: Annotated[
@@ -96,8 +92,6 @@ _STEPS = {"same": 0, "new": 1, "old": -1}
 
 class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
     """Names a former leader in the leader hints of Produce and Fetch (KIP-951)."""
-
-    SUMMARY: ClassVar[str] = "Names an old leader in the hints of Produce and Fetch (KIP-951)."
 
     leader: Annotated[int | None, msgspec.Meta(description="node id of the named leader; default: this broker")] = None
     epoch: Annotated[
@@ -129,9 +123,7 @@ class StaleLeaderHint(RequestAction, frozen=True, tag="stale-leader-hint"):
 
 
 class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
-    """Reports no brokers and no topics in Metadata, as some brokers did right after their start."""
-
-    SUMMARY: ClassVar[str] = "Reports no brokers and no topics, always or for a time after a broker's start."
+    """Reports no brokers and no topics in Metadata, always or for a time after a broker's start."""
 
     after_start: Annotated[
         Duration | None,
@@ -160,8 +152,6 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
 
 class OffsetLie(RequestAction, frozen=True, tag="offset-lie"):
     """Reports wrong offsets in ListOffsets."""
-
-    SUMMARY: ClassVar[str] = "Reports wrong offsets in ListOffsets responses."
 
     offset: Annotated[Annotated[int, msgspec.Meta(ge=0)] | None, msgspec.Meta(description="reported offset")] = None
     shift: Annotated[int | None, msgspec.Meta(description="difference from the correct offset")] = None

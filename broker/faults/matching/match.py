@@ -23,7 +23,6 @@ from .durations import Duration, parse_ms
 from .errors import RuleProblem
 
 API_BY_NAME = {API_KEYS[key].name: key for key in HANDLERS}
-# The fields of a rule that match what a request names.
 _ENTITIES = {
     "topic": TOPIC_NAME,
     "partition": PARTITION,
@@ -70,7 +69,6 @@ class Match:
         return any(number != _LISTENER for number, _ in self._client)
 
     def hits_route(self, node_id: int, api_key: int, version: int) -> bool:
-        """Return whether it may hit requests of this API version on this broker."""
         first, last = self.versions
         return self.hits_broker(node_id) and api_key in self.apis and first <= version <= last
 
@@ -100,7 +98,6 @@ class Match:
         return bool(self._transactional_id(transactional_id))
 
     def hits_names(self, named: RequestEntities) -> bool:
-        """Return whether a request names an entity of each kind that the rule has conditions on."""
         names = self.names
         if ("topic" in names or "partition" in names) and not (
             named.all_topics or any(self.hits_partition(*each) for each in named.partitions)

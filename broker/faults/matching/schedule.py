@@ -6,7 +6,7 @@
     on = [1, 4]    the first and the fourth
     schedule = "3 fail, 2 pass, repeat"
 
-`is_over` is set when no further match can be hit; the rule is then removed from its routes.
+`is_over` is set when no further match can be hit; then the rule is removed from its routes.
 """
 
 import re
@@ -128,7 +128,7 @@ def parse_schedule(text: str, path: str) -> Phases:
 def new_schedule(
     times: int | None, during: Duration | None, on: Sequence[int] | None, schedule: str | None
 ) -> Schedule:
-    """Return the schedule; raise RuleProblem for invalid or several ones."""
+    """Raise RuleProblem for an invalid schedule, or several."""
     given = [
         name
         for name, value in (("times", times), ("during", during), ("on", on), ("schedule", schedule))

@@ -3,9 +3,8 @@
     matching rules in the order of addition: before -> the request is handled -> after, for each hit
     -> quotas -> answering -> the journal -> leaving -> sent
 
-Each of the first steps may park the request; `Responder.complete` resumes it. No further rule is tried after one that
-responds to or ends the request. A request parked before its handling must not refer to the read buffer, which is
-reused: its records are copied.
+Each of the first steps may park the request; `Responder.complete` resumes it. A response, or an end of the request,
+skips further rules. A request parked before its handling has copies of its records, because the read buffer is reused.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,8 +77,6 @@ class SplitOffPart:
 
 
 class FaultExecution:
-    """One request that rules hit; `ctx.fault` until its response is sent."""
-
     def __init__(
         self,
         owner: RuleOwner,
@@ -90,7 +87,7 @@ class FaultExecution:
         request: Message,
         hits: Iterator[RuleHit],
     ) -> None:
-        """`hits` is lazy: each rule is matched after the previous ones acted on the request."""
+        # `hits` is lazy: each rule is matched after the previous ones acted on the request.
         self.broker = broker
         self.services = services
         self.ctx = ctx
@@ -121,7 +118,6 @@ class FaultExecution:
         return outcome if outcome is PARKED else self.after(outcome)
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
-        """Run, or resume, the steps after the handling; each hit acts once."""
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
@@ -190,7 +186,7 @@ class FaultExecution:
         self._repeats += 1
 
     def mute(self, rule: "ActiveRule", delay_ms: float) -> None:
-        """Mute the connection for a time; if a quota mutes it as well, the quota sets the time."""
+        # If a quota mutes the connection as well, the quota sets the time.
         connection = self.ctx.connection
         operation = _Muted(connection, rule, delay_ms)
         connection.park(operation.force_complete)

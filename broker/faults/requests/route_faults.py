@@ -1,10 +1,8 @@
 """The rules for requests of one API and version on one broker, indexed so that rules that cannot match cost nothing.
 
-A route with rules has `RouteFaults.handle` in place of its handler. It looks up
-
-- the client: rules that may hit it are cached by client id, software, principal and listener;
-- the entities in the request: of those rules, the ones with conditions on topics, partitions, groups and transactional
-  ids are cached per name. Nearly every Produce request names one partition, so one key covers all its names.
+A route with rules has `RouteFaults.handle` in place of its handler. Rules that may hit a client are cached by client
+id, software, principal and listener. Of those, the ones with conditions on topics, partitions, groups and transactional
+ids are cached per name. Nearly every Produce request names one partition, so one key covers all its names.
 """
 
 from collections.abc import Iterator, Sequence
@@ -108,12 +106,12 @@ class RouteFaults:
                 yield hit
 
     def _reads_journal(self, ctx: RequestContext, request: Message) -> bool:
-        """Readers of the journal's topic observe faults and are not hit."""
+        # Readers of the journal's topic observe faults and are not hit.
         partitions = self._entities(ctx, request).partitions
         return bool(partitions) and all(topic == JOURNAL_TOPIC for topic, _ in partitions)
 
     def _entities(self, ctx: RequestContext, request: Message) -> RequestEntities:
-        """For Fetch, include the partitions of its session."""
+        # For Fetch, this includes the partitions of its session.
         partitions, groups, transactional_ids = self._read(request, self._broker.metadata.topics_by_id)
         if isinstance(request, FetchRequest) and request.session_epoch > 0:
             sessions = self._broker.fetch_sessions_in_use
@@ -142,7 +140,6 @@ class _ClientRules:
         self.unmatched: set[_ProduceKey | None] = set()  # names that no rule matches
 
     def matching(self, named: RequestEntities) -> Sequence[Fault]:
-        """Return the rules that may match, in the order of addition."""
         if named.all_topics:
             return (*self.unnamed, *self.with_names) if self.unnamed else self.with_names
         keys: list[tuple[str, object]] = [("partition", each) for each in named.partitions]
@@ -168,7 +165,7 @@ class _ClientRules:
 
 
 def _matches_name(fault: Fault, kind: str, name: object) -> bool:
-    """Rules with conditions on several kinds are found by their first."""
+    # Rules with conditions on several kinds are found by their first.
     match = fault.match
     first = match.names[0]
     if kind == "partition":

@@ -31,7 +31,7 @@ _MAX_NAME_CHARS = 255 - len(".-future") - 32
 def handle(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: "ClusterServices"
 ) -> AlterReplicaLogDirsResponse:
-    """Return an error code for each partition; the last directory for a repeated one counts."""
+    # The last directory for a repeated partition counts.
     requested = {
         (topic.name, index): directory.path
         for directory in ctx.sliced(request.dirs)

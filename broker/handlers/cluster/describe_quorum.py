@@ -1,8 +1,8 @@
 """DescribeQuorum, key 55, versions 0-2: leader, voters and observers of the metadata log (KIP-595, KIP-836, KIP-853).
 
 Follows KafkaRaftClient.handleDescribeQuorumRequest. Different on purpose: the first broker is described as the only
-controller, and all other live brokers as observers without a delay. Without a data directory, the log is described as
-one of Kafka's no-op records alone.
+controller, all other live brokers as observers without a delay. Without a data directory, the log is described as a
+single no-op record.
 """
 
 from typing import TYPE_CHECKING

@@ -31,14 +31,14 @@ def handle(
 ) -> AlterClientQuotasResponse:
     """Alter each entity as a whole.
 
-    As in Kafka, the first alteration of a repeated entity applies, and the result is the error of the second.
+    As in Kafka, the first alteration of a repeated entity applies, and its result is an error.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
         return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in ctx.sliced(request.entries)])
     results: dict[frozenset[tuple[str, str | None]] | int, EntryResult] = {}
     for entry in ctx.sliced(request.entries):
         entity = {part.entity_type: part.entity_name for part in ctx.sliced(entry.entity)}
-        # Entities with more parts than there are types are invalid, however often they are repeated.
+        # Entities with more parts than types are invalid, however often they are repeated.
         identity = frozenset(entity.items()) if len(entity) <= len(TYPES) else len(results)
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
         results[identity] = _result(ctx, entity, code, message)

@@ -61,7 +61,6 @@ def _alter(
 
 
 def _malformed(alteration: Alteration, times: int) -> ApiError | None:
-    """Check the part of one resource, which is in the request `times` times."""
     if times > 1:
         message = "Each resource must appear at most once."
     elif alteration.repeats_key:

@@ -31,7 +31,7 @@ _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPE
 def handle(
     ctx: RequestContext, request: DescribeClientQuotasRequest, broker: "ConfigServices"
 ) -> DescribeClientQuotasResponse:
-    """Without components, return every entity, or with `strict` none."""
+    """Return the matching entities; without components every one, or with `strict` none."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
     seen_types: set[str] = set()

@@ -98,7 +98,7 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> Member:
-    """Count partitions that are not given up yet as assigned."""
+    # Partitions that are not given up yet count as assigned.
     assigned: dict[bytes, list[int]] = {}
     for partitions in (member.assigned, member.pending_revocation):
         for topic_id, epochs in partitions.items():

@@ -54,7 +54,7 @@ def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> De
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
-    """Include protocol and metadata only if Stable; before, they may change."""
+    # Before a group is Stable, its protocol and metadata may change.
     stable = group.state is STABLE
     return DescribedGroup(
         group_id=group.group_id,

@@ -1,7 +1,7 @@
 """OffsetCommit, key 8, versions 0-10: commits offsets of a group.
 
-Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits to the same place as other versions; Kafka
-up to 3.9 stores them in ZooKeeper.
+Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits to the same place as other versions, not
+to ZooKeeper.
 """
 
 from typing import TYPE_CHECKING

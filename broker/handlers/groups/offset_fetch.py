@@ -85,7 +85,7 @@ def _one_group(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchR
 
 
 def _not_coordinator(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """Consumers handle NOT_COORDINATOR here, unlike COORDINATOR_NOT_AVAILABLE."""
+    # Consumers handle NOT_COORDINATOR here, unlike COORDINATOR_NOT_AVAILABLE.
     return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
@@ -155,7 +155,7 @@ def _fetch(
 
 
 def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
-    """Versions without group errors repeat it in each partition."""
+    # Versions without group errors repeat it in each partition.
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)

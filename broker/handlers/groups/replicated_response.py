@@ -1,8 +1,8 @@
 """Responses that wait until the records of a group are replicated, so that a leader change cannot undo them.
 
 Follows the deferred events of Kafka's CoordinatorRuntime. If another broker becomes the leader first, the records may
-be lost, and the client gets NOT_COORDINATOR. Different: OffsetFetch also waits, where Kafka returns the previous
-offsets unless the client requires stable ones.
+be lost, and the client gets NOT_COORDINATOR. Different: OffsetFetch also waits; Kafka returns the previous offsets
+unless the client requires stable ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,7 +30,7 @@ def respond_when_replicated(
 ) -> Message | Outcome:
     """Respond with `respond(errors)` after the records of these groups are replicated.
 
-    `errors`: groups whose partition has a new leader, or whose replication exceeds `offsets.commit.timeout.ms`.
+    `errors`: groups whose partition has a new leader or is not replicated within `offsets.commit.timeout.ms`.
     """
     groups = broker.groups
     required: dict[Partition, int] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def authorized_topics(
     ctx: RequestContext, broker: "GroupServices", requested: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
-    """Look up each name or id; errors do not reveal whether a denied topic exists."""
+    """Look up each name or id. Errors do not reveal whether a denied topic exists."""
     found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in ctx.sliced(requested)]
     names = [
         name if isinstance(one, ErrorCode) else one.name

@@ -34,7 +34,7 @@ _ACKS = (ALL, 0, 1)
 NO_RECORDS = memoryview(b"")
 _TOPIC_IDS_SINCE = 13
 _NAMES_LEADER_SINCE = 10
-# The only client id that may write to internal topics, as in Kafka; others get INVALID_TOPIC_EXCEPTION.
+# The only client id that may write to internal topics, as in Kafka.
 _WRITES_INTERNAL_TOPICS = "__admin_client"
 # Error code and message of partitions to which nothing is appended.
 PartitionErrors = Mapping[Partition, tuple[ErrorCode, str | None]]
@@ -147,7 +147,7 @@ def no_acks_outcome(ctx: RequestContext) -> Outcome:
 
 
 def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Merge repeated topics; keep a repeated partition's last records, as Kafka does."""
+    """Merge repeated topics; of a repeated partition, keep the last records, as Kafka does."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in ctx.sliced(topic_data):
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
@@ -231,7 +231,6 @@ def error_result(
 
 
 def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: ProduceResponse, moved: _Moved) -> None:
-    """Add the leaders of moved partitions and their endpoints (KIP-951)."""
     leaders: dict[int, NodeEndpoint] = {}
     for partition, result in moved.items():
         known = broker.metadata.leadership(partition)

@@ -32,7 +32,6 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
 def deny_unreadable(
     ctx: RequestContext, broker: "RecordServices", requested: Collection[RequestedPartition], *, for_follower: bool
 ) -> None:
-    """Replace unreadable partitions by an error, until the next request of the session."""
     if for_follower:
         denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(requested)
     else:

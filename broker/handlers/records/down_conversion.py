@@ -2,8 +2,8 @@
 
 Fetch up to v9 does not support zstd (KIP-110): a topic with `compression.type=zstd` returns
 UNSUPPORTED_COMPRESSION_TYPE, but zstd batches of other topics are sent unchanged, as in Kafka. Versions up to v3 get
-message sets of magic 1, up to v1 of magic 0, if `message.downconversion.enable` allows it (KIP-283; removed in Kafka
-4.0). Follows KafkaApis.handleFetchRequest of Kafka 3.9.
+message sets of magic 1, up to v1 of magic 0, if `message.downconversion.enable` allows it (KIP-283). Follows
+KafkaApis.handleFetchRequest of Kafka 3.9.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class _Conversion:
 
     @property
     def size(self) -> float:
-        """The size of the records, unknown if they are compressed."""
+        """The size of the records; unknown if they are compressed."""
         if any(
             part[position + ATTRIBUTES_AT + 1] & CODEC_MASK
             for part in self._parts

@@ -3,8 +3,8 @@
 Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose: up to
 v2 Kafka also truncates the first batch at the limit; here it is always whole.
 
-The steps: wait for `min_bytes` (long poll), read, charge the quota. If the throttle delays reading (KIP-13): wait,
-charge the size from the index, wait for the throttle time, read, correct the charge.
+The steps: wait for `min_bytes` (long poll), read, charge the quota. If a throttle delays reading (KIP-13): wait, charge
+the size from the index, wait for the throttle time, read, correct the charge.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 
 def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> Message | Outcome:
-    """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else start a long poll."""
+    """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else wait."""
     partition = eligible_partition(ctx, broker, request)
     if partition is not None:
         found = read_available(request, request.topics[0].partitions[0], partition, broker.max_fetch_bytes)

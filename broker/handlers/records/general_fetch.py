@@ -99,11 +99,11 @@ class Fetch:
         session: FetchSession | None = None,
         max_bytes: int | None = None,
     ) -> None:
-        """Without `max_bytes`, the request, the broker and the quota define the limit."""
+        # Without `max_bytes`, the request, the broker and the quota define the limit.
         self._ctx = ctx
         self._broker = broker
         self._session = session
-        # A different epoch later means that another request of the session has overtaken this one.
+        # A different epoch later means that another request of the session overtook this one.
         self._epoch = 0 if session is None else session.epoch
         self._opens_session = opens_session
         self._follows = False  # whether it may read partitions that this broker follows
@@ -158,7 +158,6 @@ class Fetch:
 
     @property
     def delays_read(self) -> bool:
-        """Whether a fetch above its quota is delayed before it reads (KIP-13)."""
         return not self.is_from_follower and self._broker.throttler.holds_fetch(self._ctx.version)
 
     @property
@@ -208,10 +207,7 @@ class Fetch:
         return size
 
     def read(self) -> FetchResponse:
-        """Read available records in order, within the limits; the first batch is always whole.
-
-        In a session, the response contains only changed partitions.
-        """
+        """Read available records in order, within the limits; in a session, return only changed partitions."""
         ctx, session = self._ctx, self._session
         ctx.error_code = 0
         self.fetched = []
@@ -261,7 +257,7 @@ class Fetch:
         return responses
 
     def converted(self, response: FetchResponse) -> Message | Outcome:
-        """Return the response in the formats that the client reads, converted in the worker if this takes long."""
+        """Return the response in the client's formats, converted in the worker if this takes long."""
         if not self._old_formats:
             return response
         from .down_conversion import respond_converted  # deferred: only for old clients
@@ -285,7 +281,7 @@ class Fetch:
         return response.session_id != NO_SESSION
 
     def throttled(self, throttle_time_ms: int) -> FetchResponse:
-        """Return the empty response to a client above its quota; it opens no session but keeps an existing one."""
+        """Return the empty response to a client above its quota, which opens no session."""
         self._ctx.error_code = 0  # errors are not reported either
         response = FetchResponse() if self._session is None else self._empty()
         response.throttle_time_ms = throttle_time_ms
@@ -296,7 +292,7 @@ class Fetch:
         return self._known + [item for item in self._ctx.sliced(requested) if not item.is_known]
 
     def _overtaken(self) -> FetchResponse:
-        """Return a response if a later request of the session, such as a retry, has overtaken this one."""
+        """Return a response for a request that a later one of the session has overtaken."""
         self.has_read_enough = True
         return self._empty()
 

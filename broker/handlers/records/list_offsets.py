@@ -4,7 +4,7 @@
 - v2 supports read_committed, v7 the greatest timestamp (KIP-734), v8 the earliest local offset (KIP-405), v9 the
   latest tiered offset (KIP-1005), v11 the earliest one pending upload (KIP-1023).
 
-The limit is the high watermark or the last stable offset for consumers, the log end for replicas and debug consumers.
+Consumers read up to the high watermark or the last stable offset, replicas and debug consumers up to the log end.
 Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; v0 follows Kafka 3.8's
 legacyFetchOffsetsBefore.
 """
@@ -125,7 +125,7 @@ def _partition_response(
 
 
 def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:
-    """Return whether the offset may exceed a new leader's outdated high watermark (fetchOffsetForTimestamp)."""
+    # fetchOffsetForTimestamp: a new leader's high watermark may be outdated.
     log = partition.log
     if partition.epoch_start_offset <= log.high_watermark:
         return False

@@ -31,8 +31,7 @@ _NO_ERRORS: PartitionErrors = {}
 def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
     """Append the records; with acks=all, respond after replication.
 
-    The fast path serves the usual request, one batch for one partition without followers, with the same responses; only
-    errors of the log can occur on it.
+    The fast path serves the usual request: one batch for one partition without followers.
     """
     try:
         (data,) = request.topic_data

@@ -59,7 +59,7 @@ class SessionFetch:
 
 
 def read_in_session(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> FetchResponse | None:
-    """Read, update the session, and set `ctx.fetch`; return None if the request needs the general path."""
+    """Read, update the session, and set `ctx.fetch`; return None if only the general path can."""
     session = broker.fetch_sessions.find(request.session_id)
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     if (

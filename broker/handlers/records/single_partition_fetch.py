@@ -1,7 +1,7 @@
 """The fast path of Fetch: one partition without a session, as nearly all consumers request.
 
-Its responses equal those of `Fetch` in general_fetch.py, without the cost of sessions, quotas and fault rules. Other
-requests, and errors, use that general path.
+Its responses equal those of `Fetch` in general_fetch.py, which serves other requests and errors; it saves the cost of
+sessions, quotas and fault rules.
 """
 
 from typing import TYPE_CHECKING
@@ -96,5 +96,5 @@ def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Par
 
 
 def _is_sent_unchanged(version: int, topic: Topic) -> bool:
-    """Return whether a client before v10 receives unchanged batches (see down_conversion.py)."""
+    # A client before v10: see down_conversion.py.
     return version >= _RECORD_BATCHES_SINCE and topic.config.text("compression.type") != "zstd"

@@ -1,7 +1,7 @@
 """Produce of transactional records: append after verification by the coordinator (KIP-890).
 
-Up to v11 the client adds partitions to the transaction, which is verified. Since v12 the broker adds them here, and
-retries while the coordinator completes the previous transaction. Up to v10 TRANSACTION_ABORTABLE is not returned.
+Up to v11 the client adds partitions to the transaction, which is verified. Since v12 the broker adds them, and retries
+while the coordinator completes the previous transaction. Up to v10 TRANSACTION_ABORTABLE is not returned.
 
 Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """
@@ -164,7 +164,6 @@ def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduce
 
 
 def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
-    """Copy records out of the read buffer, as the request waits."""
     for topic in ctx.sliced(request.topic_data):
         for item in ctx.sliced(topic.partition_data):
             if isinstance(item.records, memoryview):

@@ -58,7 +58,7 @@ def _acl(requested: AclCreation) -> Acl:
 
 
 def _is_filter(acl: Acl) -> bool:
-    """Return whether it has ANY or MATCH, allowed only in filters; as in Kafka, the whole request fails."""
+    # Only filters may have ANY or MATCH; as in Kafka, the whole request fails.
     return (
         acl.resource_type == ResourceType.ANY
         or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)

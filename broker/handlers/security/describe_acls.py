@@ -62,7 +62,7 @@ def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityS
 
 
 def expect_known(*numbers: int) -> None:
-    """Raise if any number is UNKNOWN (0), on which Kafka closes the connection; undefined numbers get a response."""
+    """Raise if any number is UNKNOWN (0), on which Kafka closes the connection."""
     if 0 in numbers:
         raise RemoteProtocolError("ACL request: UNKNOWN (0) as type of a resource, pattern, operation or permission")
 

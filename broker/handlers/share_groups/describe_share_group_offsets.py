@@ -96,7 +96,7 @@ def _visible(
 
 
 def _authorized(ctx: RequestContext, broker: "GroupServices", wait: _Wait, found: DescribedTopics) -> DescribedTopics:
-    """Leave out topics that the client must not see; if it requested them, return an error."""
+    """Leave out topics that the client must not see, or return an error for those that it requested."""
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in wait.topics or found))
     if not hidden:
         return found

@@ -4,8 +4,8 @@
 - v2 adds the acquire mode (KIP-1206) and renewed acquisition locks (KIP-1222).
 
 Follows KafkaApis.handleShareFetchRequest, SharePartitionManager.fetchMessages and DelayedShareFetch. Records are
-acquired when the response is built, so a client above its fetch quota gets an empty response, and its records are
-delivered again after their acquisition lock; so does Kafka.
+acquired when the response is built. As in Kafka, a client above its fetch quota gets an empty response, and its records
+are delivered again after their acquisition lock.
 
 Different on purpose: a fetch waits in the purgatory of Fetch, and the first partition gets the bytes that cannot be
 divided evenly.
@@ -73,7 +73,7 @@ def _failed(ctx: RequestContext, code: ErrorCode) -> ShareFetchResponse:
 
 
 class _Refusal(DelayedOperation):
-    """A request without a session, which is refused after the time it would wait for records."""
+    """A request without a session, refused after the time it would wait for records."""
 
     __slots__ = ("_ctx",)
 
@@ -154,7 +154,7 @@ class _ShareFetch:
 
 
 class _DelayedShareFetch(DelayedOperation):
-    """A long poll of up to `max_wait_ms` for `min_bytes` of available records."""
+    """A long poll for `min_bytes` of available records."""
 
     __slots__ = ("_fetch",)
 

@@ -49,7 +49,7 @@ def handle(
 def _without_hidden_topics(
     ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
-    """Return an error in place of groups with a topic that the client must not see."""
+    # A group with a topic that the client must not see is replaced by an error.
     topics = [
         {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
         for group in ctx.sliced(described)

@@ -149,7 +149,7 @@ class ShareRead:
         return self._overtaken(throttle_time_ms)
 
     def _overtaken(self, throttle_time_ms: int) -> ShareFetchResponse:
-        """Return a response without partitions; it fails if a later request of the session has overtaken this one."""
+        """Return a response without partitions, or an error if a later request of the session overtook this one."""
         is_current = self._session.epoch == self._epoch
         code = ErrorCode.NONE if is_current else ErrorCode.INVALID_SHARE_SESSION_EPOCH
         self._ctx.error_code = code

@@ -1,7 +1,7 @@
 """The creation of internal topics of Streams groups by StreamsGroupHeartbeat.
 
-Follows Kafka's KafkaApis.handleStreamsGroupHeartbeat and DefaultAutoTopicCreationManager: with the permissions and the
-quota of the member, and not again within two heartbeat intervals of a failure, which the next heartbeats report.
+Follows KafkaApis.handleStreamsGroupHeartbeat and DefaultAutoTopicCreationManager: with the permissions and the quota of
+the member, and not again within two heartbeat intervals of a failure, which the next heartbeats report.
 """
 
 from collections.abc import Mapping

@@ -58,7 +58,7 @@ def handle(
 def _without_hidden_topics(
     ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
-    """Return an error in place of groups with a topic that the client must not see."""
+    # A group with a topic that the client must not see is replaced by an error.
     topics = [_topics(group) for group in ctx.sliced(described)]
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
     return [

@@ -105,7 +105,7 @@ def _create(
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
     cluster = broker.cluster
-    # Validate before charging the quota: only an invalid topic is free; validate_only is charged.
+    # Validated before the quota is charged: invalid topics are free; validate_only is charged.
     created = cluster.create(new, validate_only=validate_only or quota is not None)
     if quota is not None and isinstance(created, Topic):
         if not quota.record(len(created.partitions)):

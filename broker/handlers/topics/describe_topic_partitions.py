@@ -31,7 +31,7 @@ _MAX_PARTITIONS = 2000
 def handle(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
 ) -> DescribeTopicPartitionsResponse:
-    """Return the page at the cursor; without requested topics, of all."""
+    """Return the page at the cursor, of the requested topics or of all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     requested = {topic.name for topic in ctx.sliced(request.topics)}
@@ -106,7 +106,7 @@ def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTo
 
 
 def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """As in Kafka, there is no error without topics."""
+    # As in Kafka, there is no error without topics.
     code = ctx.error_code = ErrorCode.INVALID_REQUEST
     return DescribeTopicPartitionsResponse(
         topics=[

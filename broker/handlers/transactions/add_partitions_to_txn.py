@@ -34,7 +34,7 @@ _Codes = dict[TopicPartition, ErrorCode]
 
 
 def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
-    """Return an error code for each partition; an error adds no partition of its transaction."""
+    """Return an error code for each partition; any error adds no partition of its transaction."""
     if ctx.version >= _FROM_BROKERS_SINCE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -119,7 +119,6 @@ def _add(
 
 
 def _fill(ctx: RequestContext, codes: _Codes, code: ErrorCode) -> _Codes:
-    """Set the code of the partitions without an error."""
     for name in ctx.sliced(codes):
         codes[name] = codes[name] or code
     return codes

@@ -1,8 +1,7 @@
 """InitProducerId, key 22, versions 0-5: a producer id and epoch for an idempotent or transactional producer (KIP-98).
 
-Without a transactional id the response always has a new id, as in Kafka's TransactionCoordinator; with one, the
-previous
-producer is fenced.
+Without a transactional id, the response always has a new id, as in Kafka's TransactionCoordinator; with one, the
+previous producer is fenced.
 """
 
 from typing import TYPE_CHECKING
@@ -38,7 +37,7 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "Transac
 
 
 def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactional_id: str | None) -> ErrorCode:
-    """Check authorization; write access to any topic includes idempotent writes (KIP-679)."""
+    # Write access to any topic includes idempotent writes (KIP-679).
     if transactional_id is not None:
         authorized = broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         return ErrorCode.NONE if authorized else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

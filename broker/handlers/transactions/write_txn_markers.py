@@ -1,8 +1,7 @@
 """WriteTxnMarkers, key 27, versions 0-2: ends transactions in partitions.
 
 v2 has the transaction version, which defines the epoch check (KIP-1228). Follows
-KafkaApis.handleWriteTxnMarkersRequest:
-the response waits until the markers are replicated.
+KafkaApis.handleWriteTxnMarkersRequest: the response waits until the markers are replicated.
 """
 
 from collections.abc import Callable, Collection
@@ -112,7 +111,6 @@ def _marker(marker: WritableTxnMarker) -> Marker:
 
 
 def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[WritableTxnMarkerTopicResult]:
-    """Return the results, and free the codes."""
     topics: dict[str, WritableTxnMarkerTopicResult] = {}
     for name, written in ctx.sliced(codes.items()):
         code = written or not_replicated.get(name, written)

@@ -12,8 +12,8 @@ undecided records are not touched (selection.py).
 2. Group all segments up to that offset, up to segment.bytes per group. The remains of a group's batches
    (record_filter.py) become one segment, which replaces the group. Offsets never change; removed records leave gaps.
 
-A cleaning is a generator with steps of about half a millisecond. If a group loses segments between steps, by retention,
-DeleteRecords or eviction from memory, the cleaning ends.
+A cleaning is a generator with steps of about half a millisecond. It ends if a group loses segments between steps, by
+retention, DeleteRecords or eviction from memory.
 
 Different from Kafka: no threads, and no splitting of groups, because segment files here cannot overflow.
 """
@@ -65,7 +65,7 @@ class CleanableLog(Protocol[S]):
     def last_records(self) -> Mapping[int, LastRecord]: ...
 
     def begin_cleaned(self, group: Sequence[S]) -> S | None:
-        """Create a segment for the remains of `group`; None if the group is incomplete."""
+        """Create a segment for the remains of `group`, unless that is incomplete."""
 
     def save_cleaned(self, cleaned: S, then: Callable[[], None]) -> None:
         """Make the segment durable, then call `then`, maybe later."""
@@ -73,10 +73,7 @@ class CleanableLog(Protocol[S]):
     def discard_cleaned(self, cleaned: S) -> None: ...
 
     def replace_group(self, group: Sequence[S], cleaned: S, aborted: Sequence[AbortedTransaction]) -> bool:
-        """Replace `group` by `cleaned`; return False if the group is incomplete.
-
-        `aborted` are the aborted transactions whose markers stay in the group.
-        """
+        """Replace `group`, unless it is incomplete; `aborted` transactions have markers that stay in it."""
 
 
 class LogCleaning(Generic[S]):
@@ -93,7 +90,7 @@ class LogCleaning(Generic[S]):
         self._offsets = OffsetMap(most_keys)
         self._first_uncleanable_offset = first_uncleanable_offset
         self.end_offset = first_dirty_offset  # end of the clean part
-        self.is_waiting = False  # for the disk: next steps only check again, up to MOST_WAITS times
+        self.is_waiting = False  # for the disk: the next steps only check again
         self.bytes_read = 0
         self.bytes_kept = 0
 

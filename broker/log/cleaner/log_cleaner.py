@@ -5,7 +5,7 @@
     cleaning  -- unreadable records or a disk error -->  as above; that log is not tried again
     cleaning  -- the log lost segments under cleaning -->  idle
 
-A cleaning runs for up to SLICE_MS, then frees the event loop for at least as long. A thread would block it as much.
+A cleaning runs for up to SLICE_MS, then frees the event loop for at least as long. A thread would not block it less.
 """
 
 import logging

@@ -10,8 +10,8 @@ The first cleaning that finds a tombstone or a removable marker sets the batch's
 of the cleaning plus delete.retention.ms. It replaces the base timestamp; a flag indicates this.
 
 A batch keeps its base and last offset. Of batches without records, only two headers stay: the last of a known producer,
-for its sequence or epoch, and the last before the high watermark, for the log end offset. A rebuilt batch keeps its
-codec, regardless of `compression.type`, as in Kafka.
+for its sequence or epoch, and the last before the high watermark, for the log end offset. As in Kafka, a rebuilt batch
+keeps its codec, regardless of `compression.type`.
 
 Different from Kafka: no batches of magic 0 and 1 from old releases.
 """
@@ -45,7 +45,7 @@ _KEPT_ATTRIBUTES = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 _T = TypeVar("_T")
 Steps = Generator[None, None, _T]
-# The remains of a batch, and its greatest timestamp.
+# The rest of a batch, and its greatest timestamp.
 Remains = tuple[memoryview | bytes, int]
 
 

@@ -1,6 +1,6 @@
 """Passes over a batch's records for a cleaning: collect keys, or find the records to keep.
 
-Both passes can stop and continue, because a batch may exceed one step. They inline varint decoding, because calls would
+Both passes can stop and continue, because a batch may exceed one step. Varint decoding is inlined, because calls would
 dominate the cost. Kept records are copied; only the timestamp delta is re-encoded if the base timestamp changes.
 """
 
@@ -15,7 +15,7 @@ from .offset_map import SHARD_MASK, OffsetMap
 
 
 class Section:
-    """The records of one batch and the position of a pass; raises InvalidRecords if they are unreadable."""
+    """The records of one batch and the position of a pass. Raises InvalidRecords if unreadable."""
 
     __slots__ = ("_data", "_ends", "_header", "_left", "_position", "_starts", "dropped", "kept_tombstone")
 
@@ -178,7 +178,6 @@ class Section:
         )
 
     def encode_kept(self, base_timestamp: int, first: int, timestamps: list[int]) -> bytes:
-        """Return kept records with timestamps relative to `base_timestamp`."""
         data, last = self._data, first + len(timestamps)
         parts: list[bytes] = []
         for start, end, timestamp in zip(self._starts[first:last], self._ends[first:last], timestamps, strict=True):

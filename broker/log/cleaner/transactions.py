@@ -1,8 +1,7 @@
 """The transactions in the records of a cleaning: Kafka's CleanedTransactionMetadata.
 
-A marker stays while its transaction has records, and delete.retention.ms longer, so that a read_committed consumer in
-the middle of them still finds the outcome. Records of aborted transactions are removed, and their marker when a
-cleaning finds no such records.
+A marker stays while its transaction has records, and delete.retention.ms longer, for read_committed consumers in the
+middle of them. Records of aborted transactions are removed, and their marker when a cleaning finds none.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,11 +22,10 @@ class CleanedTransactions:
         self._next_aborted = next(self._aborted, None)
         self._ongoing_aborted: dict[int, AbortedTransaction] = {}
         self._ongoing_committed: set[int] = set()
-        self._seen: set[int] = set()  # producers of ongoing aborted transactions with a batch so far
-        self.kept: list[AbortedTransaction] = []  # those whose markers stay because of their records
+        self._seen: set[int] = set()  # producers of ongoing aborted transactions with a batch
+        self.kept: list[AbortedTransaction] = []  # their markers stay because of their records
 
     def is_useless(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Return whether to remove the batch: aborted records, or a marker without records."""
         self._begin_aborted(header.last_offset)
         if header.is_control:
             return self._end(header, batch)

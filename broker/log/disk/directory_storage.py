@@ -150,7 +150,7 @@ class DirectoryStorage:
         write_atomically(path, f"version: 0\ntopic_id: {printed}", sync=False)
 
     def checkpoint(self, log: StoredLog, active: LogSegment) -> None:
-        """Flush everything in the other thread; then move the recovery point to the current log end offset."""
+        """Flush everything in the other thread, then move the recovery point to the log end offset of this call."""
         end_offset = log.log_end_offset
         if end_offset <= self.directory.recovery_point:
             return
@@ -213,7 +213,7 @@ class DirectoryStorage:
         assert isinstance(segment, FileSegment)
         if segment in self.directory.unflushed:
             self.directory.unflushed.remove(segment)
-        # Readers, such as the cleaner, may still use it: it only gets another name.
+        # Readers, such as the cleaner, may still use it, so it is only renamed.
         self._try(segment.path(LOG), partial(self._rename, segment, DELETED))
         segment.close()
         paths = [segment.path(kind) for kind in SEGMENT_SUFFIXES]

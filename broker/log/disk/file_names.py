@@ -36,7 +36,7 @@ def parse_partition(name: str) -> tuple[str, int] | None:
 
 
 def deleted_directory(name: str, unique: str) -> str:
-    """Limit the name of a deleted directory to 255 characters."""
+    """Return a name of at most 255 characters."""
     suffix = f".{unique}{_DELETE_DIRECTORY}"
     return name[: 255 - len(suffix)] + suffix
 

@@ -7,7 +7,7 @@ cache:
     os.pread                                             2,400 to 3,000
     mapping with MAP_POPULATE                            2,200 to 2,700
     os.sendfile                                          1,400 to 2,000
-A mapping costs at least 14 microseconds, a pread of 4 KiB one. So small reads are copied, and large ones mapped.
+A mapping costs at least 14 microseconds, a pread of 4 KiB only one: small reads are copied, large ones mapped.
 """
 
 import os
@@ -66,7 +66,7 @@ class FileRecords:
             position += size
 
     def _write_rest(self, handle: int, batch: memoryview | bytes, start: int) -> None:
-        """Retry a short write, which raises its cause, such as a full disk."""
+        """Write the rest after a short write; this raises its cause, such as a full disk."""
         done = 0
         while done < len(batch):
             done += os.pwrite(handle, memoryview(batch)[done:], start + done)

@@ -7,8 +7,8 @@ Appends were measured (ext4, Python 3.11, microseconds for one batch of 200 byte
     os.write                             0.9      6 to 7    276, once 4,600
     os.writev of 16 batches, each        0.2      4         280 to 310
     into a mapped, preallocated file     0.4      7, once 61    480
-A mapping is faster only for the smallest batches, makes the file longer than the log, and kills the process (SIGBUS) if
-the disk is full. pwrite at an explicit position also overwrites the remains of a failed write.
+A mapping is faster only for the smallest batches, makes the file longer than the log, and a full disk kills the process
+(SIGBUS). pwrite at an explicit position also overwrites the remains of a failed write.
 """
 
 import logging
@@ -51,8 +51,8 @@ class FileSegment(FileRecords):
         suffix: str = "",
     ) -> None:
         super().__init__(directory, base_offset, size, suffix)
-        self.next_offset = next_offset  # for an existing one, the next segment's base
-        self.capacity = size  # nothing is appended to an existing one before `accept`
+        self.next_offset = next_offset  # of an existing one: the next segment's base
+        self.capacity = size  # an existing one accepts nothing before `accept`
         self.last_append_ms = last_append_ms
         self._checked_bytes = 0  # headers of an existing file are checked when they are read first
         self._index: SegmentIndex | None = None  # None: not loaded
@@ -201,7 +201,7 @@ class FileSegment(FileRecords):
     # Changes
 
     def truncate_to(self, offset: int) -> None:
-        """Replace the file by a truncated copy, because readers may map the old one. Raises OSError."""
+        """Replace the file by a truncated copy, because readers may map the old one."""
         position, _ = self._locate(offset)
         index = self.index()
         if position < self.size:
@@ -260,7 +260,6 @@ class FileSegment(FileRecords):
         return index
 
     def close_file(self) -> None:
-        """Close the file, and drop the index of an inactive segment."""
         super().close_file()
         if self.capacity == self.size:
             self._index = None

@@ -1,7 +1,4 @@
-"""File flushes (fsync) in a separate thread, so that requests do not wait for them.
-
-Callbacks run in `collect`, in the caller's thread.
-"""
+"""File flushes (fsync) in a separate thread, so that requests do not wait. Callbacks run in the thread of `collect`."""
 
 import logging
 import os
@@ -35,14 +32,12 @@ class Flusher:
         self._submit(action, None)
 
     def collect(self) -> bool:
-        """Run callbacks of finished flushes; return whether there were any."""
         found = False
         while not self._done.empty():
             found = self._collect_one() or found
         return found
 
     def finish(self) -> None:
-        """Wait for all jobs, run their callbacks, and stop the thread."""
         while self._pending:
             self._collect_one()
         if self._thread is not None:

@@ -110,7 +110,7 @@ class LogDirectory:
     # Logs
 
     def partitions(self) -> Iterator[tuple[str, int, str]]:
-        """Iterate over topic, index, and topic id (or "") in order."""
+        """Iterate over topic, index, and topic id (or "")."""
         found = sorted(parsed for name in os.listdir(self.path) if (parsed := parse_partition(name)) is not None)
         for topic, index in found:
             name = f"{topic}-{index}"
@@ -186,7 +186,7 @@ class LogDirectory:
             self.reserve.restore()
 
     def flush_due(self) -> None:
-        """Flush logs whose flush.ms has passed (every log.flush.scheduler.interval.ms)."""
+        """Flush logs whose flush.ms has passed."""
         now_ms = self.now_ms()
         for partition_log, storage in self._logs.values():
             if now_ms - storage.directory.flushed_ms >= partition_log.config.flush_ms:
@@ -194,7 +194,7 @@ class LogDirectory:
                 storage.checkpoint(partition_log, partition_log.segments[-1])
 
     def checkpoint(self) -> None:
-        """Flush logs; save their start offsets and high watermarks."""
+        """Flush logs; save start offsets and high watermarks."""
         for partition_log, storage in self._logs.values():
             storage.checkpoint(partition_log, partition_log.segments[-1])
         self.save_log_starts()

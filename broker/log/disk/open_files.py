@@ -1,13 +1,13 @@
 """The bound on open segment files, over all partitions.
 
-The file to close is found by the clock algorithm: a use sets a flag, and a segment with the flag gets a second chance.
-A list ordered by use would cost every append more than it saves.
+The file to close is found by the clock algorithm: a segment used since the last pass gets a second chance. A list
+ordered by use would cost every append more than it saves.
 """
 
 import resource
 from typing import Protocol
 
-# Share of the process's limit; the rest is for connections.
+# Share of the process's limit (`ulimit -n`); the rest is for connections.
 _SHARE = 4
 _AT_LEAST, _AT_MOST = 16, 4096
 
@@ -28,7 +28,6 @@ class OpenFiles:
 
     @classmethod
     def of_process(cls) -> "OpenFiles":
-        """Use a share of the process's limit (`ulimit -n`)."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         share = _AT_MOST if soft == resource.RLIM_INFINITY else soft // _SHARE
         return cls(max(_AT_LEAST, min(share, _AT_MOST)))

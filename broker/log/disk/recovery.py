@@ -1,13 +1,12 @@
 """Recovery of a partition's log from its directory: Kafka's LogLoader.
 
-Records before the recovery point were validated and flushed: they are not read. After a clean shutdown the recovery
+Records before the recovery point were validated and flushed: they are not read. After a clean shutdown, the recovery
 point is the log end offset, and only the end of the active segment, after its last index entry, is scanned. After a
-crash everything from the recovery point on is scanned: each batch must be complete, have a valid checksum and ascending
-offsets. The log is truncated at the first invalid batch, later segments are removed, and indexes are rebuilt.
+crash, everything from the recovery point on is scanned: each batch must be complete, have a valid checksum and
+ascending offsets. At the first invalid batch, the log is truncated. Indexes are rebuilt.
 
 The newest valid snapshot of the producer state is loaded, and later batches are replayed. Leader epochs come from their
 checkpoint and the scan.
-
 """
 
 import logging
@@ -62,7 +61,6 @@ class _Files(NamedTuple):
 
 
 def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint, now_ms: int) -> RestoredLog:
-    """Restore the log, which may be empty. Raises OSError, SluiceError."""
     files = _tidy(directory)
     segments = _segments(directory, files.logs)
     recovery = _Recovery(name, directory, files, segments, checkpoint)
@@ -207,7 +205,6 @@ class _Recovery:
         self._remove_old_snapshots(end_offset)
 
     def _is_end_intact(self) -> bool:
-        """Find the end of the active segment; return whether it is intact."""
         active = self._segments[-1]
         try:
             active.recovered(active.size, active.index())
@@ -267,7 +264,6 @@ class _Recovery:
                     _replay(self.producers, segment, header, batch)
 
     def _recover(self, segment: FileSegment, trusted: int) -> bool:
-        """Scan the untrusted part; return whether it is valid."""
         index = self._trusted_index(segment, trusted)
         position = min(
             index.last_position(), index.position_before(max(0, min(self._replay_from, trusted) - segment.base_offset))
@@ -314,7 +310,6 @@ class _Recovery:
         del self._segments[number:]
 
     def _remove_old_snapshots(self, end_offset: int) -> None:
-        """Keep the snapshots at segment starts, and the newest."""
         kept = {segment.base_offset for segment in self._segments} | {self._replay_from}
         for offset in self._files.snapshots:
             if offset not in kept or offset > end_offset:

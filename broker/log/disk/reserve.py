@@ -1,8 +1,7 @@
 """Space of the disk that is kept for the metadata log, so that topics can be deleted when the disk is full.
 
-A file of the data directory holds the space. When a write of the metadata finds the disk full, or a start does, the
-file is removed, and appends to partitions fail until there is room for it again. Kafka has no such reserve: it does not
-start on a full disk.
+When the metadata log, or a start, finds the disk full, this file is removed, and appends to partitions fail until there
+is room for it again. Kafka has no such reserve and does not start on a full disk.
 """
 
 import logging
@@ -25,7 +24,7 @@ class Reserve:
         self._path = f"{directory}/{_NAME}"
 
     def use(self) -> bool:
-        """Free the space; return whether it was reserved. Appends fail from now on."""
+        """Free the space, if it was reserved. Appends fail from now on."""
         try:
             os.unlink(self._path)
         except FileNotFoundError:

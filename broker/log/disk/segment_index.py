@@ -1,8 +1,8 @@
 """The two sparse indexes of a segment, in Kafka's format: OffsetIndex (.index) and TimeIndex (.timeindex).
 
-There is one entry per `index.interval.bytes` of the log: a batch's last offset (relative to the segment, 4 bytes) and
-position (4); the greatest timestamp so far (8) and the last offset of its batch (4). New entries are saved when the
-segment is full, before its recovery point moves, and at shutdown; a scan after a crash rebuilds others.
+Per `index.interval.bytes` of the log, there is an entry in each: a batch's last offset (relative to the segment, 4
+bytes) and position (4); the greatest timestamp so far (8) and the last offset of its batch (4). New entries are saved
+when the segment is full, before its recovery point moves, and at shutdown; after a crash, a scan rebuilds the others.
 """
 
 import os
@@ -22,7 +22,7 @@ class CorruptIndexError(Exception):
 
 
 class SegmentIndex:
-    """Both indexes, with relative offsets."""
+    """Both indexes; offsets are relative."""
 
     __slots__ = ("_offsets", "_positions", "_saved", "_saved_times", "_times")
 
@@ -35,7 +35,7 @@ class SegmentIndex:
 
     @classmethod
     def load(cls, path: str, time_path: str, size: int) -> "SegmentIndex":
-        """Load both files of a segment. Raises CorruptIndexError, OSError."""
+        """Load both files of a segment. Raises CorruptIndexError."""
         self = cls()
         words = array("I", _read_entries(path, _ENTRY))
         if _IS_LITTLE_ENDIAN:

@@ -1,7 +1,7 @@
 """Validation of a segment's batches after a crash, which also rebuilds the index.
 
-One long loop, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes about half a second, half
-of it for checksums.
+One long loop, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes half a second, half of it
+for checksums.
 """
 
 import os
@@ -26,7 +26,7 @@ class Listener(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """The valid part; `problem` is the reason for its end, or ""."""
+    """The valid part; `problem` is why it ends, or ""."""
 
     size: int
     next_offset: int
@@ -36,12 +36,9 @@ class Scanned(NamedTuple):
 def scan(
     segment: FileSegment, position: int, trusted: int, index: SegmentIndex, interval: int, listener: Listener
 ) -> Scanned:
-    """Validate batches from `position` on; add an index entry every `interval` bytes.
-
-    Checksums are verified only for offsets from `trusted` on.
+    """Validate batches from `position` on, checksums from offset `trusted` on; index one per `interval` bytes.
 
     Raises:
-        OSError: The file cannot be read.
         SluiceError: The format is older than Kafka 0.11.
     """
     handle = segment.duplicate_handle()

@@ -32,10 +32,7 @@ def write_checkpoint(path: str, lines: Iterable[str]) -> None:
 
 
 def overwrite_checkpoint(path: str, lines: Iterable[str]) -> None:
-    """Overwrite in place, for content that can be rebuilt after a crash.
-
-    This is ten times faster on file systems that flush a replaced file.
-    """
+    # For content that can be rebuilt. Ten times faster on file systems that flush a replaced file.
     data = _checkpoint(lines).encode()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
@@ -51,7 +48,6 @@ def _checkpoint(lines: Iterable[str]) -> str:
 
 
 def read_checkpoint(path: str) -> list[list[str]]:
-    """Return the words of each line; none without a file."""
     try:
         with open(path, encoding="utf-8") as file:
             version, count, *lines = file.read().splitlines()

@@ -1,7 +1,7 @@
 """The common parts of steps: the protocol of actions, the expected state of the cluster, and the context of a run.
 
-An action is checked against the expected state when the file is read, and executed at its time. Reversing an action is
-also an action.
+An action is checked against the expected state when the file is read, and executed at its time. The reversal of an
+action is also an action.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,6 @@ class StepProblem(Exception):  # noqa: N818  (becomes a ScenarioError, which has
 
 
 class ExpectedState:
-    """The expected state at a moment of a scenario, before it runs."""
-
     def __init__(self, config: Config) -> None:
         first, count = config.integer("node.id"), config.integer("sluice.brokers")
         self.config = config
@@ -65,7 +63,6 @@ class ExpectedState:
 
 class ScenarioContext:
     def __init__(self, server: ClusterServer, seed: int | None, started: OnStarted) -> None:
-        """Create a context; `started` is called when a broker has started or failed to start."""
         self.server = server
         self.seed = seed
         self.faults: list[Fault] = []  # added by steps
@@ -82,11 +79,10 @@ class ScenarioContext:
         self._started(node_id, error)
 
     def restore_at_end(self, what: str, restore: Callable[[], None]) -> None:
-        """Call `restore` at the end, unless an earlier step registered `what`."""
+        """Call `restore` at the end, unless `what` is already registered."""
         self._restore.setdefault(what, restore)
 
     def restorations(self) -> list[tuple[str, Callable[[], None]]]:
-        """Return and clear the restorations, last alteration first."""
         restore, self._restore = self._restore, {}
         return [*reversed(restore.items())]
 
@@ -119,10 +115,10 @@ class LogMessage:
         self.description = line
 
     def check(self, expected: ExpectedState) -> None:
-        """Check nothing: a message is always possible."""
+        pass  # a message is always possible
 
     def do(self, context: ScenarioContext) -> None:
-        """Do nothing: the run reports the description."""
+        pass  # the run reports the description
 
     def inverse(self) -> None:
         return None

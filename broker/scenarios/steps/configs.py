@@ -73,7 +73,7 @@ class ConfigRestoration:
         self._wanted = wanted
 
     def check(self, expected: ExpectedState) -> None:
-        """Check nothing: a valid alteration can be reversed."""
+        pass  # a valid alteration can be reversed
 
     def do(self, context: ScenarioContext) -> None:
         put_configs(context, self._wanted, self._alteration.before)
@@ -89,7 +89,6 @@ def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str,
 
 
 def _control(context: ScenarioContext, node_id: int) -> ConfigurationControl:
-    """Use the active controller for NOBODY."""
     cluster = context.server.cluster
     broker = context.server.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
     if broker is None:

@@ -31,7 +31,6 @@ class QuotaAlteration:
 
     @property
     def values(self) -> dict[str, float] | None:
-        """The new quotas; None removes all."""
         return None if self._values is None else {key: _rate(key, value) for key, value in self._values.items()}
 
     def check(self, expected: ExpectedState) -> None:
@@ -66,7 +65,7 @@ class QuotaRestoration:
         self.alteration = alteration
 
     def check(self, expected: ExpectedState) -> None:
-        """Check nothing: a valid alteration can be reversed."""
+        pass  # a valid alteration can be reversed
 
     def do(self, context: ScenarioContext) -> None:
         put_quotas(context, self.alteration.entity, self.alteration.before)
@@ -97,7 +96,6 @@ def _given(quota: Quota) -> dict[str, str | float]:
 
 
 def _rate(key: str, value: str | float) -> float:
-    """Accept byte rates with units, such as 2M or 512Ki."""
     if not isinstance(value, str):
         return float(value)
     try:

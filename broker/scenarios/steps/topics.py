@@ -124,7 +124,7 @@ class LeaderMoveBack:
         self.move = move
 
     def check(self, expected: ExpectedState) -> None:
-        """Check nothing: the previous leader is known only in a run."""
+        pass  # the previous leader is known only in a run
 
     def do(self, context: ScenarioContext) -> None:
         wanted, before = self.move.wanted, self.move.before

@@ -2,7 +2,7 @@
 
 Follows AclControlManager (ids, existing entries) and AclCache. Kafka sorts the entries and scans those whose names
 share a prefix with the resource's. Here each check is a few lookups: the entries of the literal name, of `*`, and of
-each prefix of the name whose length is in use, each limited to the client's principal and `User:*`.
+each prefix whose length is in use, limited to the client's principal and `User:*`.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ WriteAcls = Callable[[Sequence[tuple[bytes, Acl]], Sequence[bytes]], ErrorCode]
 class Acls:
     """Entries by id, with the index for authorization checks.
 
-    Requests use `create` and `delete`, which persist; `add` and `remove` apply changes, also when metadata is restored.
+    `create` and `delete` persist changes; `add` and `remove` only apply them.
     """
 
     def __init__(self, random_bytes: Callable[[int], bytes], write: WriteAcls) -> None:
@@ -77,7 +77,6 @@ class Acls:
         return sorted(acl for acl in self._ids if wanted.matches(acl))
 
     def on(self, resource_type: ResourceType, name: str) -> Iterator[ByPrincipal]:
-        """Return entries by principal, of each matching pattern."""
         return self._on[resource_type].on(name)
 
     def of(self, principal: str, resource_type: ResourceType) -> Iterator[Acl]:

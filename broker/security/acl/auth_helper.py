@@ -99,7 +99,7 @@ class AuthHelper:
         return authorizer is None or authorizer.authorize_by_resource_type(ctx, operation, resource_type)
 
     def authorized_operations(self, ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
-        """Return the allowed operations as the bit field of KIP-430."""
+        """Return the bit field of KIP-430."""
         authorizer = self._authorizer
         return sum(
             1 << operation

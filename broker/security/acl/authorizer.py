@@ -9,8 +9,8 @@ Follows StandardAuthorizer and its data. Requires `authorizer.class.name`.
     3. A DENY entry that applies denies. Else an ALLOW entry that applies allows.
     4. Else denied, unless no entry's pattern matches the name and `allow.everyone.if.no.acl.found` is set.
 
-Each decision is a line of the audit log, `sluice.broker.authorizer`: denials at INFO, the rest at DEBUG. Decisions that
-only filter a response are not logged; Kafka logs them at TRACE.
+Each decision is a line of the audit log, `sluice.broker.authorizer`: denials at INFO, the rest at DEBUG. Unlike in
+Kafka (TRACE), decisions that only filter a response are not logged.
 """
 
 import logging
@@ -56,7 +56,7 @@ class Authorizer:
         log_allowed: bool = True,
         log_denied: bool = True,
     ) -> bool:
-        """Return the decision; `references` is how often the request names the resource."""
+        """Return the decision; the request names the resource `references` times."""
         principal, host = ctx.session.principal, ctx.session.client_host[1:]
         allowed, rule = self.decide(principal, host, operation, resource_type, name)
         level = logging.DEBUG if allowed else logging.INFO

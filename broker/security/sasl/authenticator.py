@@ -3,16 +3,16 @@
 Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43, KIP-152, KIP-306, KIP-368).
 
 The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. The dispatcher
-handles accepted requests; the handlers call back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`.
-After SaslHandshake v0, each frame is a token without headers, and so is each response.
+handles these; the handlers call back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`. After
+SaslHandshake v0, each frame is a token without headers, and so is each response.
 
 As in Kafka, an unexpected request ends the connection: at once before an exchange; during one with ILLEGAL_SASL_STATE,
 if the API's response has a top-level error code. After a failed authentication, the response and the close are delayed
-by `connection.failed.authentication.delay.ms`, and further requests wait.
+by `connection.failed.authentication.delay.ms`.
 
 After a successful one, requests go directly to the dispatcher, unless the session expires
 (`connections.max.reauth.ms`, or the token's expiration). Then SaslHandshake starts a re-authentication with the same
-mechanism and user, and any other request after the expiration closes the connection.
+mechanism and user; after the expiration, any other request closes the connection.
 
     INITIAL_REQUEST ------------> HANDSHAKE_REQUEST, or AUTHENTICATE
     HANDSHAKE_OR_VERSIONS_REQUEST (after an ApiVersions request of an unsupported version)
@@ -161,7 +161,7 @@ class SaslAuthenticator:
         self._dispatcher.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handle one request; raise RemoteProtocolError if the state does not accept it."""
+        """Handle one request. Raises RemoteProtocolError if the state does not accept it."""
         if self.state is State.AUTHENTICATE and not self._has_headers:
             self._handle_token_frame(ctx, bytes(view[start:end]))
             return
@@ -216,7 +216,7 @@ class SaslAuthenticator:
         return answer
 
     def client_message(self, error: Exception) -> str:
-        """Return the mechanism's own message only if it is meant for clients."""
+        """Return the mechanism's own message if it is meant for clients, else a general one."""
         if isinstance(error, SaslAuthenticationError):
             return error.client_message
         what = "authentication" if self._user is None else "re-authentication"
@@ -224,7 +224,7 @@ class SaslAuthenticator:
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {mechanism}"
 
     def refuse(self, ctx: RequestContext, response: Message | None, reason: str) -> Outcome:
-        """Log the failure; delay the response (None: none) and the close."""
+        """Log the failure; delay the response, if any, and the close."""
         self._step(Event.REFUSED)
         if self._user is None:
             self._counts.failed += 1
@@ -305,7 +305,7 @@ class SaslAuthenticator:
         self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
 
     def _illegal_state(self, ctx: RequestContext, api: Api | None, request: memoryview) -> Message | None:
-        """Return None if the API's response has no top-level error code."""
+        """Return the error response, if the API's response has a top-level error code."""
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:
             return None
         api_and_version, correlation_id = _HEADER.unpack_from(request)

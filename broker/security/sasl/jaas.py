@@ -30,7 +30,7 @@ class LoginModule(NamedTuple):
 
 
 def parse_jaas(text: str) -> list[LoginModule]:
-    """Return at least one module; raise ValueError with the position of a syntax error."""
+    """Return at least one module. Raises ValueError with the position of a syntax error."""
     tokens = _Tokens(text)
     modules = []
     while not tokens.at_end:

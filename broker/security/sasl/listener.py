@@ -1,8 +1,8 @@
 """The SASL configuration of one listener: mechanisms, users and session lifetime.
 
 Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: SCRAM and OAUTHBEARER need no login
-module. And `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners,
-each mechanism with its own login module.
+module; `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners, each
+mechanism with its own login module.
 """
 
 from base64 import b64encode
@@ -54,10 +54,7 @@ class SaslListener:
         self._max_reauth_ms = {name: config.integer(_REAUTH, name) for name in self.mechanisms}
 
     def session_lifetime_ms(self, mechanism: str, expires_at_ms: int | None, now_ms: int) -> int | None:
-        """Return None for the connection's lifetime (KIP-368).
-
-        `expires_at_ms`: expiration of the client's credential.
-        """
+        """Return the lifetime of a session (KIP-368), from the credential's `expires_at_ms`; None: unlimited."""
         limit_ms = self._max_reauth_ms[mechanism]
         limits = [limit_ms] if limit_ms > 0 else []
         if expires_at_ms is not None:

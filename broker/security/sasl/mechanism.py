@@ -19,13 +19,13 @@ class Mechanism(Protocol):
         """The problem for the log, if the client must acknowledge it before authentication fails."""
 
     def evaluate(self, token: bytes) -> bytes:
-        """Return the response to a client token, or raise SaslError."""
+        """Return the response to a client token. Raises SaslError."""
 
 
 class SaslError(Exception):
     """A failed authentication whose cause is not disclosed to the client (SaslException).
 
-    `reason` is for the log and contains no secret.
+    `reason` is for the log, without secrets.
     """
 
     def __init__(self, reason: str) -> None:

@@ -16,7 +16,7 @@ _ACKNOWLEDGEMENT = b"\x01"
 
 class Validator(Protocol):
     def validate(self, compact: str, now_ms: int) -> Token:
-        """Return the principal and expiration of a token, or raise IllegalTokenError."""
+        """Return the principal and expiration of a token. Raises IllegalTokenError."""
 
 
 class OAuthBearerMechanism:

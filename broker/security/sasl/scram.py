@@ -1,8 +1,7 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677; Kafka's ScramSaslServer and ScramMessages, KIP-84).
 
 As in Kafka: no channel binding, no SASLprep; extensions are ignored; an unknown user fails in the first round, with the
-message of a wrong password. Written over hashlib and hmac, because the existing libraries reject salts below 12 bytes
-and normalize names.
+message of a wrong password. Existing libraries reject salts below 12 bytes and normalize names.
 """
 
 import re
@@ -33,7 +32,6 @@ class ScramServerMechanism:
     objection = ""
 
     def __init__(self, mechanism: ScramMechanism, credentials: ScramCredentials, new_nonce: Callable[[], str]) -> None:
-        """Start an exchange; `new_nonce` returns the broker's part of a nonce."""
         self._mechanism = mechanism
         self._credentials = credentials
         self._new_nonce = new_nonce

@@ -49,10 +49,7 @@ def credential_of(mechanism: ScramMechanism, password: str, salt: bytes, iterati
 
 class ScramCredentials:
     def __init__(self, passwords: dict[str, str], random_bytes: Callable[[int], bytes]) -> None:
-        """Create credentials for both mechanisms.
-
-        `random_bytes(n)` returns n bytes for salts, from the broker's seeded generator.
-        """
+        """Create credentials for both mechanisms, with salts from the broker's seeded `random_bytes`."""
         self._of_user: dict[str, dict[ScramMechanism, ScramCredential]] = {}
         for user, password in passwords.items():
             for mechanism in ScramMechanism:

@@ -62,7 +62,7 @@ class FileKeys:
 
 
 class HttpKeys:
-    """The keys of a server, which a thread loads: the broker must not wait, and may run in the server's process."""
+    """The keys of a server, which a thread loads, because the broker's process may run the server."""
 
     def __init__(self, url: str, refresh_s: float) -> None:
         self._url = url
@@ -99,7 +99,7 @@ class SignedTokenValidator:
     """See `TokenValidator`."""
 
     def __init__(self, config: ListenerConfig) -> None:
-        """Raise ConfigError for invalid settings, such as an audience that is neither set nor unverified."""
+        """Raise ConfigError for invalid settings."""
         self._audience = list(config.names(_AUDIENCE)) or None
         self._issuer = config.text(_ISSUER) or None
         needed = ((_AUDIENCE, self._audience, _ANY_AUDIENCE), (_ISSUER, self._issuer, _ANY_ISSUER))

@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
 class TokenValidator:
     def __init__(self, options: Mapping[str, str]) -> None:
-        """Read the options; raise ValueError with the name of an invalid one."""
+        """Read the options. Raises ValueError with the name of an invalid one."""
         self._principal_claim = _option(options, "PrincipalClaimName") or "sub"
         self._scope_claim = _option(options, "ScopeClaimName") or "scope"
         self._required_scope = _option(options, "RequiredScope").split()

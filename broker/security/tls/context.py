@@ -2,8 +2,7 @@
 
 Follows DefaultSslEngineFactory, with PEM (KIP-651) as the only format: a file with key and chain, or both as values.
 Different on purpose: an unusable configuration (no key, a key of another certificate, client authentication without a
-truststore) is an error at start-up that names the property. Kafka fails at the first handshake, or uses the JVM's
-truststore.
+truststore) is an error at start-up. Kafka fails at the first handshake, or uses the JVM's truststore.
 """
 
 import re
@@ -30,7 +29,7 @@ _OF_TLS_1_3 = re.compile(r"TLS_(AES|CHACHA20)_.*")
 
 
 def server_context(config: ListenerConfig, client_auth: str) -> ssl.SSLContext:
-    """Return the TLS context of a listener, or raise ConfigError with the name of an invalid property."""
+    """Return the TLS context of a listener. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     _limit_versions(context, config)

@@ -1,7 +1,7 @@
 """The five codecs of records sections, as Kafka's producers write and its streams read them (`CompressionType`).
 
-Kafka's streams return the records before a corrupt position, then the error. So `decompress` returns both, the bytes
-before the error and the error. Each codec is imported when it is first used.
+Kafka's streams return the records before a corrupt position, then the error. So `decompress` returns both. Each codec
+is imported when it is first used.
 """
 
 from sluice.protocol.errors import ErrorCode
@@ -29,7 +29,7 @@ def check_codec(codec: int) -> int:
 def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[Bytes, BrokenStream | None]:
     """Return the decompressed section up to the first error, and that error.
 
-    Raises SectionTooLarge for more than `limit_bytes`; uses not much more memory than that.
+    Raises SectionTooLarge for more than `limit_bytes`, and uses little more memory.
     """
     section: Bytes
     failure: str | None

@@ -2,7 +2,7 @@
 
 Kafka supports only independent blocks, skips the content size, and does not verify the content checksum. KAFKA-3160:
 for magic 0, writers compute the header checksum over the wrong bytes, so readers do not verify it. No library writes
-that checksum; so only cramjam's block functions are used.
+that checksum, so only cramjam's block functions are used.
 """
 
 import struct

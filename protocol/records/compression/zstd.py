@@ -1,7 +1,7 @@
 """zstd (RFC 8878) with cramjam, which decompresses into a buffer.
 
 Block headers are not compressed, and a block has at most 128 KiB. So an upper bound of the decompressed size is known
-before the buffer is allocated, and the buffer never exceeds the limit by more than a block.
+before the buffer is allocated, and the buffer exceeds the limit by at most a block.
 """
 
 import struct
@@ -48,8 +48,7 @@ def decompress(data: Bytes, limit_bytes: int) -> tuple[Bytes, str | None]:
 def _written_before_error(data: Bytes, section: bytearray) -> bytearray:
     """Return the bytes that were decompressed into `section` before the error.
 
-    The library does not return their number. So decompress again over other bytes: where both buffers are equal,
-    something was written.
+    The library does not return their number, so decompress over other bytes: what is then equal was written.
     """
     other = bytearray(b"\xff" * len(section))
     with suppress(cramjam.DecompressionError):

@@ -1,9 +1,10 @@
 """The `range` assignor. Follows Kafka's RangeAssignor.
 
-Each subscriber of a topic gets a range of consecutive partitions. If the numbers do not divide, the first subscribers
-get one more. Members at the same position get the same partitions of topics of equal size, as joins need.
+Each subscriber of a topic gets a range of consecutive partitions; the first subscribers get the remainder, one each.
+Members at the same position get the same partitions of topics of equal size, as joins need.
 
-Members are ordered by instance id, then those without one by member id, so static members keep their ranges.
+Members with an instance id come first, ordered by it, so static members keep their ranges; the others follow by member
+id.
 """
 
 from collections import Counter

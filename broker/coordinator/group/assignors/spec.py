@@ -1,7 +1,7 @@
 """The input and output of server-side assignors (Kafka's GroupSpec and GroupAssignment).
 
-Kafka's assignors iterate in hash order. Here members are in order of joining and topics in order of name; where Kafka's
-order does not depend on hashes, the results are equal.
+Kafka's assignors iterate in hash order; here, members are in order of joining and topics in order of name. Where hashes
+do not matter, the results are equal.
 """
 
 from collections.abc import Callable, Mapping, Set

@@ -1,8 +1,8 @@
 """The `uniform` assignor for equal subscriptions.
 
-Follows Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder. Numbers of partitions differ by at most one,
-and members keep their partitions where that allows. Example: of three partitions, A has 0 and 1, B has 2; C joins. 1
-moves from A to C, and B keeps 2. Of four partitions, one member may have two: A keeps 0 and 1, and C gets 3.
+Follows Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder. Members keep their partitions, except where
+counts would differ by more than one. Example: of three partitions, A has 0 and 1, B has 2; C joins. 1 moves from A to
+C. Of four partitions, A would keep 0 and 1, and C would get 3.
 """
 
 from collections.abc import Set
@@ -63,7 +63,6 @@ def _assign(group: GroupSpec, subscribed: Set[bytes]) -> dict[str, Assignment]:
 def _keep(
     member: MemberSpec, subscribed: Set[bytes], limit: int
 ) -> tuple[dict[bytes, set[int]], list[_TopicPartition]]:
-    """Return the partitions that a member keeps, and those that it must give up."""
     kept: dict[bytes, set[int]] = {}
     surplus: list[_TopicPartition] = []
     for topic, partitions in member.assigned.items():

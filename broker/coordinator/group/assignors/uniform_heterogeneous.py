@@ -58,7 +58,7 @@ class _AssignmentBuilder:
         for _ in range(_MAX_ROUNDS):
             for topic in topics:
                 if topic == last_changed:
-                    return  # no partition has moved in a whole round
+                    return
                 if self._balance_topic(topic) or last_changed is None:
                     last_changed = topic
 
@@ -75,7 +75,6 @@ class _AssignmentBuilder:
         }
 
     def _balance_topic(self, topic: bytes) -> bool:
-        """Return whether any partition moved."""
         subscribers = _ByLoad(self._subscribers[topic], self._sizes)
         if subscribers.imbalance <= 1:
             return False

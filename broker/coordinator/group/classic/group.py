@@ -1,7 +1,7 @@
 """A classic group: its members, its generation and its state. Follows Kafka's ClassicGroup and ClassicGroupState.
 
-In each generation, the members divide the work among themselves; the coordinator only passes messages. A generation
-starts with two rounds, each of which ends for all members at once:
+The members divide the work among themselves; the coordinator only passes messages. Each generation starts with two
+rounds, each of which ends for all members at once:
 
     join   Members send JoinGroup with the protocols they support. When all have joined, or on timeout, the coordinator
            selects the protocol that all support and most prefer, and responds to all. One member, the *leader*, also
@@ -125,11 +125,8 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return self.state is EMPTY
 
     def commit_error(self, commit: Commit) -> ErrorCode:
-        """Return the error for a commit.
-
-        Commits without a member are valid in an empty group and in transactions: TxnOffsetCommit before v3 has no
-        member fields.
-        """
+        # Without a member, commits are valid in an empty group and in transactions: TxnOffsetCommit before v3 has no
+        # member fields.
         if commit.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
         if commit.generation_id >= 0 or commit.member_id or commit.group_instance_id is not None:
@@ -146,7 +143,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return ErrorCode.NONE
 
     def offset_delete_error(self) -> ErrorCode:
-        """Return NON_EMPTY_GROUP for members of other types than "consumer": their subscriptions are unknown."""
+        # The subscriptions of members of other types are unknown.
         if self.is_empty or self._is_of_consumers:
             return ErrorCode.NONE
         return ErrorCode.NON_EMPTY_GROUP
@@ -159,10 +156,9 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return self._is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
 
     def retention_start_ms(self, committed: CommittedOffset) -> int | None:
-        """Return when the retention of an offset starts (KIP-211).
+        """Return when the retention of an offset starts (KIP-211): at the commit, or when the group became empty.
 
-        In simple groups, and for topics that a stable group does not consume: at the commit. In other groups: when they
-        become empty.
+        At the commit: in simple groups, and for topics that a stable group does not consume.
         """
         if self.protocol_type is None:
             return committed.commit_timestamp_ms
@@ -185,7 +181,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
     # -- members -------------------------------------------------------------------------------------------------------
 
     def member_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Return UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id, or NONE."""
         if group_instance_id is not None:
             known_id = self.static_members.get(group_instance_id)
             if known_id is not None and known_id != member_id:
@@ -225,7 +220,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
         self._supporters.update(one.name for one in member.protocols)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending id; the longest present member replaces a leader."""
+        """Remove a member or a pending id; the longest present member replaces a removed leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             member.end_session()
@@ -269,7 +264,6 @@ class ClassicGroup(msgspec.Struct, eq=False):
 
     @property
     def is_in_initial_rebalance(self) -> bool:
-        """Whether this is the first join round of an empty group."""
         return self.state is PREPARING_REBALANCE and self.previous_state is EMPTY
 
     def elect_joined_leader(self) -> bool:

@@ -195,7 +195,7 @@ class ClassicProtocol:
             response = _join_response(group, member, with_members=leads)
             response.skip_assignment = leads
             if not skips:
-                # A leader would compute an assignment that is not needed.
+                # Otherwise the leader would compute an unneeded assignment.
                 response.leader = leader_before or ""
             return response
         member.awaiting_join = ctx
@@ -213,7 +213,7 @@ class ClassicProtocol:
     # -- SyncGroup -----------------------------------------------------------------------------------------------------
 
     def sync(self, ctx: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
-        """Return a member's assignment; park the request until the leader sends it."""
+        """Return a member's assignment; until the leader sends it, park the request."""
         group = self._runtime.groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = self._runtime.error(request.group_id) or ErrorCode.UNKNOWN_MEMBER_ID
@@ -314,7 +314,6 @@ class ClassicProtocol:
         self.start(group, rebalance=len(group.members) > self._max_size)
 
     def start(self, group: ClassicGroup, *, rebalance: bool) -> None:
-        """Start the sessions of a group that was loaded or converted from a consumer group."""
         for member in group.members.values():
             self.restart_session(group, member)
         if rebalance:
@@ -374,7 +373,7 @@ class ClassicProtocol:
             if member.awaiting_join is None and not member.is_static:
                 group.remove(member.member_id)
         if group.members and not group.elect_joined_leader():
-            # Only static members, and none joined: they stay until their sessions expire.
+            # No static member joined: they stay until their sessions expire.
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._runtime.now_ms())

@@ -1,9 +1,9 @@
 """Members of consumer groups that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup (KIP-848).
 
-Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and similar methods). Such a member's generation
-is its member epoch, and it is never the leader. JoinGroup responds at once and moves the member one step; SyncGroup
-returns its current assignment. When a further step is possible or it must revoke partitions, Heartbeat returns
-REBALANCE_IN_PROGRESS, and the member rejoins with its owned partitions.
+Follows Kafka's GroupMetadataManager (classicGroupJoinToConsumerGroup and similar methods). The generation of such a
+member is its member epoch, and it is never the leader. JoinGroup moves the member one step; SyncGroup returns its
+assignment. When a further step is possible or it must revoke partitions, Heartbeat returns REBALANCE_IN_PROGRESS, and
+the member rejoins.
 
 Besides the session timeout, the rebalance timeout limits the time from REBALANCE_IN_PROGRESS to JoinGroup, and from
 JoinGroup to SyncGroup.

@@ -1,8 +1,7 @@
 """The reconciliation of a member with its target assignment. Follows Kafka's CurrentAssignmentBuilder.
 
-No partition ever has two owners: a member first gives up partitions, in
-its old epoch; when it has confirmed that, it moves to the target's epoch and receives partitions as soon as their
-owners release them. Its states:
+No partition ever has two owners. A member first gives up partitions, in its old epoch. When it has confirmed that, it
+moves to the target's epoch and receives partitions as soon as their owners release them. Its states:
 
     Stable                in the target's epoch, with its whole target
     UnrevokedPartitions   in its old epoch, with partitions to give up within the rebalance timeout
@@ -64,7 +63,6 @@ def _next_assignment(member: ConsumerMember, goal: Goal, owned: Owned) -> Consum
 
 
 def _assign_free(member: ConsumerMember, goal: Goal, assigned: dict[bytes, dict[int, int]]) -> bool:
-    """Return whether all partitions of the target were free."""
     all_free = True
     for topic, partitions in goal.target.items():
         if topic not in goal.subscribed:
@@ -72,7 +70,7 @@ def _assign_free(member: ConsumerMember, goal: Goal, assigned: dict[bytes, dict[
         for partition in sorted(partitions):
             if partition in assigned.get(topic, ()):
                 continue
-            # The member may get back a partition that it had to give up.
+            # A partition that the member had to give up may return to it.
             if goal.owner_of(topic, partition) in (None, member.member_id):
                 assigned.setdefault(topic, {})[partition] = goal.epoch
             else:
@@ -95,7 +93,7 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> C
 
 
 def _may_own(lost: PartitionEpochs, owned: Owned) -> bool:
-    """Return true if the member reports any of these partitions, or reports nothing."""
+    """Return whether the member reports any of these partitions, or reports nothing."""
     if owned is None:
         return True
     return any(partition in lost.get(topic, ()) for topic, partitions in owned for partition in partitions)

@@ -7,7 +7,7 @@ The epochs (modern_group.py) define the group's state:
     Reconciling   some member is not Stable in the assignment epoch
     Stable        all members are
 
-A partition has at most one owner, which keeps it until it confirms the revocation; `owner_of` enforces that.
+A partition has at most one owner, which keeps it until it confirms the revocation; see `owner_of`.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ class ConsumerState(Enum):
 
 
 class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
-    has_partition_metadata: bool = False  # whether a broker before 4.1 wrote a record of its topics
+    has_partition_metadata: bool = False  # a broker before 4.1 wrote a record of its topics
     target: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     _owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members have the same subscription, without comparing matches of expressions."""
+        """Whether all members have the same subscription."""
         subscriptions = {(one.subscribed_topic_names, one.subscribed_topic_regex) for one in self.members.values()}
         return len(subscriptions) <= 1 and not any(names and regex for names, regex in subscriptions)
 
@@ -151,7 +151,6 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
         return [member for member in self.members.values() if member.classic is not None]
 
     def can_complete_assignment(self, member: ConsumerMember) -> bool:
-        """Return whether a member in UnreleasedPartitions can get all missing partitions now."""
         return member.state is MemberState.UNRELEASED_PARTITIONS and all(
             self.owner_of(topic, partition) in (None, member.member_id)
             for topic, partitions in self.target.get(member.member_id, {}).items()

@@ -148,7 +148,7 @@ class ConsumerProtocol:
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _leave_temporarily(self, group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
-        """Remove a static member for up to its session timeout; it keeps its partitions, with epoch 0."""
+        """Remove a static member for up to its session timeout; it keeps its partitions."""
         away = member._replace(
             member_epoch=STATIC_LEAVE_EPOCH,
             pending_revocation={},
@@ -195,6 +195,6 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Return whether a request has all fields, as when a member joins or has missed a response."""
+    # As when a member joins, or has missed a response.
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and names_topics and request.topic_partitions is not None

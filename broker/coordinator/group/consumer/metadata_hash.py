@@ -12,7 +12,7 @@ from sluice.broker.metadata.topic import Topic
 
 
 def metadata_hash(topics: Iterable[Topic], racks: Mapping[int, str]) -> int:
-    """Return a signed 64-bit hash, 0 for no topics; `racks` are those of the brokers."""
+    """Return a signed 64-bit hash, 0 for no topics; `racks` are by broker id."""
     known = sorted(topics, key=lambda topic: topic.name)
     if not known:
         return 0

@@ -5,8 +5,8 @@ ClassicGroup.fromConsumerGroup. `group.consumer.migration.policy` restricts thes
 
     upgrade    A classic group of consumers becomes a consumer group when the first member with the consumer protocol
                joins. Members keep their assignments and later rejoin for changes (classic_members.py).
-    downgrade  A consumer group becomes a classic one when the last member with the consumer protocol leaves. The
-               remaining members rebalance.
+    downgrade  A consumer group becomes a classic one when the last member with the consumer protocol leaves, and
+               rebalances.
 
 Groups without members change their type under any policy.
 """
@@ -143,7 +143,6 @@ class Migration:
         return all_classic and self._may_downgrade and len(remaining) <= self._max_classic_size
 
     def can_downgrade_on_return(self, group: ConsumerGroup, static: ConsumerMember) -> bool:
-        """Return whether the group may become classic if a static member returns with the classic protocol."""
         others = [member for member in group.members.values() if member.member_id != static.member_id]
         all_classic = static.classic is None and all(member.classic is not None for member in others)
         return all_classic and self._may_downgrade and len(group.members) <= self._max_classic_size
@@ -159,10 +158,7 @@ class Migration:
         *,
         rebalance: bool = True,
     ) -> ErrorCode:
-        """Convert to a classic group of these members, with their target assignments.
-
-        `records`: of earlier changes, written first.
-        """
+        """Convert to a classic group of these members and targets; write `records`, of earlier changes, first."""
         now_ms = self._runtime.now_ms()
         classic = ClassicGroup(group.group_id, now_ms)
         for member in members:

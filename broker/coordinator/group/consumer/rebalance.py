@@ -74,7 +74,7 @@ class ConsumerRebalance:
         return self.reconcile(group, updated, owned, subscription_changed, records)
 
     def change(self, group: ConsumerGroup, slot: _Slot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
-        """Update the member and the group epoch; return whether its subscription changed."""
+        """Return whether the member's subscription changed."""
         member, replaced = slot
         if replaced is not None:
             records += _replacement(group, replaced, member)
@@ -134,7 +134,7 @@ class ConsumerRebalance:
         return reconciled
 
     def refresh_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
-        """Resolve regular expressions, if due, for later heartbeats; in Kafka, a separate thread resolves them."""
+        """Resolve regular expressions, if due; in Kafka, a separate thread resolves them."""
         resolved = self._regexes.refresh(ctx, group, self._runtime.now_ms())
         if resolved is None:
             return

@@ -56,7 +56,7 @@ class RegexSubscriptions:
     def refresh(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
         """Resolve the group's expressions if due; return the records, and whether the topics have changed.
 
-        The topics are those that the member of this request is authorized to describe.
+        Only topics that this member may describe match.
         """
         subscribers = group.regex_subscribers()
         if not subscribers or not self._is_due(group, len(subscribers), now_ms):

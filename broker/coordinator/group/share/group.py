@@ -26,7 +26,7 @@ _EMPTY, _STABLE = "Empty", "Stable"
 
 
 def existing_names(cluster: Cluster, names: frozenset[str]) -> Collection[str]:
-    """Return the names of existing topics, at a cost of the smaller of both numbers."""
+    """Return the names of existing topics, by iterating over the smaller set."""
     topics = cluster.topics
     return names.intersection(topics) if len(topics) < len(names) else [name for name in names if name in topics]
 

@@ -10,8 +10,8 @@ A heartbeat is handled at once, in these steps:
     4. Move the member to its target.
     5. Initialize new partitions of subscribed topics at the share coordinator, after the response.
 
-So a member that joins a new group gets no partitions; a later heartbeat assigns them. Different on purpose: topic
-changes are detected by a member's request; in Kafka the controller reports them.
+A member that joins a new group gets no partitions; a later heartbeat assigns them. Different on purpose: as in
+consumer/rebalance.py, topic changes are detected by a member's request.
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ class ShareProtocol:
         return self._advance(group, member, _updated(ctx, request, group, member), request)
 
     def _is_too_large(self, request: api.ShareGroupHeartbeatRequest) -> bool:
-        """Return whether the member's record would exceed `max.message.bytes`, without building it."""
+        """Whether the member's record would exceed `max.message.bytes`, without building it."""
         log = self._runtime.log.partition_of(request.group_id).log
         return sum(map(len, request.subscribed_topic_names or ())) > log.config.append.max_message_bytes
 
@@ -250,7 +250,7 @@ def _updated(
 ) -> ShareMember:
     names = member.subscribed_topic_names
     if request.subscribed_topic_names is not None:
-        # Equal sets of all members are one object, which is compared at once.
+        # Members with equal subscriptions share one set, which makes comparisons fast.
         given = frozenset(request.subscribed_topic_names)
         names = next((one for one in group.subscriptions() if one == given), given)
     return member._replace(

@@ -32,7 +32,7 @@ class StateInitialization:
         self._retry_ms = runtime.host.config.integer("group.share.initialize.retry.interval.ms")
 
     def start(self, group: ShareGroup, written: list[KeyValue]) -> Callable[[], None] | None:
-        """Mark partitions as initializing; return the function to call when the records are written."""
+        """Mark partitions as initializing; return the function to call when the records are written, if any."""
         partitions = group.partitions or StatePartitions()
         topics = [(one.topic_id, one.name, len(one.partitions)) for one in group.subscribed_topics(self._cluster)]
         missing = partitions.missing(topics, self._runtime.now_ms(), self._retry_ms)
@@ -60,7 +60,7 @@ class StateInitialization:
         return UNKNOWN_TOPIC if topic is None else topic.name
 
     def apply(self, group: ShareGroup, results: "ShareErrors") -> None:
-        """Record that partitions are initialized; if any failed, that none is."""
+        """Record that partitions are initialized, unless any failed."""
         partitions = {topic_id: list(errors) for topic_id, errors in results.items()}
         if not self._is_current(group) or not partitions:
             return

@@ -1,7 +1,7 @@
 """Start offsets of share groups: describing, altering and deleting them, and deleting them with the group (KIP-932).
 
-Follows Kafka's GroupCoordinatorService and GroupMetadataManager. The offsets are state of the share coordinator, so
-each method reports its result to a callback. Offsets are altered and deleted in groups without members only.
+Follows Kafka's GroupCoordinatorService and GroupMetadataManager. The share coordinator has the offsets, so each method
+reports its result to a callback. Offsets are altered and deleted only in groups without members.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ class ShareOffsets:
         done: Callable[[Callable[[], DescribedTopics]], None],
         sliced: Sliced,
     ) -> None:
-        """Describe requested partitions; None: all initialized ones. `done` gets a function that builds the result."""
+        """Describe partitions (None: all initialized ones). `done` gets a function that builds the result."""
         topics = self._cluster.topics
         if requested is None:
             partitions, names = self._initialized(group_id), list[str]()
@@ -131,10 +131,7 @@ class ShareOffsets:
         done: "AlterDone",
         sliced: Sliced,
     ) -> None:
-        """Set the start offsets of an empty group's existing partitions; create the group if it is missing.
-
-        `done` gets a function that builds the response.
-        """
+        """Set the start offsets of an empty group, created if missing; `done` gets a function that responds."""
         now_ms = self._runtime.now_ms()
         response = alter_api.AlterShareGroupOffsetsResponse()
         offsets: dict[bytes, dict[int, int]] = {}
@@ -221,7 +218,6 @@ class ShareOffsets:
         done(response)
 
     def delete_all(self, group_ids: Iterable[str], done: Callable[[Mapping[str, ErrorCode]], None]) -> None:
-        """Delete the state of all empty share groups among these; `done` gets the errors by group id."""
         results: dict[str, ErrorCode] = {}
         waiting: set[str] = set()
         requests = []
@@ -330,7 +326,7 @@ def _valid_offsets(
 
 
 def _state_of(partitions: StatePartitions, topic: Topic) -> Sequence[int] | None:
-    """Return the partitions with state, also those that were not deleted yet; None if the topic has no state."""
+    """Return the partitions with state, or being deleted; None if the topic has no state."""
     state = partitions.initialized.get(topic.topic_id)
     if state is not None:
         return sorted(state.partitions)

@@ -1,8 +1,8 @@
 """The `simple` assignor of share groups. Follows Kafka's SimpleAssignor and its assignment builders.
 
-Each partition is shared by S members, where S is the number of members divided by that of partitions, rounded up. Each
-member has its part of these S x partitions, and keeps what it has where that allows. Example: with 2 partitions and 3
-members, S is 2, and the members have 2, 1 and 1 partitions.
+Each partition is shared by S members: the number of members divided by that of partitions, rounded up. The members
+divide these S x partitions evenly and keep what they have where possible. Example: with 2 partitions and 3 members, S
+is 2, and the members have 2, 1 and 1 partitions.
 
 If all members have the same subscription, the partitions of all topics are shared together, else topic by topic.
 """
@@ -84,7 +84,7 @@ class _Sharing:
         del self._by_partition[partition][member_id]
 
     def _assign_remaining(self) -> None:
-        """Assign in turn to members that have too few; a turn without an assignment ends the partition."""
+        """Assign each partition in turn to members that have too few, until none can get it."""
         unfilled = [one for one, wanted in self._wanted.items() if len(self._by_member[one]) < wanted]
         turn, assigned_in_turn = 0, False
         for partition, sharing in self._by_partition.items():

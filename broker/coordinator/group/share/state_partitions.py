@@ -68,7 +68,7 @@ class StatePartitions(NamedTuple):
         return self.stop(partitions)._replace(initialized=_combined(self.initialized, topics))
 
     def stop(self, partitions: Partitions) -> "StatePartitions":
-        """End the initialization of partitions."""
+        """End the initialization of partitions that failed."""
         left = {
             topic_id: state._replace(partitions=state.partitions.difference(partitions.get(topic_id, ())))
             for topic_id, state in self.initializing.items()
@@ -83,7 +83,6 @@ class StatePartitions(NamedTuple):
         return self._replace(deleting=self.deleting.difference(topic_ids))
 
     def without(self, topic_id: bytes) -> "StatePartitions":
-        """Remove a topic that no longer exists."""
         return StatePartitions(
             {one: state for one, state in self.initializing.items() if one != topic_id},
             {one: state for one, state in self.initialized.items() if one != topic_id},
@@ -91,7 +90,7 @@ class StatePartitions(NamedTuple):
         )
 
     def to_delete(self, deleting: Topics) -> dict[bytes, TopicState]:
-        """Return the partitions to delete with the group; `deleting`: existing topics that were not deleted yet."""
+        """Return the partitions to delete with the group; `deleting`: topics whose deletion is unfinished."""
         return _combined(_combined(self.initialized, self.initializing), deleting)
 
 

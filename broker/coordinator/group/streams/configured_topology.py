@@ -35,7 +35,7 @@ class ConfiguredSubtopology(NamedTuple):
 class ConfiguredTopology(NamedTuple):
     """A topology that is ready for assignment unless it has a problem.
 
-    Sub-topologies, by id in order, are also present if only internal topics are missing.
+    Sub-topologies are in order of id, also if only internal topics are missing.
     """
 
     epoch: int
@@ -179,7 +179,7 @@ class _Counts:
         if sources:
             wanted = _same_count(sources, sources)
         elif self._fixed:
-            # As in Kafka: all fixed counts of the topology must be equal, also outside of this group.
+            # As in Kafka, all fixed counts of the topology must be equal, not only those of this group.
             wanted = _same_count({topic: self._count(topic) for topic in self._fixed}, repartition)
         else:
             wanted = max(repartition.values())

@@ -1,9 +1,8 @@
 """The reconciliation of a member with its target assignment. Follows Kafka's CurrentAssignmentBuilder.
 
-As in consumer groups, a member first gives up tasks, in its old epoch; when it has confirmed that, it moves to the
-target's epoch and receives tasks as soon as they are free. An active task has one owner in the group. A process, whose
-threads are members, has a task in one role only, since its members share the state directory. A member changes the role
-of its own task in one step:
+As in consumer groups, a member first gives up tasks, in its old epoch, and then moves to the target's epoch and gets
+tasks as soon as they are free. An active task has one owner in the group. Members are threads of a process and share
+its state directory, so a process has a task in one role only. A member changes the role of its own task in one step:
 
     active to standby, standby to warm-up, warm-up to standby   at once
     standby or warm-up to active                                when no process owns the active task
@@ -77,7 +76,6 @@ def _free_tasks(member: StreamsMember, goal: Goal) -> Tasks:
     has, target, mine = member.assigned, goal.target, member.process_id
 
     def runs_elsewhere(task: Task) -> bool:
-        """Return whether another member of the process has the active task."""
         return goal.active_process(task) == mine and task not in has.active
 
     def is_standby_elsewhere(task: Task) -> bool:
@@ -108,5 +106,5 @@ def _free_tasks(member: StreamsMember, goal: Goal) -> Tasks:
 
 
 def _may_own(lost: AssignedTasks, owned: Tasks | None) -> bool:
-    """Return true if the member reports any of these tasks, or reports nothing."""
+    """Return whether the member reports any of these tasks, or reports nothing."""
     return owned is None or lost.contains_any(owned)

@@ -11,7 +11,6 @@ from .tasks import Task, by_subtopology
 
 
 def partitions_by_endpoint(group: StreamsGroup, existing: PartitionCount) -> list[EndpointToPartitions]:
-    """Return one entry for each member with an endpoint."""
     topology = group.configured
     if topology is None:
         return []
@@ -30,7 +29,7 @@ def _entry(member: StreamsMember, topology: ConfiguredTopology, existing: Partit
 
 
 def _inputs(tasks: Collection[Task], topology: ConfiguredTopology, existing: PartitionCount) -> list[TopicPartition]:
-    """Return the partitions of input topics that tasks read; a topic may have fewer partitions than there are tasks."""
+    # A topic may have fewer partitions than its sub-topology has tasks.
     partitions = [
         TopicPartition(topic=topic, partitions=[index for index in indexes if index < (existing(topic) or 0)])
         for subtopology_id, indexes in by_subtopology(tasks).items()

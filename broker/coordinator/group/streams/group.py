@@ -31,8 +31,6 @@ _NO_PROCESSES: Set[str] = frozenset()
 
 
 class StreamsState(Enum):
-    """A state, with its name in responses."""
-
     EMPTY = "Empty"
     NOT_READY = "NotReady"
     ASSIGNING = "Assigning"
@@ -41,15 +39,13 @@ class StreamsState(Enum):
 
 
 class TaskOffsets(NamedTuple):
-    """Changelog offsets that a member reported, as sums by task. They are not stored."""
+    """Sums of changelog offsets by task, as a member reported them. They are not stored."""
 
     offsets: Mapping[Task, int] = {}
     end_offsets: Mapping[Task, int] = {}
 
 
 class StreamsGroup(ReconcilingGroup[StreamsMember]):
-    """A Streams group. StreamsRebalance writes records and sets timers."""
-
     validated_topology_epoch: int = -1  # of the topology whose topics were ready
     stored_description_epoch: int = -1  # kept for a Kafka broker with a topology plug-in
     failed_description_epoch: int = -1
@@ -105,7 +101,6 @@ class StreamsGroup(ReconcilingGroup[StreamsMember]):
     # -- members -------------------------------------------------------------------------------------------------------
 
     def put(self, member: StreamsMember) -> None:
-        """Add or update a member."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._disown(before)

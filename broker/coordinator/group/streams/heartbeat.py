@@ -65,7 +65,7 @@ class CreationError(NamedTuple):
 
 
 class _Accepted(NamedTuple):
-    """A request that will not fail, unless its records cannot be written."""
+    """A valid request, which can only fail if its records cannot be written."""
 
     slot: MemberSlot[StreamsMember]
     topology: Topology
@@ -101,7 +101,7 @@ class StreamsProtocol:
         return self._advance(ctx, request, group, accepted)
 
     def _group_for(self, request: StreamsGroupHeartbeatRequest) -> StreamsGroup | HeartbeatError:
-        """Return the group, which may be a new or converted one that is not added yet."""
+        """Return the group; a new or converted one is not added yet."""
         group_id, joins = request.group_id, request.member_epoch == JOIN_EPOCH
         group = self._runtime.groups.get(group_id)
         if isinstance(group, StreamsGroup):
@@ -214,7 +214,7 @@ class StreamsProtocol:
         )
 
     def _leave_temporarily(self, group: StreamsGroup, member: StreamsMember) -> ErrorCode:
-        """Remove a static member for up to its session timeout; it keeps its tasks, active ones with epoch 0."""
+        """Remove a static member for up to its session timeout; it keeps its tasks."""
         active, standby, warmup = member.assigned
         away = member._replace(
             member_epoch=STATIC_LEAVE_EPOCH,
@@ -259,7 +259,6 @@ def _topology(group: StreamsGroup, sent: api.Topology | None) -> Topology | Hear
 
 
 def _reported_offsets(request: StreamsGroupHeartbeatRequest, before: TaskOffsets) -> TaskOffsets | HeartbeatError:
-    """Return the reported offsets; lists that are not reported are unchanged."""
     after = before
     if request.task_offsets is not None:
         offsets = offsets_by_task(request.task_offsets)
@@ -296,7 +295,7 @@ def _group_statuses(group: StreamsGroup, member: StreamsMember, version: int) ->
 
 
 def _updated(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, member: StreamsMember) -> StreamsMember:
-    """Return the member with the fields of the request; null fields are unchanged."""
+    """Return the member with the fields of the request that are not null."""
     topology, endpoint, tags = request.topology, request.user_endpoint, request.client_tags
     rebalance_ms = request.rebalance_timeout_ms
     user_endpoint = None if endpoint is None else Endpoint(endpoint.host, endpoint.port)

@@ -67,7 +67,6 @@ def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
 
 
 def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
-    """Return the tasks that the member reports, or None."""
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
     return Tasks(*map(_tasks, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
@@ -132,7 +131,7 @@ def _epoch_error(member: StreamsMember, epoch: int, owned: Tasks | None) -> Hear
 
 
 def _state_error(member: StreamsMember, owned: Tasks | None) -> HeartbeatError | None:
-    """Reject a member in a state that a newer broker wrote, unless it reports that it has no tasks."""
+    # A newer broker wrote this state.
     if member.state is not MemberState.UNKNOWN or owned == Tasks():
         return None
     message = "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin."

@@ -3,7 +3,7 @@
 Follows the Streams part of Kafka's GroupMetadataManager (maybeUpdateStreamsTargetAssignment, maybeReconcile,
 streamsGroupFenceMember) and TargetAssignmentBuilder. group.py explains the epochs.
 
-Different on purpose: topic changes are detected by a member's request; in Kafka the controller reports them.
+Different on purpose: as in consumer/rebalance.py, topic changes are detected by a member's request.
 """
 
 from functools import partial
@@ -71,7 +71,7 @@ class StreamsRebalance:
         topology: tuple[Topology, ConfiguredTopology, int],
         records: list[KeyValue],
     ) -> None:
-        """Update the member and the topology; bump the group epoch if the target depends on the changes."""
+        """Update member and topology; bump the group epoch if the target depends on the changes."""
         member, replaced = slot
         is_empty = group.is_empty
         if replaced is not None:

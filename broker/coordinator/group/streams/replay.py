@@ -108,7 +108,7 @@ def _member(member_id: str, stored: StreamsGroupMemberMetadataValue) -> StreamsM
 
 
 def _with_current(member: StreamsMember, current: StreamsGroupCurrentMemberAssignmentValue | None) -> StreamsMember:
-    """Return the member with its current assignment; without one, it is about to join."""
+    # Without a current assignment, the member is about to join.
     if current is None:
         return member
     epoch = current.member_epoch
@@ -132,7 +132,7 @@ def _tasks(stored: Iterable[TaskIds | TaskIdsWithEpochs]) -> frozenset[Task]:
 
 
 def _with_epochs(stored: Iterable[TaskIdsWithEpochs], member_epoch: int) -> dict[Task, int]:
-    """Return tasks with their epochs; brokers before 4.3 did not write them."""
+    # Brokers before 4.3 did not write the epochs.
     active: dict[Task, int] = {}
     for one in stored:
         epochs = one.assignment_epochs

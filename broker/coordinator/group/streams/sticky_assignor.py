@@ -1,7 +1,7 @@
 """The `sticky` assignor of tasks. Follows Kafka's StickyTaskAssignor and ProcessState.
 
-A quota, the tasks of a kind divided by the members, limits the tasks that a member keeps. When a
-member reaches it, the quota is computed again without that member. The load of a process is its tasks per member.
+A member keeps tasks of a kind up to a quota: the tasks divided by the members. When a member reaches the quota, it is
+computed again without that member. The load of a process is its tasks per member.
 
     1. Active tasks stay with their members, up to the quota of active tasks.
     2. Others go to members with a standby task or the changelog offsets of the task, up to the same quota.
@@ -61,7 +61,7 @@ class _Quota:
         self.per_member = self._share()
 
     def count(self, tasks_of_member: int) -> None:
-        """Leave out a member that has reached the quota."""
+        """Count a member, which no longer shares the tasks if it has reached the quota."""
         if tasks_of_member == self.per_member:
             self._members -= 1
             self._tasks -= tasks_of_member
@@ -182,7 +182,7 @@ class _Assignment:
         return found
 
     def _least_loaded(self, task: Task, *, without_task: bool = False) -> str | None:
-        """Return the first previous standby member; a later one only with a lower process load and fewer tasks."""
+        """Return the first previous standby member, unless a later one has a lower process load and fewer tasks."""
         best, least_load, least_count = None, float("inf"), float("inf")
         for member_id in self._previous_standby.get(task, ()):
             process = self._process_of[member_id]

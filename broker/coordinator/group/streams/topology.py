@@ -79,7 +79,6 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def subtopology_of(self) -> Mapping[str, str]:
-        """The sub-topology id of each input topic."""
         return {topic: one.subtopology_id for one in self.subtopologies.values() for topic in one.inputs}
 
     @cached_property
