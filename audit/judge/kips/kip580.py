@@ -30,6 +30,7 @@ from sluice.audit.judge.waits import Track, gives_up_after, partition_of, place_
 from sluice.journal_events import Request
 
 from .heartbeats import without_regular
+from .lookups import without_other_lookups
 
 _JITTER_WAITS = 8
 _FIRST_SECOND_MS = 1000.0
@@ -159,7 +160,12 @@ def _coordinator_growth(case: Case) -> Verdict:
     backoff = required(retry_backoff(case.subject.settings))
     # Between two lookups the client may refresh metadata, which has a separate backoff.
     delayed = backoff._replace(other_delay_ms=(1 + JITTER) * backoff.max_ms)
-    return _grows(case, Kind.FIND_COORDINATOR, backoff=delayed)
+
+    def regroup(case: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+        every = [one for of_run in case.found for one in of_run if one.kind is Kind.FIND_COORDINATOR]
+        return without_other_lookups(found, every, backoff, case.tolerance(backoff.base_ms))
+
+    return _grows(case, Kind.FIND_COORDINATOR, backoff=delayed, regroup=regroup)
 
 
 def _heartbeat_growth(case: Case) -> Verdict:

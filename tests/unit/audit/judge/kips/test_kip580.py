@@ -34,16 +34,17 @@ def judged_calls(
     statement: str,
     probe: str,
     api: str,
-    waits: Sequence[float],
+    waits: Sequence[float] | Sequence[Sequence[float]],
     *,
     role: Role = Role.CONSUMER,
     error: int = 14,
     times: int = 2,
 ) -> Verdict:
-    """Return a call that fails and then succeeds, several times."""
+    """Return a call that fails and then succeeds, several times, or calls with these waits."""
     journal, at_ms = Journal(), 0.0
-    for _ in range(times):
-        for wait in waits:
+    calls = [waits] * times if isinstance(waits[0], int | float) else waits
+    for call in calls:
+        for wait in call:
             journal.request(api, at_ms, at_ms + 1, group_id="g", errors=[error])
             at_ms += 1 + wait
         journal.request(api, at_ms, at_ms + 1, group_id="g")
@@ -188,6 +189,21 @@ def test_kip_580_9_metadata_after_lost_connections(waits: list[float], state: St
     ],
 )
 def test_kip_580_10_coordinator_lookups(waits: list[float], state: State) -> None:
+    verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
+    assert verdict.state is state
+
+
+@pytest.mark.parametrize(
+    ("others", "state"),
+    [
+        pytest.param([[82, 127, 235, 365, 877]], PASS, id="before a call that starts after 100 ms"),
+        pytest.param([[15, 102, 190, 365, 877]], PASS, id="shortly before a call"),
+        pytest.param([[82, 127, 235, 235, 365]], DEVIATES, id="before waits that are too short"),
+        pytest.param([[82, 127, 235, 365, 877]] * 4, DEVIATES, id="before most calls"),
+    ],
+)
+def test_kip_580_10_a_lookup_by_another_thread(others: list[list[float]], state: State) -> None:
+    waits = [*others, *[[100, 200, 400, 800, 900]] * 3]
     verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
     assert verdict.state is state
 
