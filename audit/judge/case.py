@@ -81,8 +81,10 @@ class Case:
         return [split_calls(sequences(each.events), each) for each in self.observations]
 
     def doubt(self, kind: Kind) -> str:
-        """Return why most sequences of this kind are doubtful and left out; "" if most are not."""
-        doubts = [one.doubt for of_run in self._sequences for one in of_run if one.kind is kind]
+        """Return why most failed sequences of this kind are doubtful and left out; "" if most are not."""
+        every = [one for of_run in self._sequences for one in of_run if one.kind is kind]
+        failed = [one for one in every if one.attempts[0].outcome is not Outcome.SUCCEEDED]
+        doubts = [one.doubt for one in failed or every]
         return max(dict.fromkeys(doubts), key=doubts.count, default="")
 
     @cached_property

@@ -32,7 +32,7 @@ _FELL, _ROSE = 0.55, 3.3
 
 def split_calls(found: Iterable[AttemptSequence], run: Observation) -> list[AttemptSequence]:
     failed = [callback.at_ns for callback in run.callbacks if callback.event == "call-failed"]
-    made = [callback.at_ns for callback in run.callbacks if callback.event == "started"]
+    made = [callback.at_ns for callback in run.callbacks if callback.event == "started"][1:]  # the first ends none
     gave_up = [callback.at_ns for callback in run.callbacks if callback.event == "gave-up"]
     ends = {kind: [*gave_up, *(failed if kind in _CALLED else [])] for kind in Kind if kind not in IDENTIFIED}
     parts = [part for sequence in found for part in _parts(sequence, made, ends.get(sequence.kind, []))]

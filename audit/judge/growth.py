@@ -46,7 +46,7 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
     measured |= {"waits": len(waits), "too_short": len(off.short), "too_long": len(off.long)}
     expected |= {"waits": f"at least {_LEAST_WAITS}", "too_short": "0", "too_long": "0"}
     details: VerdictDetails = {**evidence, "measured": measured, "expected": expected}
-    if is_off and (doubt := _doubt_of_calls(case, tracks, off, waits, evidence["fit"])):
+    if is_off and (doubt := _doubt_of_calls(case, tracks, off, waits, backoff, evidence["fit"])):
         return case.inconclusive(doubt, runs_needed=None, **details)
     if is_off:
         example, why = _how(off, waits, backoff, evidence["fit"])
@@ -73,7 +73,9 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
     return case.passes(f"{len(waits)} waits match {backoff.in_words()}", **details)
 
 
-def _doubt_of_calls(case: Case, tracks: Sequence[Track], off: _Off, waits: Sequence[Wait], fit: Fit | None) -> str:
+def _doubt_of_calls(
+    case: Case, tracks: Sequence[Track], off: _Off, waits: Sequence[Wait], backoff: Backoff, fit: Fit | None
+) -> str:
     """Return why a command's wrong waits may not be the client's: only a driver reports when a call ends."""
     if not case.subject.is_command or any(track.sequence.kind in IDENTIFIED for track in tracks):
         return ""
@@ -83,9 +85,9 @@ def _doubt_of_calls(case: Case, tracks: Sequence[Track], off: _Off, waits: Seque
             f"{len(off.long)} waits are too long, such as {longest_ms:.0f} ms; without a driver, pauses of the "
             "application are not known"
         )
-    if fit is None or fit.residual > _ONE_RULE:
-        return SEVERAL_CALLS
-    return ""
+    # Calls of the application may follow each other faster than its client retries.
+    is_faster = median(wait.waited_ms for wait in off.short) < backoff.band_ms(0)[0]
+    return SEVERAL_CALLS if is_faster or fit is None or fit.residual > _ONE_RULE else ""
 
 
 def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:

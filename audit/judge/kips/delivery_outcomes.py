@@ -13,6 +13,8 @@ _NS_PER_MS = 1_000_000
 # From the end of a batch to its report: a sender iteration and the driver's output.
 _REPORTED_MS = 250.0
 _MANY = 2
+# Up to this share of records may be late because of the machine.
+_LATE_SHARE = 0.25
 _CLOSING_NS = 1000 * _NS_PER_MS
 
 
@@ -60,7 +62,15 @@ def _ends_in_time(case: Case) -> Verdict:
         return case.deviates(f"reports no outcome for {never} records within {high:.0f} ms", **details)
     if not failed:
         return case.inconclusive("no record failed", runs_needed=1, **details)
-    if took_ms[-1] > high:
+    late = sum(each > high for each in took_ms)
+    if late and late <= _LATE_SHARE * len(took_ms):
+        return case.inconclusive(
+            f"{late} of {len(took_ms)} failures is late, after {took_ms[-1]:.0f} ms, possibly because the machine was "
+            "busy",
+            runs_needed=case.runs,
+            **details,
+        )
+    if late:
         return case.deviates(
             f"fails a record after {took_ms[-1]:.0f} ms; expected at most delivery.timeout.ms ({timeout_ms:g})",
             where=max(failed)[1],

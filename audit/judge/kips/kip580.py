@@ -13,6 +13,7 @@ from sluice.audit.judge.case import Case, Regroup, VerdictDetails, WaitJudge, ju
 from sluice.audit.judge.expected import (
     JITTER,
     Backoff,
+    Tolerance,
     number,
     reconnect_backoff,
     required,
@@ -268,11 +269,15 @@ def _grows(
     regroup: Regroup | None = None,
 ) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        # An idle consumer polls its timers every retry.backoff.ms.
-        polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
-        return judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms).later(late_ms + polls_ms))
+        return judge_growth(case, tracks, backoff, _tolerance(case, backoff).later(late_ms))
 
     return _judge(case, kinds, judge_tracks, backoff, regroup)
+
+
+def _tolerance(case: Case, backoff: Backoff) -> Tolerance:
+    """Add the poll interval of an idle consumer, which is retry.backoff.ms."""
+    polls_ms = backoff.base_ms if case.subject.role is Role.CONSUMER else 0.0
+    return case.tolerance(backoff.base_ms).later(polls_ms)
 
 
 def _static(case: Case, *kinds: Kind) -> Verdict:
@@ -280,7 +285,7 @@ def _static(case: Case, *kinds: Kind) -> Verdict:
     return _judge(
         case,
         kinds,
-        lambda case, tracks, backoff: judge_growth(case, tracks, backoff, case.tolerance(backoff.base_ms)),
+        lambda case, tracks, backoff: judge_growth(case, tracks, backoff, _tolerance(case, backoff)),
         backoff,
     )
 

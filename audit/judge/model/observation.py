@@ -65,7 +65,7 @@ class Callback(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-# started: the client was created. ready: it can be used. sent: a record was passed to it. delivered, failed: outcome of
+# started: a client is created. ready: it can be used. sent: a record was passed to it. delivered, failed: outcome of
 # the record. received: a record was read. call-failed: a call other than send raised. gave-up: a call ended with all
 # its requests, for clients that send none outside of calls. warning: a line of the client's log. closed: the client was
 # closed. rejected: its configuration was rejected before it connected.

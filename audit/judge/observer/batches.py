@@ -5,13 +5,13 @@ sequence number again for other records.) Without idempotence, records are ident
 (`sluice.journal.record.hashes`). Clients may regroup them, so a sequence is the attempts of records that were always
 sent together, and one request may be an attempt of several. Their keys end in `~` and a number.
 
-A sequence is *doubtful*, and decides no verdict, if records of equal content were sent, or the journal has no hashes.
-Then a batch counts as a retry of a failed one of the same size.
+A sequence is *doubtful*, and decides no verdict, if records of equal content were sent (kafkajs chooses a partition for
+each retry), or the journal has no hashes. Then a batch counts as a retry of a failed one of the same size.
 
 The journal lists error codes without partitions: a batch of a request for several failed if it is sent again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +22,10 @@ from sluice.journal_events import NOBODY, AnyEvent, Request, TopicPartition
 from .outcomes import Outcomes, maybe_unread
 
 EQUAL_RECORDS = "records of equal content were sent, so a retry cannot be distinguished from another record"
+MOVED = (
+    "records of equal content were sent to several partitions, so a retry in another partition cannot be distinguished "
+    "from another record"
+)
 NO_HASHES = (
     "the producer is not idempotent and the journal has no hashes of records, so a retry cannot be distinguished from "
     "another batch; set sluice.journal.record.hashes=true"
@@ -87,16 +91,20 @@ def _sent(events: Iterable[AnyEvent]) -> Iterator[Sent]:
 def _batches(sent: Sequence[Sent]) -> list[_Found]:
     numbered: dict[tuple[str, tuple[str, ...]], list[Sent]] = {}  # by identity and content
     hashed: dict[tuple[str, str], list[Sent]] = {}
+    places: dict[tuple[str, str, str], set[str]] = {}  # by client, topic and hash
     unknown = _BySize()
     for one in sent:
         if one.partition.producer_id != NOBODY:
             numbered.setdefault((_key(one), tuple(one.partition.record_hashes)), []).append(one)
         elif one.partition.record_hashes:
             hashed.setdefault((_client(one), one.where), []).append(one)
+            for each in one.partition.record_hashes:
+                places.setdefault((_client(one), one.partition.topic, each), set()).add(one.where)
         else:
             unknown.append(one)
     found = [_Found(key, tries) for (key, _), tries in numbered.items()]
-    found += [each for of_one in hashed.values() for each in _by_records(of_one)]
+    moved = {place for place, where in places.items() if len(where) > 1}
+    found += [each for of_one in hashed.values() for each in _by_records(of_one, moved)]
     found += [_Found(f"{tries[0].where}~", tries, NO_HASHES) for tries in unknown.made]
     found.sort(key=lambda each: (each.tries[0].request.received_ns, each.tries[0].request.seq))
     counts: dict[str, int] = {}
@@ -117,8 +125,9 @@ def _client(sent: Sent) -> str:
     return f"{sent.request.client_id}@{sent.request.peer.rpartition(':')[0]}"
 
 
-def _by_records(sent: Sequence[Sent]) -> Iterator[_Found]:
+def _by_records(sent: Sequence[Sent], moved: Set[tuple[str, str, str]]) -> Iterator[_Found]:
     """Yield attempts of records that were always sent together; `sent` is of one client and partition."""
+    client, topic = _client(sent[0]), sent[0].partition.topic
     attempts: dict[str, list[int]] = {}  # by record: numbers in `sent`
     equal: set[str] = set()
     for number, one in enumerate(sent):
@@ -133,6 +142,7 @@ def _by_records(sent: Sequence[Sent]) -> Iterator[_Found]:
         together.setdefault(tuple(numbers), []).append(record)
     for of_group, records in together.items():
         doubt = EQUAL_RECORDS if not equal.isdisjoint(records) else ""
+        doubt = doubt or (MOVED if any((client, topic, each) in moved for each in records) else "")
         yield _Found(f"{sent[0].where}~", [sent[number] for number in of_group], doubt)
 
 

@@ -76,7 +76,7 @@ def round_trip_ms(connections: Iterable[Sequence[Request]]) -> float:
         first, *rest = sorted(requests, key=lambda each: each.received_ns)
         if rest and first.api == API_VERSIONS and first.written_ns is not None:
             trips.append((rest[0].received_ns - first.written_ns) / _NS_PER_MS)
-    usual = sorted(trip for trip in trips if 0 <= trip <= _LONGEST_TRIP_MS)
+    usual = sorted(trip for trip in trips if 0 <= trip <= _LONGEST_TRIP_MS) or [_LONGEST_TRIP_MS] * bool(trips)
     return usual[round((len(usual) - 1) * _TRIP_SHARE)] if usual else 0.0
 
 

@@ -72,8 +72,8 @@ class _Sending:
 
 
 def _produce(config: dict[str, Any], workload: Produce, reporter: DriverReporter) -> None:
-    producer = Producer(config)
     reporter.event("started")
+    producer = Producer(config)
     reporter.event("ready")
     sendings = [_Sending(producer, partition, workload, reporter) for partition in range(workload.partitions)]
     until_s = deadline_s(workload.lifetime_ms)
@@ -86,8 +86,8 @@ def _produce(config: dict[str, Any], workload: Produce, reporter: DriverReporter
 
 
 def _consume(config: dict[str, Any], workload: Consume, reporter: DriverReporter) -> None:
-    consumer = Consumer({**config, "group.id": GROUP})
     reporter.event("started")
+    consumer = Consumer({**config, "group.id": GROUP})
     until_s, due_s, position = deadline_s(workload.lifetime_ms), time.monotonic(), 0
     try:
         if workload.in_group:
@@ -123,8 +123,8 @@ def _report_message(message: Message, reporter: DriverReporter) -> int:
 
 
 def _call(config: dict[str, Any], workload: Call, reporter: DriverReporter) -> None:
-    admin = AdminClient(config)
     reporter.event("started")
+    admin = AdminClient(config)
     reporter.event("ready")
     while True:
         for future in admin.describe_consumer_groups([GROUP]).values():

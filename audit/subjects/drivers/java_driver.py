@@ -7,6 +7,7 @@ import os
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from threading import Event, Thread
 from types import FrameType
 from typing import Any
@@ -58,14 +59,14 @@ class JavaClients:
             client.close(self._jvm.java.time.Duration.ofMillis(0))
             self._reporter.event("closed")
 
-    def _opened(self, client: Any) -> Any:
-        self._open = client
+    def _opened(self, create: Callable[[Any], Any]) -> Any:
         self._reporter.event("started")
+        self._open = create(self._settings)
         self._reporter.event("ready")
-        return client
+        return self._open
 
     def _produce(self, work: Produce) -> None:
-        producer = self._opened(self._kafka.clients.producer.KafkaProducer(self._settings))
+        producer = self._opened(self._kafka.clients.producer.KafkaProducer)
         over = Event()
         for partition in range(work.partitions):
             for _ in range(work.pending):
@@ -89,7 +90,7 @@ class JavaClients:
     def _consume(self, work: Consume) -> None:
         if work.in_group:
             self._settings.put("group.id", GROUP)
-        consumer = self._opened(self._kafka.clients.consumer.KafkaConsumer(self._settings))
+        consumer = self._opened(self._kafka.clients.consumer.KafkaConsumer)
         topics, millis = self._jvm.java.util.ArrayList(), self._jvm.java.time.Duration.ofMillis
         if work.in_group:
             topics.add(TOPIC)
@@ -111,7 +112,7 @@ class JavaClients:
                 time.sleep(_RETRY_AFTER_S)
 
     def _call(self, work: Call) -> None:
-        admin = self._opened(self._kafka.clients.admin.AdminClient.create(self._settings))
+        admin = self._opened(self._kafka.clients.admin.AdminClient.create)
         groups = self._jvm.java.util.ArrayList()
         groups.add(GROUP)
         while True:

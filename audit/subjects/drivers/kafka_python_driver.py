@@ -46,8 +46,8 @@ def run(job: Job, on_callback: OnCallback) -> None:
 
 
 def _produce(config: dict[str, Any], workload: Produce, reporter: DriverReporter) -> None:
-    producer = KafkaProducer(**config)
     reporter.event("started")
+    producer = KafkaProducer(**config)
     reporter.event("ready")
     over = Event()
     threads = [
@@ -88,8 +88,8 @@ def _failed(reporter: DriverReporter, number: int, partition: int, done: Event, 
 
 
 def _consume(config: dict[str, Any], workload: Consume, reporter: DriverReporter) -> None:
-    consumer = KafkaConsumer(group_id=GROUP if workload.in_group else None, **config)
     reporter.event("started")
+    consumer = KafkaConsumer(group_id=GROUP if workload.in_group else None, **config)
     until_s, due_s = deadline_s(workload.lifetime_ms), time.monotonic()
     try:
         if workload.in_group:
@@ -114,8 +114,8 @@ def _poll(consumer: KafkaConsumer, timeout_ms: int, reporter: DriverReporter) ->
 
 
 def _call(config: dict[str, Any], workload: Call, reporter: DriverReporter) -> None:
-    admin = KafkaAdminClient(**config)
     reporter.event("started")
+    admin = KafkaAdminClient(**config)
     reporter.event("ready")
     while True:
         _report_failure(reporter, partial(_describe, admin, reporter))

@@ -43,9 +43,18 @@ def failing(api: str, *at_ms: float) -> Journal:
     ],
 )
 def test_next_event(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
-    run = observed("admin-error", failing(api, 0, 100, 300, 400).events, callbacks=[callback(event, at_ms)])
+    assert gaps_of(api, callback("started", -1), callback(event, at_ms)) == gaps
+
+
+def gaps_of(api: str, *callbacks: Callback) -> list[list[float]]:
+    run = observed("admin-error", failing(api, 0, 100, 300, 400).events, callbacks=callbacks)
     found = split_calls(call_sequences(run.events), run)
-    assert [[round(gap) for gap in sequence.gaps_ms()] for sequence in found] == gaps
+    return [[round(gap) for gap in sequence.gaps_ms()] for sequence in found]
+
+
+def test_first_client_has_no_calls_before_it() -> None:
+    """A library may connect within its constructor, before its driver can report."""
+    assert gaps_of("Heartbeat", callback("started", 50)) == [[99, 199, 99]]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,8 @@ def test_few_draws_per_connection_whose_medians_differ_much_pass() -> None:
         pytest.param(evenly(0.92, 1.08), DEVIATES, id="8 percent of many waits"),
         pytest.param(evenly(0.5, 1.5), DEVIATES, id="half of the range"),
         pytest.param(evenly(0.8, 1.2, 2), INCONCLUSIVE, id="20 percent in only two runs"),
+        pytest.param([*evenly(0.82, 1.18, 10), 1.35, 1.35, 1.35], INCONCLUSIVE, id="20 percent and a few late"),
+        pytest.param(evenly(0.75, 1.5), DEVIATES, id="25 percent less to 50 percent more"),
     ],
 )
 def test_one_draw_per_connection(factors: list[float], state: State) -> None:

@@ -39,6 +39,7 @@ def in_time(*timed: TimedCallback, probe: str = "delivery-mute") -> Verdict:
     [
         pytest.param([(0, "failed", 5000), (10, "failed", 5100)], PASS, id="fails at the timeout"),
         pytest.param([(0, "failed", 5400)], DEVIATES, id="fails later"),
+        pytest.param([*[(0, "failed", 5000)] * 3, (10, "failed", 5700)], INCONCLUSIVE, id="alone fails later"),
         pytest.param([(0, "failed", 4600)], DEVIATES, id="fails sooner"),
         pytest.param([(0, "failed", 5000), (100, "", 0)], DEVIATES, id="never ends"),
         pytest.param([(0, "failed", 5000), (18_000, "", 0)], PASS, id="is still pending"),

@@ -35,6 +35,7 @@ def judged(
         pytest.param([100, 400, 400], State.INCONCLUSIVE, id="in the middle once, which may be chance"),
         pytest.param([400], State.INCONCLUSIVE, id="once"),
         pytest.param([5, 5], State.INCONCLUSIVE, id="so early that it was already in flight"),
+        pytest.param([22, 22], State.INCONCLUSIVE, id="before a busy client may have read the response"),
     ],
 )
 def test_next_request_is_sent(next_ms: list[float], state: State) -> None:

@@ -208,6 +208,11 @@ def test_kip_580_10_a_lookup_by_another_thread(others: list[list[float]], state:
     assert verdict.state is state
 
 
+def test_kip_580_13_a_consumer_retries_at_its_next_poll() -> None:
+    waits = [[184, 128, 103, 102, 102], [185, 112, 195, 101, 102], [217, 120, 110, 112, 109]]
+    assert judged_calls("KIP-580/13", "list-offsets-error", "ListOffsets", waits, error=6).state is PASS
+
+
 STATIC: list[float] = [100, 101, 105, 99, 100]
 
 
