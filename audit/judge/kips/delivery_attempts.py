@@ -17,6 +17,7 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 _NS_PER_MS = 1_000_000
 _PASS_MS = 100.0
 _AROUND_MS = 50.0  # the coarsest period in which clients check their timeouts
+_EARLY_SHARE = 0.34  # of requests, which a client may have written late
 # INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_RECORD
 _NON_RETRIABLE = frozenset((21, 29, 42, 87))
 _MANY_TRIES = 10
@@ -202,7 +203,15 @@ def _keeps_connection(case: Case) -> Verdict:
     }
     if not kept:
         return case.inconclusive("no batch expired while its request was in flight", runs_needed=1, **details)
-    if min(kept) < request_ms - _AROUND_MS - case.tolerance(0).early_ms:
+    early = sum(each < request_ms - _AROUND_MS - case.tolerance(0).early_ms for each in kept)
+    if early and early <= _EARLY_SHARE * len(kept):
+        return case.inconclusive(
+            f"closes the connection early after {early} of {len(kept)} requests, {min(kept):.0f} ms after it, possibly "
+            "because the machine was busy",
+            runs_needed=case.runs,
+            **details,
+        )
+    if early:
         return case.deviates(
             f"closes the connection {min(kept):.0f} ms after a request whose batch expired; expected at least "
             f"request.timeout.ms ({request_ms:g})",

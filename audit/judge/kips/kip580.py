@@ -6,6 +6,7 @@ pass.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -42,7 +43,19 @@ _WORST_FIRST = (State.DEVIATES, State.INCONCLUSIVE, State.PASS)
 
 
 def _produce_growth(case: Case) -> Verdict:
-    return _grows(case, Kind.PRODUCE)
+    return _grows(case, Kind.PRODUCE, regroup=_but_unread)
+
+
+def _but_unread(_: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
+    """Drop retries behind an unanswered attempt of their connection: the broker reads them late."""
+    return [
+        one
+        for one in found
+        if all(
+            before.connection != after.connection or before.ended_ns is None or before.ended_ns <= after.at_ns
+            for before, after in pairwise(one.attempts)
+        )
+    ]
 
 
 def _cap(case: Case) -> Verdict:

@@ -74,6 +74,16 @@ def test_kip_91_5_connection_of_an_expired_batch_is_closed(left_ms: float, state
     assert unanswered("KIP-91/5", tries).state is state
 
 
+def test_kip_91_5_a_request_written_late_decides_nothing() -> None:
+    runs = []
+    for number, left_ms in enumerate((6300, 6300, 5900)):
+        journal = Journal()
+        assert journal.connection(0, left_ms, by_client=True, answers=True) == 1
+        journal.batch(4310, ended_ms=left_ms, sequence=0, connection=1)
+        runs.append(observed("delivery-mute", journal.events, ended_ms=20_000, repetition=number))
+    assert judge("KIP-91/5", runs).state is INCONCLUSIVE
+
+
 def test_kip_91_5_requires_a_batch_in_flight() -> None:
     assert unanswered("KIP-91/5", [(10, 2010, 1), (2110, 4110, 2)]).state is INCONCLUSIVE
 

@@ -213,6 +213,16 @@ def test_kip_580_13_a_consumer_retries_at_its_next_poll() -> None:
     assert judged_calls("KIP-580/13", "list-offsets-error", "ListOffsets", waits, error=6).state is PASS
 
 
+def test_kip_580_1_retries_that_the_broker_read_late_decide_nothing() -> None:
+    """As kafkajs sends them on a connection whose Produce is not answered."""
+    journal = Journal()
+    for _ in range(5):
+        journal.batch(0, 8000, sequence=0, errors=[7])
+        journal.batch(7000, 8000, sequence=0, errors=[7])
+    run = observed("produce-mute", journal.events, settings=SETTINGS)
+    assert judge("KIP-580/1", [run]).state is not DEVIATES
+
+
 STATIC: list[float] = [100, 101, 105, 99, 100]
 
 
