@@ -131,6 +131,7 @@ def compare(results: tuple[str, ...], out: str | None, output_format: str) -> No
 
 
 def _show(results: "list[Result]", names: list[str], out: str | None, output_format: str) -> None:
+    from sluice.fleet.models.presets import caveats
     from sluice.fleet.report.page import describe, write_report
     from sluice.fleet.results import figures_of
 
@@ -147,6 +148,8 @@ def _show(results: "list[Result]", names: list[str], out: str | None, output_for
     columns = [dict(describe(found, result.fairness)) for found, result in zip(figures, results, strict=True)]
     rows = [(label, *(column.get(label, "") for column in columns)) for label in dict.fromkeys(chain(*columns))]
     click.echo("\n".join(table(("FIGURE", *names), rows)))
+    for caveat in caveats(group.name for result in results for group in result.groups):
+        click.echo(f"Model {caveat}.", err=True)
     if out is not None:
         click.echo(str(Path(out) / "report.html"))
 

@@ -1,5 +1,7 @@
 """Models of clients that were compared with the clients themselves: `make test-fleets`, docs/fleets.md."""
 
+from collections.abc import Iterable
+
 from .client_model import ClientModel
 
 # Kafka 4.4's producer. Sluice's follows it, but checks request timeouts when they are due.
@@ -42,3 +44,13 @@ PRESETS = {
     "kafka-4.4": KAFKA, "java": KAFKA, "kip-580-before": BEFORE_KIP_580, "sluice": SLUICE, "aiokafka": AIOKAFKA,
     "librdkafka": LIBRDKAFKA,
 }  # fmt: skip
+# What a comparison with the clients showed to differ by a Kolmogorov-Smirnov distance over 0.1.
+_DIFFERENCES = {
+    "librdkafka": "connections and Metadata requests come at other times than the client's, unless all brokers are down"
+}
+
+
+def caveats(names: Iterable[str]) -> list[str]:
+    """Return how models differ from their clients, and which were not compared."""
+    found = {name: _DIFFERENCES.get(name, "" if name in PRESETS else "not compared with its client") for name in names}
+    return [f"{name}: {text}" for name, text in found.items() if text]

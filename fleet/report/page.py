@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from sluice.fleet.models.presets import caveats
 from sluice.fleet.quota import Fairness
 from sluice.fleet.results import Figures, Result, figures_of, summary
 from sluice.fleet.sweep import Row
@@ -54,6 +55,7 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
             title=" and ".join(names),
             results=list(zip(results, names, strict=True)),
             labels=labels,
+            caveats=caveats(group.name for result in results for group in result.groups),
             columns=[[dict(table).get(label, "") for label in labels] for table in tables],
             comparison=comparison_plot(results, names),
             queues=queue_plot(results, names),
@@ -72,7 +74,7 @@ def write_sweep_report(file: Path, rows: Sequence[Row]) -> None:
     page = (
         environment("sluice.fleet.report")
         .get_template("sweep.html")
-        .render(maps=[recovery_map(rows, fleet) for fleet in fleets])
+        .render(maps=[recovery_map(rows, fleet) for fleet in fleets], caveats=[])
     )
     file.write_text(page, encoding="utf-8")
 

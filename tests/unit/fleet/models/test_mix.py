@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from sluice.errors import ConfigError
 from sluice.fleet.models.mix import parse_mix
-from sluice.fleet.models.presets import BEFORE_KIP_580, KAFKA
+from sluice.fleet.models.presets import BEFORE_KIP_580, KAFKA, caveats
 
 
 def test_a_mix_has_a_group_for_each_model() -> None:
@@ -47,3 +47,10 @@ def test_an_impossible_fleet_is_refused(mix: str, setting: str, problem: str) ->
     with pytest.raises(ConfigError) as raised:
         parse_mix(mix, [setting])
     assert str(raised.value).startswith(problem)
+
+
+def test_models_that_differ_from_their_client_or_were_not_compared_are_named() -> None:
+    assert caveats(["kafka-4.4", "aiokafka"]) == []
+    different, unknown = caveats(["librdkafka", "kafka-4.4", "of-a-report", "librdkafka"])
+    assert different.startswith("librdkafka: connections and Metadata requests")
+    assert unknown == "of-a-report: not compared with its client"
