@@ -9,11 +9,13 @@ from aiokafka import AIOKafkaProducer
 
 
 async def main() -> None:
-    bootstrap, topic, partitions, clients, period, seed, *_ = sys.argv[1:]
+    bootstrap, topic, partitions, clients, period, seed, *settings = sys.argv[1:]
     logging.disable()
     random, loop = Random(int(seed)), asyncio.get_running_loop()
+    config = {name: int(value) for name, value in (each.split("=", 1) for each in settings)}
     producers = [
-        AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=f"aio-{index}") for index in range(int(clients))
+        AIOKafkaProducer(bootstrap_servers=bootstrap, client_id=f"aio-{index}", **config)
+        for index in range(int(clients))
     ]
     for index, producer in enumerate(producers):
         await producer.start()
