@@ -24,7 +24,7 @@ ROUNDS = 20
 END = b"end"
 LAST_COMMITTED = max(number for number in range(ROUNDS) if number % 3)
 TABLE: set[Row] = {(b"key-%d" % key, b"value-%d" % LAST_COMMITTED) for key in range(KEYS)}
-COMPACTED_WITHIN_S = 30
+COMPACTED_WITHIN_S = 120
 OVERRIDES = overrides("log.cleaner.backoff.ms=50", "log.cleaner.min.cleanable.ratio=0")
 
 

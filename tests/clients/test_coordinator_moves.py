@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
 RECORDS = 200
-TIMEOUT_S = 60
+TIMEOUT_S = 120
 LONGEST_STEP_S = 1  # after the last record there are no more transactions
 NODES = 3
 EXPECTED = {index: list(range(index, RECORDS, 2)) for index in (0, 1)}

@@ -25,7 +25,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.certificates import certificates
 from tests.support.sasl import SASL
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 120.0
 CERTIFICATES = certificates()
 _numbers = count(1)
 

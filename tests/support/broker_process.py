@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 # The environment of the test run must not configure the broker.
 CLEAN_ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("KAFKA_")}
-STOP_TIMEOUT_S = 30  # ends a hung broker
+STOP_TIMEOUT_S = 120  # ends a hung broker
 
 
 class BrokerProcess:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.broker_process import CLEAN_ENVIRONMENT
 
-TIMEOUT_S = 60
+TIMEOUT_S = 240
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TEST = re.compile(r"^ *(async )?def test_", re.MULTILINE)
 # A file is named after its line in the page. The plugin of schemathesis takes a second to load.

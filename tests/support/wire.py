@@ -10,7 +10,7 @@ from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
 
 # Far longer than any response takes, also on a busy machine.
-TIMEOUT_S = 30
+TIMEOUT_S = 240
 
 
 def api_key_of(message: Message) -> int:
