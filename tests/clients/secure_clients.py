@@ -167,6 +167,7 @@ def confluent_kafka(bootstrap: str, login: Login) -> None:
         producer.flush(1)
         first = errors[0] if errors else delivered[0]
         assert first is not None
+        del producer  # ends its further attempts, which the traceback would keep alive
         raise RefusedError(first.name(), first.str())
 
 
