@@ -15,10 +15,12 @@ def main() -> None:
     bootstrap, topic, partitions, clients, period, seed, *settings = sys.argv[1:]
     config = dict(each.split("=", 1) for each in settings)
     random = Random(int(seed))
-    producers = [
-        Producer({"bootstrap.servers": bootstrap, "client.id": f"client-{index}", "log_level": 0, **config})
-        for index in range(int(clients))
-    ]
+    producers = []
+    for index in range(int(clients)):
+        producers.append(
+            Producer({"bootstrap.servers": bootstrap, "client.id": f"client-{index}", "log_level": 0, **config})
+        )
+        time.sleep(float(period) / int(clients))  # librdkafka's timers start with the client
     for index, producer in enumerate(producers):
         producer.produce(topic, b"", partition=index % int(partitions))
     for producer in producers:
