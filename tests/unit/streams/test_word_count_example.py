@@ -13,8 +13,9 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
 
 
 async def test_word_count_example_survives_and_logs_an_outage(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.syspath_prepend(EXAMPLE.parent)  # as for a command
     main = runpy.run_path(str(EXAMPLE))["main"]
     caplog.set_level(logging.INFO, logger="sluice.streams")
     async with streaming({"unused": 1}) as stage:
