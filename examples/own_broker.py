@@ -21,8 +21,8 @@ def given_or_own(**config: str | float) -> Iterator[tuple[str, SyncBroker | None
         asyncio.run(_check(sys.argv[1]))
         yield sys.argv[1], None
         return
-    with SyncBroker(config={name.replace("_", "."): value for name, value in config.items()}) as broker:
-        print(f"-- no address was given: started a broker at {broker.bootstrap}", flush=True)
+    with SyncBroker(config={name.replace("_", "."): value for name, value in config.items()}, admin_port=0) as broker:
+        print(f"-- no address was given: started a broker at {broker.bootstrap}, page {broker.admin}", flush=True)
         yield broker.bootstrap, broker
 
 

@@ -19,10 +19,10 @@ TESTS = {
     "reference_consumer.py": "tests/unit/client/test_reference_examples.py",
     "reference_producer.py": "tests/unit/client/test_reference_examples.py",
     "server.properties": "tests/docs/test_examples.py",
-    "spark/batch_read.py": "tests/spark/test_examples.py",
-    "spark/steady_stream.py": "tests/spark/test_examples.py",
-    "spark/through_a_restart.py": "tests/spark/test_examples.py",
-    "spark/word_count.py": "tests/spark/test_examples.py",
+    "spark_batch_read.py": "tests/spark/test_examples.py",
+    "spark_steady_stream.py": "tests/spark/test_examples.py",
+    "spark_through_a_restart.py": "tests/spark/test_examples.py",
+    "spark_word_count.py": "tests/spark/test_examples.py",
     "word_count.py": "tests/unit/streams/test_word_count_example.py",
 }
 

@@ -1,9 +1,13 @@
 """The examples of user jobs, and the command, work as documented. Their code runs in the tests' Spark session."""
 
 import json
+import re
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from socket import create_server
 
 import pytest
 from click.testing import CliRunner
@@ -21,12 +25,45 @@ from sluice.cli.main import cli
 from tests.spark.journal_lines import request
 from tests.spark.kafka_data import consume, produce
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "spark"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+# Program -> lines of its story, in this order.
+STORIES = {
+    "batch_read": (r"\|0 +\|100 ", r"\|2 +\|300 "),
+    "steady_stream": (r"records in +\d+\.\d s\n.*records in +\d+\.\d s",),
+    "through_a_restart": ("the broker stops", "the broker runs again", "1000 orders, 1000 different ones"),
+    "word_count": (r"the job took \d+\.\d s", r"throttled by the Produce quota for [1-9]\d*\.\d s"),
+}
+STORY_LIMIT_S = 240  # 30 s on an idle machine
 
 
 def example(name: str, function: str) -> Callable[..., object]:
-    found: Callable[..., object] = runpy.run_path(str(EXAMPLES / f"{name}.py"))[function]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))  # of own_broker.py
+        found: Callable[..., object] = runpy.run_path(str(EXAMPLES / f"spark_{name}.py"))[function]
     return found
+
+
+def test_stories_are_those_of_all_programs() -> None:
+    assert {f"spark_{name}" for name in STORIES} == {path.stem for path in EXAMPLES.glob("spark_*.py")}
+
+
+@pytest.mark.spark_long
+@pytest.mark.parametrize("name", STORIES)
+def test_program_tells_its_story(name: str) -> None:
+    command = [sys.executable, str(EXAMPLES / f"spark_{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert re.search(".*".join(STORIES[name]), done.stdout, re.DOTALL), done.stdout
+
+
+def test_address_that_no_broker_answers_is_reported() -> None:
+    with create_server(("127.0.0.1", 0)) as unused:
+        bootstrap = f"127.0.0.1:{unused.getsockname()[1]}"
+    command = [sys.executable, str(EXAMPLES / "spark_batch_read.py"), bootstrap, "topic"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_LIMIT_S, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"{bootstrap}: no Kafka broker answers: ")
 
 
 def test_word_count_counts_on_and_tells_how_long_it_waited(spark: SparkSession, tmp_path: Path) -> None:

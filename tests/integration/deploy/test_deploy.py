@@ -93,7 +93,7 @@ def test_spark_job_of_the_compose_file_is_an_example_started_by_its_profile() ->
     spark = COMPOSE["services"]["spark"]
     assert spark["profiles"] == ["spark"]
     (job,) = (word for word in spark["command"] if word.endswith(".py"))
-    file = ROOT / "examples/spark" / Path(job).name
+    file = ROOT / "examples" / Path(job).name
     ast.parse(file.read_text(), feature_version=(3, 10))  # the image's Python version
     assert spark["command"][-1] == "sluice:19092"
 

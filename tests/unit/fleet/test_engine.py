@@ -124,7 +124,7 @@ def test_a_record_that_begins_a_batch_restarts_the_first_request_timeout(
         requests_per_s=2.5,
         loop=loop,  # type: ignore[arg-type]
     )
-    step = {"at": "10s", "fault": {"api": "Produce", "action": "black-hole"}}
+    step: dict[str, object] = {"at": "10s", "fault": {"api": "Produce", "action": "black-hole"}}
     run = _run(step, model=model, clients=1, brokers=1)
     failed_s = np.flatnonzero(run.counts[:, REQUEST_TIMEOUTS]) / 10
     sent_s = 10 + np.flatnonzero(run.counts[100:, PRODUCE_REQUESTS])[0] / 10

@@ -1,21 +1,24 @@
 """Counts words from the topic `lines` to the topic `words`, and prints how long quotas throttled the job.
 
-python examples/spark/word_count.py                 (pip install '.[spark]', and Java)
+python examples/spark_word_count.py [BOOTSTRAP ADMIN]       (pip install '.[spark]', and Java)
 
-With `kafka.client.id` the whole job has one quota; without it, each of Spark's consumers has a separate one.
-    sluice quota set --client word-count producer_byte_rate=20k consumer_byte_rate=100k
+Without arguments, it starts a broker, writes 3,000 different words, and allows the job 5 kB/s, which is less than it
+writes. With `kafka.client.id` the whole job has one quota; without it, each of Spark's consumers has a separate one.
 """
-# ruff: noqa: T201  (a program that prints)
+# ruff: noqa: T201, TID251  (a program that prints, and measures real time)
 
 import json
 import sys
 from pathlib import Path
 from tempfile import mkdtemp
+from time import monotonic
 from urllib.request import urlopen
 
+from own_broker import given_or_own
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from sluice import SyncBroker
 from sluice.pipeline.session import open_session
 
 CLIENT_ID = "word-count"
@@ -40,9 +43,21 @@ def waited_ms(admin: str) -> dict[str, int]:
     return waited
 
 
+def write_lines(broker: SyncBroker) -> None:
+    for topic in ("lines", "words"):
+        broker.cluster.create_topic(topic, 2)
+    lines = (" ".join(f"word-{line}-{number}" for number in range(30)) for line in range(100))
+    broker.client().send("lines", *lines)
+    broker.quota(client_id=CLIENT_ID, produce=5_000)
+
+
 if __name__ == "__main__":
-    bootstrap, admin = sys.argv[1:] or ("127.0.0.1:9092", "http://127.0.0.1:9644")
-    spark = open_session("word count", master="local[2]")
-    count_words(spark, bootstrap, str(Path(mkdtemp()) / "checkpoint"))
-    for quota, ms in sorted(waited_ms(admin).items()):
-        print(f"throttled by the {quota} quota for {ms / 1000:.1f} s")
+    with given_or_own() as (bootstrap, broker):
+        if broker is not None:
+            write_lines(broker)
+        spark = open_session("word count", master="local[2]", settings={"spark.sql.shuffle.partitions": "2"})
+        started = monotonic()
+        count_words(spark, bootstrap, str(Path(mkdtemp()) / "checkpoint"))
+        print(f"the job took {monotonic() - started:.1f} s")
+        for quota, ms in sorted(waited_ms(sys.argv[2] if broker is None else broker.admin).items()):
+            print(f"throttled by the {quota} quota for {ms / 1000:.1f} s")

@@ -1,6 +1,8 @@
 """Copies the topic `orders` to Parquet files, each record exactly once, despite broker restarts.
 
-python examples/spark/through_a_restart.py DIR      (pip install '.[spark]', and Java)
+python examples/spark_through_a_restart.py [BOOTSTRAP DIR]  (pip install '.[spark]', and Java)
+
+Without arguments, it starts a broker, writes 1,000 orders, and stops the broker for 5 s while an impatient query reads.
 
 If a broker is unavailable for less than Spark's timeout (60 s for a read), a batch only takes longer. After that the
 query fails; a new one continues from its checkpoint, and ignores files of the failed batch.
@@ -8,7 +10,9 @@ query fails; a new one continues from its checkpoint, and ignores files of the f
 # ruff: noqa: T201  (a program that prints)
 
 import sys
+from tempfile import mkdtemp
 
+from own_broker import given_or_own, outage
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -42,8 +46,25 @@ def copy(spark: SparkSession, bootstrap: str, folder: str, **patience: str) -> i
     return tries
 
 
+# Fails a query after 1.5 s, for which Spark would wait 60 to 120 s.
+IMPATIENT = {
+    "kafka.request.timeout.ms": "1000",
+    "kafka.default.api.timeout.ms": "1500",
+    "kafkaConsumer.pollTimeoutMs": "1500",
+}
+
 if __name__ == "__main__":
-    folder, *bootstrap = sys.argv[1:]
-    spark = open_session("through a restart", master="local[2,4]")  # four attempts per task, as on a cluster
-    tries = copy(spark, *(bootstrap or ["127.0.0.1:9092"]), folder)
-    print(f"{spark.read.parquet(f'{folder}/orders').count()} orders, the query was started {tries} time(s)")
+    with given_or_own() as (bootstrap, broker):
+        if broker is not None:
+            broker.cluster.create_topic("orders", 2)
+            for partition in range(2):
+                broker.client().send("orders", *map(str, range(500)), partition=partition)
+        folder = mkdtemp() if broker else sys.argv[2]
+        # Four attempts per task, as on a cluster. The log would show each failure of the story.
+        settings = {"spark.log.level": "OFF"} if broker else {}
+        spark = open_session("through a restart", master="local[2,4]", settings=settings)
+        with outage(broker, when=lambda: bool(broker and broker.journal.requests(api="Fetch")), for_s=5):
+            tries = copy(spark, bootstrap, folder, **(IMPATIENT if broker else {}))
+        orders = spark.read.parquet(f"{folder}/orders")
+        different = orders.distinct().count()
+        print(f"{orders.count()} orders, {different} different ones; the query was started {tries} time(s)")
