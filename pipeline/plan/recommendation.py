@@ -134,7 +134,7 @@ def _why_no_default(needs: list[Need]) -> str:
 
 
 def _has_name(need: Need, by: By) -> bool:
-    """Clients without a client id share one default."""
+    """Return whether a client can have an override; clients without a name share one default."""
     return bool(need.user or by == "client-id") and bool(need.client_id or by == "user")
 
 
