@@ -7,7 +7,7 @@ epoch on a monotonic clock that was set to the wall clock's time at the start of
 import msgspec
 
 # The value of an integer field that does not apply.
-NOBODY = -1
+NO_ID = -1
 
 
 class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="kind"):
@@ -84,9 +84,9 @@ class TopicPartition(msgspec.Struct, kw_only=True, frozen=True):
 
     topic: str
     partition: int
-    producer_id: int = NOBODY
-    producer_epoch: int = NOBODY
-    base_sequence: int = NOBODY
+    producer_id: int = NO_ID
+    producer_epoch: int = NO_ID
+    base_sequence: int = NO_ID
     record_hashes: list[str] = []
 
 

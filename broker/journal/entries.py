@@ -12,7 +12,7 @@ from sluice.broker.requests.trace import (
     RequestAnnotations,
     RequestSubject,
 )
-from sluice.journal_events import KINDS, NOBODY, AnyEvent, Request, TopicPartition
+from sluice.journal_events import KINDS, NO_ID, AnyEvent, Request, TopicPartition
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import name_of
 
@@ -159,7 +159,7 @@ def _partition(named: NamedPartition, journal: Journal) -> TopicPartition:
 
 
 def _key(one: TopicPartition) -> str:
-    where = one.topic if one.partition == NOBODY else f"{one.topic}-{one.partition}"
-    if one.producer_id == NOBODY:
+    where = one.topic if one.partition == NO_ID else f"{one.topic}-{one.partition}"
+    if one.producer_id == NO_ID:
         return where
     return f"{where}@{one.producer_id}.{one.producer_epoch}.{one.base_sequence}"

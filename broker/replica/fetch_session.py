@@ -24,11 +24,10 @@ open, and the client receives id 0 and continues with full requests:
    smaller than the new one; consumers' sessions count as smaller than followers'
 
 Different on purpose: all sessions together have at most `sluice.fetch.session.partitions.max` partitions. A session
-that would exceed this does not open, unless unused ones make room; one that would grow above it is closed.
+that would exceed this does not open, unless unused ones make room; one that grows above it is closed.
 """
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from random import Random  # noqa: TID251  (only the type of an injected value)
 
 from sluice.broker.metadata.cache import MetadataCache
@@ -224,28 +223,20 @@ class FetchSessionCache:
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
-        if request.topics or request.forgotten_topics_data:
-            if not self._has_room(session, request):
-                self.close(session.id)
+        session.update(ctx, request, metadata)
+        if self._sessions.pop(session.id, None) is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        added = len(session.partitions) - session.counted
+        if added:
+            if added > 0 and self.partitions + added > self._max_partitions:
+                self.partitions -= session.counted
                 return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-            session.update(ctx, request, metadata)
-            if session.id not in self._sessions:
-                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-            self.partitions += len(session.partitions) - session.counted
-            session.counted = len(session.partitions)
-        del self._sessions[session.id]
+            self.partitions += added
+            session.counted += added
         if session.partitions:
             session.last_used_ms = ctx.now_ms
             self._sessions[session.id] = session
         return session
-
-    def _has_room(self, session: FetchSession, request: FetchRequest) -> bool:
-        named = sum(len(topic.partitions) for topic in request.topics)
-        if self.partitions + named <= self._max_partitions:
-            return True
-        key = attrgetter("topic_id" if session.uses_topic_ids else "topic")
-        new = {(key(topic), item.partition) for topic in request.topics for item in topic.partitions}
-        return self.partitions + len(new - session.partitions.keys()) <= self._max_partitions
 
     def _make_room(self, partitions: int, now_ms: int) -> bool:
         """Remove unused sessions; return whether a new one of this size fits."""

@@ -19,7 +19,7 @@ from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
 from sluice.config.value_types import text_of
 from sluice.errors import SluiceError
-from sluice.journal_events import NOBODY
+from sluice.journal_events import NO_ID
 
 from .model import Scenario
 from .report import RuleReport, RunReport, StepDone
@@ -79,7 +79,7 @@ class Run:
             raise ClusterError(problem)
         self.state = RunState.RUNNING
         self._began_ms = self._clock.monotonic_ms()
-        self._record("begins", "", "", NOBODY)
+        self._record("begins", "", "", NO_ID)
         self._continue()
 
     def stop(self) -> None:
@@ -182,13 +182,13 @@ class Run:
         for what, restore in [] if self._keep else self._context.restorations():
             problem = _problem(restore)
             if problem:
-                self._report_step("", f"{what}: as before the scenario", problem, NOBODY)
+                self._report_step("", f"{what}: as before the scenario", problem, NO_ID)
         if not self._context.starting:
             self._finish()
 
     def _finish(self) -> None:
         self.done = True
-        self._record("ends" if self.state is RunState.ENDED else "is stopped", "", "", NOBODY)
+        self._record("ends" if self.state is RunState.ENDED else "is stopped", "", "", NO_ID)
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)

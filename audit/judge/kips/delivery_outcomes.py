@@ -65,8 +65,8 @@ def _ends_in_time(case: Case) -> Verdict:
     late = sum(each > high for each in took_ms)
     if late and late <= _LATE_SHARE * len(took_ms):
         return case.inconclusive(
-            f"{late} of {len(took_ms)} failures is late, after {took_ms[-1]:.0f} ms, possibly because the machine was "
-            "busy",
+            f"fails {late} of {len(took_ms)} records late, after up to {took_ms[-1]:.0f} ms, possibly because the "
+            "machine was busy",
             runs_needed=case.runs,
             **details,
         )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
-from sluice.journal_events import NOBODY, AnyEvent, Request, TopicPartition
+from sluice.journal_events import NO_ID, AnyEvent, Request, TopicPartition
 
 from .outcomes import Outcomes, maybe_unread
 
@@ -94,7 +94,7 @@ def _batches(sent: Sequence[Sent]) -> list[_Found]:
     places: dict[tuple[str, str, str], set[str]] = {}  # by client, topic and hash
     unknown = _BySize()
     for one in sent:
-        if one.partition.producer_id != NOBODY:
+        if one.partition.producer_id != NO_ID:
             numbered.setdefault((_key(one), tuple(one.partition.record_hashes)), []).append(one)
         elif one.partition.record_hashes:
             hashed.setdefault((_client(one), one.where), []).append(one)

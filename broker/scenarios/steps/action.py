@@ -14,7 +14,7 @@ from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
-from sluice.journal_events import NOBODY
+from sluice.journal_events import NO_ID
 
 OnStarted = Callable[[int, SluiceError | None], None]
 
@@ -92,7 +92,7 @@ class Action(Protocol):
 
     @property
     def broker(self) -> int:
-        """The node id of the affected broker, or NOBODY."""
+        """The node id of the affected broker, or NO_ID."""
 
     @property
     def description(self) -> str:
@@ -109,7 +109,7 @@ class Action(Protocol):
 
 
 class LogMessage:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, line: str) -> None:
         self.description = line

@@ -13,7 +13,7 @@ from sluice.broker.scenarios.model import AlterConfig, config_texts
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.kafka_properties import row_of_any
 from sluice.config.setting import UNKNOWN_TYPE
-from sluice.journal_events import NOBODY
+from sluice.journal_events import NO_ID
 
 from .action import ExpectedState, ScenarioContext, StepProblem
 from .topics import ensure_topic
@@ -21,7 +21,7 @@ from .topics import ensure_topic
 
 class ConfigAlteration:
     def __init__(self, wanted: AlterConfig) -> None:
-        self.broker = NOBODY if wanted.broker is UNSET else wanted.broker
+        self.broker = NO_ID if wanted.broker is UNSET else wanted.broker
         self.of = _of(wanted)
         self.before: Mapping[str, str] = {}  # values before the alteration
         self._set = config_texts(wanted.set)
@@ -84,13 +84,13 @@ class ConfigRestoration:
 
 def put_configs(context: ScenarioContext, wanted: AlterConfig, own: Mapping[str, str]) -> None:
     kind, name = _resource(wanted)
-    control = _control(context, NOBODY if wanted.broker is UNSET else wanted.broker)
+    control = _control(context, NO_ID if wanted.broker is UNSET else wanted.broker)
     _expect(_of(wanted), control.replace(kind, name, own, validate_only=False))
 
 
 def _control(context: ScenarioContext, node_id: int) -> ConfigurationControl:
     cluster = context.server.cluster
-    broker = context.server.brokers.get(cluster.controller_id if node_id == NOBODY else node_id)
+    broker = context.server.brokers.get(cluster.controller_id if node_id == NO_ID else node_id)
     if broker is None:
         raise ClusterError("no broker is running that could alter configs")
     return broker.configs

@@ -8,7 +8,7 @@ from sluice.broker.faults.engine import check_rule
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
-from sluice.journal_events import NOBODY
+from sluice.journal_events import NO_ID
 
 from .action import ExpectedState, ScenarioContext, StepProblem
 
@@ -16,7 +16,7 @@ _AT = "rule"
 
 
 class RuleAddition:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -50,7 +50,7 @@ class RuleAddition:
 
 
 class RuleEnd:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, addition: RuleAddition) -> None:
         self.description = f"{_describe(addition.rule)} is removed"
@@ -70,7 +70,7 @@ class RuleEnd:
 
 
 class RuleRemoval:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, rule_id: str) -> None:
         self.description = f"fault rule {rule_id} is removed"

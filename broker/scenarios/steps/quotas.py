@@ -8,7 +8,7 @@ from sluice.broker.controller.errors import ClusterError
 from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.scenarios.model import DEFAULT_ENTITY, QUOTAS, Entity, Quota
 from sluice.config.value_types import parse_rate
-from sluice.journal_events import NOBODY
+from sluice.journal_events import NO_ID
 from sluice.quotas.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 from sluice.quotas.client_quotas import Entity as QuotaEntity
 from sluice.quotas.store import QuotaStores
@@ -19,7 +19,7 @@ _BYTE_RATES = ("producer_byte_rate", "consumer_byte_rate")
 
 
 class QuotaAlteration:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, entity: Entity) -> None:
         self.entity = _entity(entity)
@@ -58,7 +58,7 @@ class QuotaAlteration:
 
 
 class QuotaRestoration:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, alteration: QuotaAlteration) -> None:
         self.description = f"{alteration.of}: as before"

@@ -11,13 +11,13 @@ from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, invalid_
 from sluice.broker.scenarios.model import CreateTopic, Elect, MoveLeader, config_texts
 from sluice.config.broker_config import refused_topic_configs
 from sluice.errors import NotDurableError
-from sluice.journal_events import NOBODY
+from sluice.journal_events import NO_ID
 
 from .action import ExpectedState, ScenarioContext, StepProblem
 
 
 class TopicCreation:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, wanted: CreateTopic) -> None:
         self.description = f"topic {wanted.name} is created"
@@ -117,7 +117,7 @@ class LeaderMove:
 
 
 class LeaderMoveBack:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, move: LeaderMove) -> None:
         self.description = f"the previous leader of {move.wanted.topic}-{move.wanted.partition} leads it again"
@@ -136,7 +136,7 @@ class LeaderMoveBack:
 
 
 class PartitionElection:
-    broker = NOBODY
+    broker = NO_ID
 
     def __init__(self, wanted: Elect) -> None:
         self.description = f"{wanted.election} election for {wanted.topic}-{wanted.partition}"

@@ -34,16 +34,13 @@ def judged_calls(
     statement: str,
     probe: str,
     api: str,
-    waits: Sequence[float] | Sequence[Sequence[float]],
-    *,
+    *calls: Sequence[float],
     role: Role = Role.CONSUMER,
     error: int = 14,
-    times: int = 2,
 ) -> Verdict:
-    """Return a call that fails and then succeeds, several times, or calls with these waits."""
+    """Judge calls that fail with these waits and then succeed; a single one is made twice."""
     journal, at_ms = Journal(), 0.0
-    calls = [waits] * times if isinstance(waits[0], int | float) else waits
-    for call in calls:
+    for call in calls if len(calls) > 1 else calls * 2:
         for wait in call:
             journal.request(api, at_ms, at_ms + 1, group_id="g", errors=[error])
             at_ms += 1 + wait
@@ -203,14 +200,14 @@ def test_kip_580_10_coordinator_lookups(waits: list[float], state: State) -> Non
     ],
 )
 def test_kip_580_10_a_lookup_by_another_thread(others: list[list[float]], state: State) -> None:
-    waits = [*others, *[[100, 200, 400, 800, 900]] * 3]
-    verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", waits, error=15)
+    waits: list[list[float]] = [*others, *[[100, 200, 400, 800, 900]] * 3]
+    verdict = judged_calls("KIP-580/10", "coordinator-lookup-error", "FindCoordinator", *waits, error=15)
     assert verdict.state is state
 
 
 def test_kip_580_13_a_consumer_retries_at_its_next_poll() -> None:
     waits = [[184, 128, 103, 102, 102], [185, 112, 195, 101, 102], [217, 120, 110, 112, 109]]
-    assert judged_calls("KIP-580/13", "list-offsets-error", "ListOffsets", waits, error=6).state is PASS
+    assert judged_calls("KIP-580/13", "list-offsets-error", "ListOffsets", *waits, error=6).state is PASS
 
 
 def test_kip_580_1_retries_that_the_broker_read_late_decide_nothing() -> None:

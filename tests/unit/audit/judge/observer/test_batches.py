@@ -76,10 +76,11 @@ def test_in_a_request_with_several_partitions_repeated_ones_have_failed() -> Non
         "t-1@7.0.0": [SUCCEEDED],
     }
 
-    def test_record_that_a_retry_sends_to_another_partition_decides_nothing(self) -> None:
-        """As in kafkajs, which chooses a partition for each retry of a record without a key."""
-        journal = Journal()
-        for at_ms, partition in ((0, 0), (301, 1), (902, 0)):
-            journal.batch(at_ms, at_ms + 0.5, partition=partition, records=["a"], errors=[7])
-        journal.batch(950, 951, records=["b"])
-        assert [one.doubt for one in produce_sequences(journal.events)] == [MOVED, MOVED, ""]
+
+def test_record_that_a_retry_sends_to_another_partition_decides_nothing() -> None:
+    """As in kafkajs, which chooses a partition for each retry of a record without a key."""
+    journal = Journal()
+    for at_ms, partition in ((0, 0), (301, 1), (902, 0)):
+        journal.batch(at_ms, at_ms + 0.5, partition=partition, records=["a"], errors=[7])
+    journal.batch(950, 951, records=["b"])
+    assert [one.doubt for one in produce_sequences(journal.events)] == [MOVED, MOVED, ""]
