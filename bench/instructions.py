@@ -1,8 +1,8 @@
 """`make check-instructions`: the instructions of a start, of requests and of a scrape, compared with recorded ones.
 
 A real broker runs under callgrind, or with the processor's counter where valgrind is missing. Each kind of request is
-sent some hundred times. Counts differ by less than 0.5 % between runs, because hash seeds, addresses and clocks are
-fixed. They depend on the build of Python, so each minor version has its file, which names its build.
+sent some hundred times, with fixed hash seeds, addresses and clocks. Counts depend on the build of Python, so each
+minor version has its file, which names its build.
 """
 
 import argparse
@@ -20,8 +20,10 @@ from bench.counted_requests import KINDS, Client, Kind, fill_topic
 from bench.instruction_counters import Counter, UnavailableError, best_counter
 from sluice.protocol.apis.metadata import MetadataRequest
 
-# A change beyond this is reported: twice what counts differ between runs.
+# A change beyond this is reported. Counts of two processes differ by up to 1.8 %, and the recorded one is between them.
 TOLERANCE = 0.01
+# Measurements after one that differs.
+_REPETITIONS = 2
 _SCRAPES = 3
 REQUESTS = 64  # of each kind, in each lap
 _LAPS = 2
@@ -125,6 +127,11 @@ def _measure_and_print(only: str, before: dict[str, int]) -> dict[str, int]:
     return counts
 
 
+def _closer(recorded: int, one: int, other: int) -> int:
+    """Return the count that is closer to the recorded one."""
+    return min(one, other, key=lambda count: abs(count - recorded))
+
+
 def main() -> int:
     """Measure, print a table, and compare or write the counts."""
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
@@ -141,11 +148,9 @@ def main() -> int:
     recorded = json.loads(path.read_text()) if path.exists() else {}
     before = recorded.get(counter.name, {}) if recorded.get("build") == build() else {}
     counts = _measure_and_print(arguments.only, before)
-    if before and compare(counts, before) and not arguments.write:
-        print("instructions: measured again; the smaller counts are compared, as timers may have run in between")
-        again = _measure_and_print(arguments.only, before)
-        counts = {name: min(count, again[name]) for name, count in counts.items()}
     if arguments.write:
+        again = _measure_and_print(arguments.only, before)
+        counts = {name: (count + again[name]) // 2 for name, count in counts.items()}
         kept = {} if recorded.get("build") != build() else recorded
         kept |= {"build": build(), counter.name: before | counts}
         path.write_text(json.dumps(kept, indent=2) + "\n")
@@ -153,6 +158,12 @@ def main() -> int:
     if not before:
         print(f"instructions: not compared; {path.name} has no counts of {build()} by {counter.name}; use --write")
         return 0
+    for _ in range(_REPETITIONS):
+        if not compare(counts, before):
+            break
+        print("instructions: measured again; a change shows in each measurement")
+        again = _measure_and_print(arguments.only, before)
+        counts = {name: _closer(before.get(name, count), count, again[name]) for name, count in counts.items()}
     problems = compare(counts, before)
     for problem in problems:
         print(f"instructions: {problem}")
