@@ -28,7 +28,7 @@ class CreatePartitionsRequest(Message):
     VERSIONS: ClassVar[Versions] = Versions("0-3", flexible="2+")
 
     topics: list[CreatePartitionsTopic] = []
-    timeout_ms: int32 = 60000  # Kafka's default, 0, always times out
+    timeout_ms: int32 = 0
     validate_only: boolean = False
 
 

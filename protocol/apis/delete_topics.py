@@ -24,7 +24,7 @@ class DeleteTopicsRequest(Message):
 
     topics: Annotated[list[DeleteTopicState], V("6+")] = []
     topic_names: Annotated[list[string], V("0-5", entity="topicName")] = []
-    timeout_ms: int32 = 60000  # Kafka's default, 0, always times out
+    timeout_ms: int32 = 0
 
 
 class DeletableTopicResult(Message):

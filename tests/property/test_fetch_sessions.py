@@ -170,7 +170,7 @@ class FetchSessionMachine(RuleBasedStateMachine):
 
     @rule(name=NAME)
     def delete(self, name: str) -> None:
-        self.admin.call(DeleteTopicsRequest(topic_names=[name]), 5)
+        self.admin.call(DeleteTopicsRequest(topic_names=[name], timeout_ms=1000), 5)
 
     @rule(name=NAME)
     def replace(self, name: str) -> None:

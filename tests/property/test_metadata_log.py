@@ -99,11 +99,11 @@ class Restarts(RuleBasedStateMachine):
         now = len(self.twin.cluster.topics[topic].partitions) if topic in self.twin.cluster.topics else 0
         assignments = [CreatePartitionsAssignment(broker_ids=[2, 1])] * max(count - now, 0)
         wanted = CreatePartitionsTopic(name=topic, count=count, assignments=assignments)
-        self.both(CreatePartitionsRequest(topics=[wanted]), 3)
+        self.both(CreatePartitionsRequest(topics=[wanted], timeout_ms=1000), 3)
 
     @rule(topic=st.sampled_from(TOPICS))
     def delete(self, topic: str) -> None:
-        self.both(DeleteTopicsRequest(topic_names=[topic]), 5)
+        self.both(DeleteTopicsRequest(topic_names=[topic], timeout_ms=1000), 5)
 
     @rule(config=st.sampled_from(CONFIGS), data=st.data())
     def configure(self, config: tuple[int, str, str, tuple[str | None, ...]], data: st.DataObject) -> None:

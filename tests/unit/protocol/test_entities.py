@@ -141,7 +141,9 @@ CASES: dict[str, tuple[Message, Found]] = {
     ),
     "DeleteTopics by name and by id": (
         DeleteTopicsRequest(
-            topic_names=["old"], topics=[DeleteTopicState(name="t"), DeleteTopicState(topic_id=b"i" * 16)]
+            topic_names=["old"],
+            topics=[DeleteTopicState(name="t"), DeleteTopicState(topic_id=b"i" * 16)],
+            timeout_ms=1000,
         ),
         ([("t", -1), ("known", -1), ("old", -1)], [], []),
     ),

@@ -281,12 +281,12 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
         ),
     ),
     "DeleteTopics v5": (
-        DeleteTopicsRequest(topic_names=["t"]),
+        DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
         5,
         DeleteTopicsResponse(responses=[DeletableTopicResult(name="t", error_code=FAILED)]),
     ),
     "DeleteTopics v6": (
-        DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=b"i" * 16)]),
+        DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=b"i" * 16)], timeout_ms=1000),
         6,
         DeleteTopicsResponse(responses=[DeletableTopicResult(name=None, topic_id=b"i" * 16, error_code=FAILED)]),
     ),

@@ -68,10 +68,20 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
         2,
     ),
     (CreateAclsRequest(creations=[AclCreation(), AclCreation()]), 2),
-    (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name, assignments=None) for name in ("a", "b")]), 2),
+    (
+        CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=name, assignments=None) for name in ("a", "b")], timeout_ms=1000
+        ),
+        2,
+    ),
     (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in ("a", "b")]), 2),
     (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), 2),
-    (DeleteTopicsRequest(topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")]), 2),
+    (
+        DeleteTopicsRequest(
+            topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")], timeout_ms=1000
+        ),
+        2,
+    ),
     (DescribeQuorumRequest(topics=[QuorumTopic(topic_name=name) for name in ("a", "b")]), 1),
     (UnregisterBrokerRequest(broker_id=1), 1),
     (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=name) for name in ("a", "b")]), 1),

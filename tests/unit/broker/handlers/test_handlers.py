@@ -163,7 +163,7 @@ def delete_records(version: int, topic_id: bytes) -> Message:
 
 
 def delete_topics(version: int, topic_id: bytes) -> Message:
-    return DeleteTopicsRequest(topic_names=["t"], topics=[DeleteTopicState(topic_id=topic_id)])
+    return DeleteTopicsRequest(topic_names=["t"], topics=[DeleteTopicState(topic_id=topic_id)], timeout_ms=1000)
 
 
 def find_coordinator(version: int, topic_id: bytes) -> Message:
@@ -274,7 +274,7 @@ PLAIN: dict[str, Maker] = {
     "AlterReplicaLogDirs": alter_replica_log_dirs,
     "DescribeLogDirs": lambda version, topic_id: DescribeLogDirsRequest(topics=None),
     "CreatePartitions": lambda version, topic_id: CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)]
+        topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)], timeout_ms=1000
     ),
     "DeleteGroups": lambda version, topic_id: DeleteGroupsRequest(groups_names=["empty"]),
     "ElectLeaders": lambda version, topic_id: ElectLeadersRequest(topic_partitions=None),

@@ -43,7 +43,7 @@ def deleted(broker: VirtualBroker, *targets: str | bytes) -> list[tuple[str | No
         DeleteTopicState(name=target) if isinstance(target, str) else DeleteTopicState(topic_id=target)
         for target in targets
     ]
-    response = alice(broker).call(DeleteTopicsRequest(topics=states), 6)
+    response = alice(broker).call(DeleteTopicsRequest(topics=states, timeout_ms=1000), 6)
     return [(result.name, result.topic_id, result.error_code, result.error_message) for result in response.responses]
 
 
@@ -126,7 +126,7 @@ def test_unauthorized_topics_do_not_count_towards_the_partition_limit() -> None:
 def test_partitions_are_created_only_for_authorized_topics() -> None:
     broker = broker_with(acl(AclOperation.ALTER))
     requested = [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("t", "secret", "none")]
-    response = alice(broker).call(CreatePartitionsRequest(topics=requested), 3)
+    response = alice(broker).call(CreatePartitionsRequest(topics=requested, timeout_ms=1000), 3)
     assert {result.name: (result.error_code, result.error_message) for result in response.results} == {
         "t": (0, None),
         "secret": (DENIED, None),

@@ -48,11 +48,13 @@ def create(*sizes: int, validate_only: bool = False) -> CreateTopicsRequest:
 
 def extend(*counts: tuple[str, int], validate_only: bool = False) -> CreatePartitionsRequest:
     topics = [CreatePartitionsTopic(name=name, count=count, assignments=None) for name, count in counts]
-    return CreatePartitionsRequest(topics=topics, validate_only=validate_only)
+    return CreatePartitionsRequest(topics=topics, validate_only=validate_only, timeout_ms=1000)
 
 
 def delete(*names: str) -> DeleteTopicsRequest:
-    return DeleteTopicsRequest(topic_names=list(names), topics=[DeleteTopicState(name=name) for name in names])
+    return DeleteTopicsRequest(
+        topic_names=list(names), topics=[DeleteTopicState(name=name) for name in names], timeout_ms=1000
+    )
 
 
 def results_of(response: Any) -> list[tuple[str, int]]:

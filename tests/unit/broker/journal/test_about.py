@@ -73,7 +73,10 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=3)]),
         ((("t", -1, *NO_PRODUCER),), 0, "", ""),
     ),
-    "DeleteTopics up to version 5": (DeleteTopicsRequest(topic_names=["t"]), ((("t", -1, *NO_PRODUCER),), 0, "", "")),
+    "DeleteTopics up to version 5": (
+        DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
+        ((("t", -1, *NO_PRODUCER),), 0, "", ""),
+    ),
     "ListGroups": (ListGroupsRequest(), EMPTY_SUBJECT),
 }
 

@@ -329,7 +329,7 @@ def test_incremental_fetch_waits_for_records_in_any_partition_of_the_session(ver
 
 
 def delete(broker: VirtualBroker, topic: str = "t") -> None:
-    assert error_codes(broker.client().call(DeleteTopicsRequest(topic_names=[topic]), 5)) == []
+    assert error_codes(broker.client().call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=1000), 5)) == []
 
 
 def hide(broker: VirtualBroker, topic: Topic) -> None:

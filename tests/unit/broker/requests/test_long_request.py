@@ -108,7 +108,7 @@ REQUESTS: dict[str, tuple[Message, int]] = {
         ),
         6,  # without the ids, which are random
     ),
-    "DeleteTopics": (DeleteTopicsRequest(topic_names=["t", *NAMES]), 5),
+    "DeleteTopics": (DeleteTopicsRequest(topic_names=["t", *NAMES], timeout_ms=1000), 5),
     "DescribeConfigs": (
         DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="t")] * 120),
         4,

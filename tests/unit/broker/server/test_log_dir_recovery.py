@@ -225,12 +225,12 @@ class TestFailedCreation:
     def test_partition_without_a_directory_has_no_metadata_record(self, broker: VirtualBroker, tmp_path: Path) -> None:
         (tmp_path / "t-2").write_text("a file")
         new_partitions = CreatePartitionsTopic(name="t", count=4, assignments=None)
-        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions]), 3).results
+        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions], timeout_ms=1000), 3).results
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert len(broker.cluster.topics["t"].partitions) == 1
         assert not (tmp_path / "t-1").exists()
         (tmp_path / "t-2").unlink()
-        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions]), 3).results
+        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions], timeout_ms=1000), 3).results
         assert result.error_code == 0
         kill(broker)
         assert len(start(tmp_path).cluster.topics["t"].partitions) == 4

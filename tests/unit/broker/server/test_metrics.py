@@ -57,7 +57,7 @@ def broker_with_samples() -> VirtualBroker:
     client = logged_in(broker)
     broker.cluster_server.faults.add({"action": {"kind": "error", "code": 5}, "api": "Metadata", "times": 1})
     client.call(MetadataRequest(topics=[]), 9)
-    client.call(DeleteTopicsRequest(topic_names=["nowhere"]), 3)
+    client.call(DeleteTopicsRequest(topic_names=["nowhere"], timeout_ms=1000), 3)
     client.call(fetch(0), 11)
     client.send(produce_of(12_000, 9, "client"), 9)
     return broker
@@ -376,7 +376,7 @@ def test_scrapes_do_not_change_throttle_times() -> None:
 def test_request_time_and_mutations_are_exported_under_both_kafka_names(topic: Topic, broker: VirtualBroker) -> None:
     broker.cluster.client_quotas.alter(EVERYONE, {"request_percentage": 50.0, "controller_mutation_rate": 5.0})
     client = broker.client()
-    client.call(DeleteTopicsRequest(topic_names=["t"]), 3)
+    client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3)
     assert value(broker, "kafka_server_request_request_time", user="", client_id="client") == 0
     assert value(broker, "kafka_server_quota_request_time", resource="Request", user="", clientId="client") == 0
     assert value(broker, "kafka_server_controllermutation_mutation_rate", user="", client_id="client") == 1 / 30
@@ -390,7 +390,7 @@ def test_request_time_and_mutations_are_exported_under_both_kafka_names(topic: T
 def test_mutations_are_exported_only_by_the_first_broker() -> None:
     broker = VirtualBroker("sluice.brokers=2")
     broker.cluster.client_quotas.alter(EVERYONE, {"controller_mutation_rate": 5.0})
-    broker.client(node_id=2).call(DeleteTopicsRequest(topic_names=["t"]), 3)
+    broker.client(node_id=2).call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3)
     families = {family.name: family for family in registry(broker.cluster_server).collect()}
     (sample,) = families["kafka_server_controllermutation_tokens"].samples
     assert sample.labels == {"broker": "1", "user": "", "client_id": "client"}

@@ -56,7 +56,10 @@ def test_broker_starts_on_a_full_disk_and_makes_room(disk: Path, tmp_path: Path,
             assert broker.stop()[0] == 0
     with running_broker(tmp_path / "log-2", *arguments) as broker, WireClient(broker.bootstrap) as client:
         assert produced(client, "small") == ErrorCode.KAFKA_STORAGE_ERROR
-        assert client.call(DeleteTopicsRequest(topic_names=["large"]), 5).responses[0].error_code == ErrorCode.NONE
+        assert (
+            client.call(DeleteTopicsRequest(topic_names=["large"], timeout_ms=1000), 5).responses[0].error_code
+            == ErrorCode.NONE
+        )
         deadline = monotonic() + _GIVES_UP_AFTER_S
         while (code := produced(client, "small")) and monotonic() < deadline:
             sleep(0.05)

@@ -123,12 +123,18 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     ),
     (
         "partitions are added to a topic",
-        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)]),
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000),
         3,
         "results",
         lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
     ),
-    ("a topic is deleted", DeleteTopicsRequest(topic_names=["t"]), 5, "responses", lambda broker: RemoveTopicRecord()),
+    (
+        "a topic is deleted",
+        DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
+        5,
+        "responses",
+        lambda broker: RemoveTopicRecord(),
+    ),
     (
         "a config of a topic is set",
         set_config(2, "t", "retention.ms", "7"),

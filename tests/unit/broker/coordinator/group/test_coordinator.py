@@ -153,7 +153,7 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualB
     client = broker.client()
     client.call(commit_request(), 9)
     client.call(commit_request(topic="u"), 9)
-    client.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+    client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     assert offsets(broker, "t", "u") == ["u"]
     key, _, value = written(broker)[-1]
     assert (key, value) == (OffsetCommitKey(group="group", topic="t", partition=0), None)

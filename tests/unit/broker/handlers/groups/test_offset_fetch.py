@@ -107,7 +107,7 @@ def test_fetch_before_the_offsets_topic_exists_returns_not_coordinator(broker: V
 
 def test_deleting_a_topic_deletes_its_offsets() -> None:
     broker, client, _ = committed()
-    client.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+    client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     broker.topic()  # a new topic with the same name
     assert fetched(client.call(fetch_request(), 9)) == {("t", 0): (-1, 0)}
 

@@ -137,7 +137,7 @@ class TestWithReplicas:
     def test_topic_deletion_completes_a_pending_delete_records(self) -> None:
         broker, client = self.send_request(timeout_ms=5000)
         sent_ms = broker.now_ms
-        broker.client().call(DeleteTopicsRequest(topic_names=["t"]), 5)
+        broker.client().call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
         delay_ms, responses = self.take_response(broker, client, sent_ms)
         assert (delay_ms, responses["t", 0]) == (0, (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 

@@ -112,7 +112,7 @@ def test_fetch_without_partitions_does_not_wait(topic: Topic, broker: VirtualBro
 def test_topic_deletion_completes_pending_fetches(topic: Topic, broker: VirtualBroker) -> None:
     consumer, admin = broker.client(), broker.client()
     consumer.send(fetch(0, max_wait_ms=10_000), 11)
-    assert error_codes(admin.call(DeleteTopicsRequest(topic_names=["t"]), 5)) == []
+    assert error_codes(admin.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)) == []
     response = consumer.response()
     assert (response.at_ms, fetched(response.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -301,7 +301,7 @@ def test_topic_deletion_completes_pending_produces() -> None:
     broker.topic()
     client = broker.client()
     client.send(produce(9, acks=ALL), 9)
-    broker.client().call(DeleteTopicsRequest(topic_names=["t"]), 5)
+    broker.client().call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     response = client.response()
     assert (response.at_ms, produced(response.message).error_code) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     broker.advance(10_000)  # replication of the deleted topic completes nothing

@@ -170,7 +170,7 @@ def delete_records(simulation: Simulation) -> None:
 
 
 def delete_topic(simulation: Simulation) -> None:
-    simulation.broker.client().send(DeleteTopicsRequest(topic_names=["t"]), 5)
+    simulation.broker.client().send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
 
 
 EVENTS: dict[str, Callable[[Simulation], object]] = {

@@ -101,7 +101,7 @@ class History:
         elif event == "write" and "t" in self.broker.cluster.topics:
             self.writer.call(produce(9, batch_of(300)), 9)
         elif event == "delete" and "t" in self.broker.cluster.topics:
-            self.writer.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+            self.writer.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
         else:
             self.broker.advance(150)
 

@@ -151,7 +151,7 @@ def delete_records(broker: VirtualBroker) -> None:
 
 
 def delete_topic(broker: VirtualBroker) -> None:
-    broker.client().call(DeleteTopicsRequest(topic_names=["t"]), 5)
+    broker.client().call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
 
 
 def raise_leader_epoch(broker: VirtualBroker) -> None:

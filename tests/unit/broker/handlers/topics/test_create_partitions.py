@@ -24,7 +24,7 @@ def create(
     broker: VirtualBroker, *topics: CreatePartitionsTopic, validate_only: bool = False
 ) -> dict[str, tuple[int, str | None]]:
     """Return error code and message of each topic."""
-    request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
+    request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only, timeout_ms=1000)
     results = broker.client().call(request, 3).results
     assert len(results) == len({result.name for result in results})
     return {result.name: (result.error_code, result.error_message) for result in results}

@@ -26,7 +26,9 @@ def delete(broker: VirtualBroker, version: int, *topics: str | bytes | DeleteTop
         else topic
         for topic in topics
     ]
-    results = broker.client().call(DeleteTopicsRequest(topic_names=names, topics=states), version).responses
+    results = (
+        broker.client().call(DeleteTopicsRequest(topic_names=names, topics=states, timeout_ms=1000), version).responses
+    )
     assert isinstance(results, list)
     return results
 

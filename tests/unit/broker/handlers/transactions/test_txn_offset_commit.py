@@ -179,7 +179,7 @@ def test_pending_offsets_are_deleted_with_their_topic_and_group(client: Client, 
     broker.topic()
     producer = in_transaction(broker)
     call(producer, 3, 7)
-    client.call(DeleteTopicsRequest(topic_names=["t"]), 5)
+    client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     assert committed(client, require_stable=True) == (-1, 0)
     broker.topic()
     call(producer, 3, 8)

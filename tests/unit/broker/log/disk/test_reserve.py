@@ -30,7 +30,7 @@ def produced(client: Client) -> int:
 
 
 def deleted(client: Client, topic: str) -> int:
-    code: int = client.call(DeleteTopicsRequest(topic_names=[topic]), 5).responses[0].error_code
+    code: int = client.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=1000), 5).responses[0].error_code
     return code
 
 

@@ -223,7 +223,7 @@ def test_new_partitions_change_the_tasks_and_mismatch_internal_topics(broker: Vi
     member.join()
     converge(member)
     broker.client().call(
-        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)]), 3
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000), 3
     )
     response = member.heartbeat()
     detail = "Existing topic words has different number of partitions: expected 3, found 2"
