@@ -159,8 +159,12 @@ class Cluster:
             leader.replicas.fetches.check_and_complete(partition)
         for fetches in partition.follower_fetches:
             fetches.check_and_complete(partition)
-        for broker in self.brokers.values():  # transaction coordinators wait for other brokers' partitions
-            if not broker.is_isolated:
+        self.complete_delayed_produces(partition)
+
+    def complete_delayed_produces(self, partition: Partition) -> None:
+        """Check the delayed produces of all brokers: transaction coordinators wait for other brokers' partitions."""
+        for broker in self.brokers.values():
+            if not broker.is_isolated:  # such a broker does not learn of the change
                 broker.replicas.produces.check_and_complete(partition)
 
     @property

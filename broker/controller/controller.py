@@ -123,6 +123,9 @@ class Controller:
                 broker.replicas.complete_delayed_operations(stale)
                 broker.stopped_leading(partition)
         self._on_broker_up(node_id)
+        for partition in self._partitions():
+            if partition.leader == node_id:  # elected while it was isolated
+                broker.started_leading(partition)
 
     def _on_broker_down(self, node_id: int, state: BrokerState) -> None:
         was_running = self.is_running(node_id)
@@ -344,11 +347,12 @@ class Controller:
             log.begin_epoch(partition.leader_epoch)
             partition.epoch_start_offset = end
             self.replication.new_leader(partition)
-        if before is not None and self.is_running(before.node_id):
+        if before is not None and not before.is_isolated:
             before.stopped_leading(partition)
         after = self._broker(leader)
-        if after is not None:
+        if after is not None and not after.is_isolated:
             after.started_leading(partition)
+        self._cluster.complete_delayed_produces(partition)  # records that the old leader appended may be lost
 
     def _journal_leader(self, partition: Partition, leader: int, isr: tuple[int, ...], lost_records: int) -> None:
         if self._cluster.journal is not None:

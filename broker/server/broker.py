@@ -195,14 +195,11 @@ class Broker:
         return protocol in enabled and self.features.is_enabled(GROUP_FEATURES[protocol])
 
     def started_leading(self, partition: Partition) -> None:
-        """Load coordinator state, and complete delayed produces."""
+        """Load coordinator state, unless it is loaded."""
         partition.traffic = partition.topic.traffic_on(self.node_id)
         coordinator = self._coordinator_in(partition)
         if coordinator is not None:
             coordinator.shards.load(partition)
-        for broker in self.cluster.brokers.values():  # records that the old leader appended may be lost
-            if not broker.is_isolated:  # an isolated broker does not learn of the change
-                broker.replicas.produces.check_and_complete(partition)
 
     def stopped_leading(self, partition: Partition) -> None:
         coordinator = self._coordinator_in(partition)

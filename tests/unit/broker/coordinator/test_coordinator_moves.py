@@ -45,6 +45,8 @@ from tests.support.wire import error_codes
 NODES = (1, 2, 3)
 ONE_PARTITION = ("offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1")
 
+ELECTION_DELAY_MS = 9_000
+
 
 def three_brokers(*overrides: str) -> VirtualBroker:
     return VirtualBroker("sluice.brokers=3", *overrides)
@@ -276,6 +278,67 @@ def test_group_survives_a_coordinator_move_without_a_rebalance(broker: VirtualBr
     again.send_join()
     assert again.joined().error_code == ErrorCode.NONE
     assert group.state is STABLE
+
+
+def elect(broker: VirtualBroker, node_id: int) -> None:
+    broker.cluster_server.move_leader(GROUP_METADATA_TOPIC, 0, node_id)
+
+
+def coordinator(broker: VirtualBroker) -> Client:
+    return client_of(broker, broker.cluster.topics[GROUP_METADATA_TOPIC].partitions[0])
+
+
+def group_led_by(node_id: int) -> VirtualBroker:
+    """Return three brokers; this one coordinates a group with the committed offset 1."""
+    broker = three_brokers(
+        *ONE_PARTITION, "offsets.topic.replication.factor=3", f"sluice.election.delay.ms={ELECTION_DELAY_MS}"
+    )
+    broker.topic()
+    group_partition(broker)
+    elect(broker, node_id)
+    commit(broker, 1)
+    return broker
+
+
+def commit(broker: VirtualBroker, offset: int) -> None:
+    response = coordinator(broker).call(commit_request(offset), 9)
+    assert commit_code(response) == ErrorCode.NONE
+
+
+def committed_offset(broker: VirtualBroker) -> tuple[int, int]:
+    response = coordinator(broker).call(fetch_request(), 9)
+    return fetched(response)["t", 0]
+
+
+def test_broker_that_leads_only_while_it_is_isolated_keeps_no_state() -> None:
+    """It does not learn of its election. Otherwise its state would be old when it leads again."""
+    broker = group_led_by(2)
+    broker.cluster_server.isolate_broker(1)
+    elect(broker, 1)
+    elect(broker, 3)
+    broker.advance(ELECTION_DELAY_MS)  # the controller removes broker 1 from the ISR
+    commit(broker, 2)
+    broker.cluster_server.rejoin_broker(1)
+    elect(broker, 1)
+    assert committed_offset(broker) == (2, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    ("before", "elections"),
+    [
+        pytest.param(2, [1], id="elected"),
+        pytest.param(1, [2, 1], id="replaced and elected again"),
+    ],
+)
+def test_leader_that_was_elected_while_isolated_coordinates_when_it_rejoins(before: int, elections: list[int]) -> None:
+    broker = group_led_by(before)
+    broker.cluster_server.isolate_broker(1)
+    for node_id in elections:
+        elect(broker, node_id)
+    broker.cluster_server.rejoin_broker(1)
+    assert committed_offset(broker) == (1, ErrorCode.NONE)
+    commit(broker, 2)
+    assert committed_offset(broker) == (2, ErrorCode.NONE)
 
 
 def test_coordinator_move_fails_a_pending_join_with_not_coordinator(broker: VirtualBroker) -> None:
