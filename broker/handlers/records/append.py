@@ -267,6 +267,9 @@ class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
 
     def _is_reached(self, item: PendingPartition[PartitionProduceResponse]) -> bool:
         partition = item.partition
+        if partition.leader_epoch != item.leader_epoch and _is_cut(item):
+            self._fail(item, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return True
         if partition.log.high_watermark < item.required_offset:
             return False
         if len(partition.isr) < partition.min_isr:
@@ -277,3 +280,11 @@ class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
         super()._fail(item, code)
         if code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._moved[item.partition] = item.result
+
+
+def _is_cut(item: PendingPartition[PartitionProduceResponse]) -> bool:
+    """Return whether a later leader, before this broker led again, has cut the records; others may have their offsets.
+
+    A broker that was isolated meanwhile did not learn of the other leader.
+    """
+    return item.partition.log.leader_epoch_at(item.required_offset - 1) > item.leader_epoch

@@ -21,10 +21,11 @@ _Result = TypeVar("_Result", bound=_PartitionResult)
 
 
 class PendingPartition(Generic[_Result]):
-    __slots__ = ("partition", "required_offset", "result")
+    __slots__ = ("leader_epoch", "partition", "required_offset", "result")
 
     def __init__(self, partition: Partition, required_offset: int, result: _Result) -> None:
         self.partition = partition
+        self.leader_epoch = partition.leader_epoch
         self.required_offset = required_offset
         self.result = result
 

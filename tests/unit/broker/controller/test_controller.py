@@ -634,3 +634,19 @@ def test_request_on_an_isolated_leader_fails_when_it_rejoins(cluster: VirtualBro
     cluster.advance(DELAY_MS)
     cluster.cluster_server.rejoin_broker(1)
     assert error_codes(waiting.response().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_request_on_an_isolated_leader_fails_if_its_records_were_cut_before_it_led_again() -> None:
+    """Later records at the same offsets do not acknowledge it."""
+    cluster = three("sluice.replication.delay.ms=10")
+    waiting = cluster.client(node_id=1)
+    cluster.cluster_server.isolate_broker(1)
+    waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
+    cluster.cluster_server.move_leader("t", 0, 2)
+    assert cluster.partition().log.log_end_offset == 0
+    cluster.cluster_server.move_leader("t", 0, 1)
+    cluster.cluster_server.rejoin_broker(1)
+    assert send(cluster, 1) == []
+    cluster.advance(10)
+    assert cluster.partition().log.high_watermark == 1
+    assert error_codes(waiting.response().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
