@@ -39,6 +39,7 @@ def lost_writes(history: History) -> Iterator[Anomaly]:
     sends, ends = history.sends, history.ends
     for committed_only in (False, True):
         final = history.final(committed_only=committed_only)
+        reader = "read_committed" if committed_only else "read_uncommitted"
         values = {partition: {value for _, value in log} for partition, log in final.items()}
         at = {(partition, offset): value for partition, log in final.items() for offset, value in log}
         for send in sends.values():
@@ -47,7 +48,8 @@ def lost_writes(history: History) -> Iterator[Anomaly]:
             if not send.is_ok or (committed_only and not is_committed):
                 continue
             if send.partition not in final or send.value not in values[send.partition]:
-                yield Anomaly("lost write", f"value {send.value} of partition {send.partition} is missing", (send,))
+                text = f"a {reader} consumer does not receive value {send.value} of partition {send.partition}"
+                yield Anomaly("lost write", text, (send,))
             elif send.offset >= 0 and at.get((send.partition, send.offset)) != send.value:
                 text = f"value {send.value} is not at its offset {send.offset} of partition {send.partition}"
                 yield Anomaly("lost write", text, (send,))
