@@ -9,10 +9,14 @@ from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.sasl.mechanism import SaslError
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from sluice.protocol.codec.wire import LONGEST_STRING
 from sluice.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import SecurityServices
+
+# A message can contain an authorization id, and only short strings can be encoded.
+_LONGEST_MESSAGE = LONGEST_STRING // 4  # bytes of a character
 
 API = served("SaslAuthenticate", "0-2", charge=Charge.NONE)
 
@@ -30,7 +34,8 @@ def handle(
     except SaslError as error:
         ctx.error_code = ErrorCode.SASL_AUTHENTICATION_FAILED
         response = SaslAuthenticateResponse(
-            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=sasl.client_message(error)
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
+            error_message=sasl.client_message(error)[:_LONGEST_MESSAGE],
         )
         return sasl.refuse(ctx, response, error.reason)
     return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=sasl.session_lifetime_ms)

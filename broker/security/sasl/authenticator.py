@@ -146,7 +146,7 @@ class SaslAuthenticator:
     def begin(self) -> None:
         self._connection.ctx.authenticator = self
         self._connection.set_request_handler(self)
-        self._connection.limit_frames(self._listener.max_receive_bytes, "sasl.server.max.receive.size")
+        self._limit_tokens()
 
     # -- called by the connection --------------------------------------------------------------------------------------
 
@@ -247,6 +247,9 @@ class SaslAuthenticator:
 
     # -- the session ---------------------------------------------------------------------------------------------------
 
+    def _limit_tokens(self) -> None:
+        self._connection.limit_frames(self._listener.max_receive_bytes, "sasl.server.max.receive.size")
+
     def _step(self, event: Event) -> None:
         self.state = _NEXT[self.state, event]
 
@@ -290,6 +293,7 @@ class SaslAuthenticator:
         too_soon = self._last_reauth_ms is not None and now_ms - self._last_reauth_ms < _MIN_REAUTH_INTERVAL_MS
         if api_key == ApiKey.SASL_HANDSHAKE and not too_soon:
             self._last_reauth_ms = now_ms
+            self._limit_tokens()
             self._step(Event.REAUTHENTICATION_STARTED)
         elif now_ms > self._expires_at_ms:
             self._counts.expired_connections_killed += 1

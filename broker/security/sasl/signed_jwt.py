@@ -19,7 +19,7 @@ import jwt
 from sluice.config.listener_config import ListenerConfig
 from sluice.text.error_text import expected
 
-from .unsecured_jws import IllegalTokenError, Token
+from .unsecured_jws import LAST_MS, IllegalTokenError, Token, principal_of
 
 URL = "sasl.oauthbearer.jwks.endpoint.url"
 _REFRESH = "sasl.oauthbearer.jwks.endpoint.refresh.ms"
@@ -121,11 +121,10 @@ class SignedTokenValidator:
         if "nbf" in claims and _milliseconds(claims, "nbf") > now_ms + self._skew_ms:
             raise IllegalTokenError("not valid yet (nbf)")
         subject, scope = claims.get(self._subject_claim), claims.get(self._scope_claim, "")
-        if not isinstance(subject, str) or not subject.strip():
-            raise IllegalTokenError(f"no principal name in the claim {self._subject_claim}")
+        principal = principal_of(subject, self._subject_claim)
         if not isinstance(scope, str | list):
             raise IllegalTokenError(f"the claim {self._scope_claim} is not text or a list")
-        return Token(subject.strip(), expires_ms)
+        return Token(principal.strip(), expires_ms)
 
     def _verified(self, compact: str) -> Mapping[str, object]:
         try:
@@ -176,4 +175,7 @@ def _milliseconds(claims: Mapping[str, object], name: str) -> int:
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise IllegalTokenError(f"the claim {name} is not a number")
-    return int(value * 1000)
+    try:
+        return min(int(value * 1000), LAST_MS)
+    except (OverflowError, ValueError):
+        raise IllegalTokenError(f"the claim {name} is not a number") from None

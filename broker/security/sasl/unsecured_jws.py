@@ -1,20 +1,24 @@
 """Unsecured JSON Web Signatures (RFC 7515, appendix A.5) and their validation.
 
 Follows OAuthBearerUnsecuredJws, OAuthBearerUnsecuredValidatorCallbackHandler and OAuthBearerValidationUtils, Kafka's
-default for OAUTHBEARER, which is not for production.
+default for OAUTHBEARER, which is not for production. Different on purpose: only claims in use are converted, and of a
+list of scopes only the items that are text; principal names are bounded.
 """
 
 import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from math import floor, isfinite
+from math import floor, inf, isfinite
 from typing import NamedTuple
+
+from sluice.protocol.codec.wire import LONGEST_STRING
 
 _OPTION = "unsecuredValidator"
 _SCOPE_ITEM = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+")
 _BASE64_URL = re.compile(r"[A-Za-z0-9_-]*=*")
 _SPLITS = 3
+LAST_MS = 2**63 - 1
 
 Claim = str | float | list[str]
 
@@ -48,9 +52,7 @@ class TokenValidator:
 
     def validate(self, compact: str, now_ms: int) -> Token:
         claims = _claims(compact)
-        principal = claims.get(self._principal_claim)
-        if not isinstance(principal, str) or not principal.strip():
-            raise IllegalTokenError(f"no principal name in the claim {self._principal_claim}")
+        principal = principal_of(_claim(claims, self._principal_claim), self._principal_claim)
         issued_s, expires_s = _seconds(claims, "iat"), _seconds(claims, "exp")
         if expires_s is None:
             raise IllegalTokenError("no expiration time in the claim exp")
@@ -60,8 +62,9 @@ class TokenValidator:
             raise IllegalTokenError("expired (exp)")
         if issued_s is not None and expires_s <= issued_s:
             raise IllegalTokenError("expired before it was issued (exp, iat)")
-        self._check_scope(claims.get(self._scope_claim))
-        return Token(principal, floor(expires_s * 1000 + 0.5))
+        self._check_scope(_claim(claims, self._scope_claim))
+        expires_ms = expires_s * 1000 + 0.5
+        return Token(principal, floor(expires_ms) if expires_ms < LAST_MS else LAST_MS)
 
     def _check_scope(self, claim: Claim | None) -> None:
         if isinstance(claim, float):
@@ -76,7 +79,20 @@ def _option(options: Mapping[str, str], name: str) -> str:
     return options.get(f"{_OPTION}{name}", "").strip()
 
 
-def _claims(compact: str) -> dict[str, Claim]:
+def principal_of(value: object, claim: str) -> str:
+    """Return the value of the claim. Raises IllegalTokenError."""
+    if not isinstance(value, str) or not value.strip():
+        raise IllegalTokenError(f"no principal name in the claim {claim}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:  # half of a surrogate pair
+        raise IllegalTokenError(f"the claim {claim} is no valid Unicode") from None
+    if size > LONGEST_STRING:
+        raise IllegalTokenError(f"the claim {claim} has {size} bytes; expected at most {LONGEST_STRING}")
+    return value
+
+
+def _claims(compact: str) -> dict[str, object]:
     splits = compact.split(".")
     if len(splits) != _SPLITS or ".." in compact:
         raise IllegalTokenError("expected three parts separated by dots, the third one empty")
@@ -88,26 +104,37 @@ def _claims(compact: str) -> dict[str, Claim]:
     return claims
 
 
-def _object(part: str) -> dict[str, Claim]:
+def _object(part: str) -> dict[str, object]:
     try:
         if not _BASE64_URL.fullmatch(part):
             raise ValueError
         members = json.loads(b64decode(part + "=" * (-len(part) % 4), altchars=b"-_"))
     except (ValueError, RecursionError):
         raise IllegalTokenError("expected JSON in base64url") from None
-    return {name: _claim(value) for name, value in members.items()} if isinstance(members, dict) else {}
+    return members if isinstance(members, dict) else {}
 
 
-def _claim(value: object) -> Claim:
+def _claim(claims: Mapping[str, object], name: str) -> Claim | None:
+    if name not in claims:
+        return None
+    value = claims[name]
     if isinstance(value, list):
-        return [item if isinstance(item, str) else json.dumps(item) for item in value]
+        return [item for item in value if isinstance(item, str)]
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    return value if isinstance(value, str) else json.dumps(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return inf
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        raise IllegalTokenError(f"the claim {name} has too many levels") from None
 
 
-def _seconds(claims: Mapping[str, Claim], name: str) -> float | None:
-    value = claims.get(name)
+def _seconds(claims: Mapping[str, object], name: str) -> float | None:
+    value = _claim(claims, name)
     if value is not None and not (isinstance(value, float) and isfinite(value)):
         raise IllegalTokenError(f"the claim {name} is not a number")
     return value

@@ -194,6 +194,26 @@ def test_size_error_names_the_property(caplog: pytest.LogCaptureFixture) -> None
     ]
 
 
+def test_token_size_is_limited_during_reauthentication() -> None:
+    broker = VirtualBroker(*SASL, "connections.max.reauth.ms=5000", "sasl.server.max.receive.size=1000")
+    client = short_session(broker)
+    broker.advance(3000)
+    handshake(client)
+    client.send_bytes((1001).to_bytes(4))
+    assert not client.is_open
+
+
+def test_message_with_a_long_authorization_id_is_cut() -> None:
+    broker = VirtualBroker(*SASL, ALL_MECHANISMS)
+    client = broker.client()
+    handshake(client, "OAUTHBEARER")
+    compact = token({"sub": "carol", "exp": WALL_START_MS / 1000 + 2})
+    client.send(SaslAuthenticateRequest(auth_bytes=bearer(compact, "b" * 40_000)), 1)
+    response = rejection(broker, client)
+    assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert response.error_message.startswith("Authentication failed: Client requested an authorization id (bbb")
+
+
 # -- failed authentication ---------------------------------------------------------------------------------------------
 
 

@@ -42,6 +42,8 @@ def test_signed_token_is_accepted_until_it_expires(tmp_path: Path) -> None:
         pytest.param({"nbf": NOW_S + 31}, "not valid yet (nbf)", id="valid later"),
         pytest.param({"aud": "other"}, "Audience doesn't match", id="other audience"),
         pytest.param({"iss": "other"}, "Invalid issuer", id="other issuer"),
+        pytest.param({"exp": float("inf")}, "the claim exp is not a number", id="infinite expiration"),
+        pytest.param({"sub": "a" * 32768}, "the claim sub has 32768 bytes", id="long subject"),
         pytest.param({"sub": " "}, "no principal name in the claim sub", id="blank subject"),
         pytest.param({"scope": 1}, "the claim scope is not text or a list", id="scope of another type"),
         pytest.param({"exp": None}, 'Token is missing the "exp" claim', id="no expiration"),
@@ -50,6 +52,11 @@ def test_signed_token_is_accepted_until_it_expires(tmp_path: Path) -> None:
 def test_token_with_invalid_claims_is_rejected(tmp_path: Path, claims: dict[str, Any], problem: str) -> None:
     with pytest.raises(IllegalTokenError, match=f"^{re.escape(problem)}"):
         validator(ISSUER, tmp_path / "jwks").validate(ISSUER.token("alice", **(TIMES | claims)), NOW_S * 1000)
+
+
+def test_expiration_after_the_last_millisecond_is_accepted(tmp_path: Path) -> None:
+    found = validator(ISSUER, tmp_path / "jwks").validate(ISSUER.token("alice", **(TIMES | {"exp": 1e17})), NOW_S * 1000)
+    assert found.expires_at_ms == 2**63 - 1
 
 
 def test_claims_within_the_clock_skew_are_accepted(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.security.sasl.unsecured_jws import IllegalTokenError, Token, TokenValidator
+from sluice.broker.security.sasl.unsecured_jws import IllegalTokenError, Token, TokenValidator, _claim
 from tests.support.sasl import token
 
 NOW_MS = 1_700_000_000_000
@@ -34,6 +34,9 @@ VALID_TOKENS = {
         ("carol", NOW_MS - 4000),
     ),
     "list of scopes": (GOOD | {"scope": ["a", " b "]}, {"RequiredScope": "a b"}, ("carol", IN_AN_HOUR)),
+    "number in another claim that is too large": (GOOD | {"n": 10**400}, {}, ("carol", IN_AN_HOUR)),
+    "expiration after the last millisecond": (GOOD | {"exp": 1e17}, {}, ("carol", 2**63 - 1)),
+    "expiration with infinite milliseconds": (GOOD | {"exp": 1e306}, {}, ("carol", 2**63 - 1)),
     "single scope": (GOOD | {"s": "a"}, {"RequiredScope": "a", "ScopeClaimName": "s"}, ("carol", IN_AN_HOUR)),
 }
 
@@ -51,11 +54,16 @@ def test_valid_token_returns_user_and_expiration(
         pytest.param({"exp": NOW_S + 1}, "no principal name in the claim sub", id="no name"),
         pytest.param(GOOD | {"sub": " "}, "no principal name in the claim sub", id="blank name"),
         pytest.param(GOOD | {"sub": 7}, "no principal name in the claim sub", id="numeric name"),
+        pytest.param(GOOD | {"sub": "\ud800"}, "the claim sub is no valid Unicode", id="name with a lone surrogate"),
+        pytest.param(
+            GOOD | {"sub": "é" * 16384}, "the claim sub has 32768 bytes; expected at most 32767", id="long name"
+        ),
         pytest.param({"sub": "c"}, "no expiration time in the claim exp", id="no expiration"),
         pytest.param(GOOD | {"exp": "soon"}, "the claim exp is not a number", id="text as time"),
         pytest.param(GOOD | {"iat": True}, "the claim iat is not a number", id="boolean as time"),
         pytest.param(GOOD | {"exp": float("nan")}, "the claim exp is not a number", id="not a number"),
         pytest.param(GOOD | {"exp": float("inf")}, "the claim exp is not a number", id="infinite expiration"),
+        pytest.param(GOOD | {"exp": 10**400}, "the claim exp is not a number", id="integer that is too large"),
         pytest.param(GOOD | {"iat": NOW_S + 1}, "issued in the future (iat)", id="issued in the future"),
         pytest.param(GOOD | {"exp": NOW_S}, "expired (exp)", id="expires now"),
         pytest.param(GOOD | {"iat": NOW_S, "exp": NOW_S - 0.0001}, "expired (exp)", id="expiration is checked first"),
@@ -66,6 +74,15 @@ def test_invalid_claim_is_rejected(claims: dict[str, Any], reason: str) -> None:
     with pytest.raises(IllegalTokenError) as raised:
         validate(claims)
     assert (str(raised.value), raised.value.scope) == (reason, None)
+
+
+def test_claim_with_too_many_levels_is_rejected() -> None:
+    """JSON can have a few more levels than what can be converted to text."""
+    levels: dict[str, object] = {}
+    for _ in range(100_000):
+        levels = {"a": levels}
+    with pytest.raises(IllegalTokenError, match="the claim sub has too many levels"):
+        _claim({"sub": levels}, "sub")
 
 
 def test_token_that_expired_before_its_issue_is_rejected_despite_clock_skew() -> None:
