@@ -7,6 +7,7 @@ is accepted with a warning.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import cache
 from itertools import chain, dropwhile
 from typing import TYPE_CHECKING
 
@@ -75,9 +76,7 @@ class Config(Values):
     __slots__ = ("_defaults", "_dynamic", "_kept", "_origins", "_racks", "_static", "warnings")
 
     def __init__(self) -> None:
-        super().__init__(
-            {row.name: None if row.default is None else row.kind.parse(row.default) for row in PROPERTIES.values()}
-        )
+        super().__init__(_default_values().copy())
         self._static = self._values
         self._defaults = {row.name: row.default for row in PROPERTIES.values()}
         self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
@@ -405,7 +404,21 @@ def _in_force(row: Property, broker: Config, own: Mapping[str, str]) -> Value:
         return broker.milliseconds(default_of)
     if default_of is not None:
         return broker.value(default_of)
-    return None if row.default is None else row.kind.parse(row.default)
+    return _topic_default_values()[row.name]
+
+
+@cache
+def _default_values() -> dict[str, Value]:
+    return _parse_defaults(PROPERTIES)
+
+
+@cache
+def _topic_default_values() -> dict[str, Value]:
+    return _parse_defaults(TOPIC_PROPERTIES)
+
+
+def _parse_defaults(rows: Mapping[str, Property]) -> dict[str, Value]:
+    return {name: None if row.default is None else row.kind.parse(row.default) for name, row in rows.items()}
 
 
 def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
