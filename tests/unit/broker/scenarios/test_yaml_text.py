@@ -31,7 +31,12 @@ WRONG = {
     "duplicate key": ("a: 1\nb: 2\na: 3", "duplicate key a (at line 3, column 1)"),
     "unclosed list": ("a: [", "(at line 1, column 5)"),
     "list as a key": ("? [a, b]\n: c", "expected text as key (at line 1, column 3)"),
-    "Python tag": ("a: !!python/object:os.system x", "could not determine a constructor for the tag"),
+    "Python tag": ("a: !!python/object:os.system x", "expected a value without a tag (at line 1, column 4)"),
+    "boolean that is none": ("a: !!bool x", "expected a value without a tag (at line 1, column 4)"),
+    "merges of merges": (
+        "a0: &a0 {a: 1, b: 2}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40)),
+        "merges have over 100,000 fields",
+    ),
     "control characters": ("a: \x00", "special characters are not allowed"),
 }
 
