@@ -1,8 +1,13 @@
 """The whole suite (`make test`), repetitions of it under load (`make test-stress`), or the unit tests (`make check`).
 
-The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
-runs in one process. They wait more than they compute, and run beside the other tests: Spark's, and the rest. Their
-output follows when the others have ended.
+All kinds of tests run beside each other:
+
+- The unit tests only compute, so they get the processor time that the others leave, in one process per core.
+- The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
+  runs in one process.
+- The others wait more than they compute, so they have more processes than a small machine has cores.
+
+The output of the last is shown as it comes; that of the others follows when they have ended.
 """
 
 import json
@@ -24,6 +29,8 @@ import click
 
 ROOT = Path(__file__).parents[1]
 UNIT = "tests/unit"
+# The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
+UNIT_NICENESS = 10
 NO_TESTS_COLLECTED = 5
 JAVA_IS_MISSING = (
     "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
@@ -42,13 +49,27 @@ class Phase(NamedTuple):
 
     name: str
     arguments: list[str]
+    niceness: int = 0
 
 
 def main_phase(workers: int) -> Phase:
-    """Return the phase of the tests that share nothing."""
+    """Return the phase of the tests that wait for clients and processes, and share nothing."""
     marks = "not browser and not kafka_commands and not spark and not spark_long and not tools"
-    ignored = ["--ignore", "tests/browser", "--ignore", "tests/spark"]
+    ignored = [argument for folder in ("browser", "spark", "unit") for argument in ("--ignore", f"tests/{folder}")]
     return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
+
+
+def unit_phases(options: list[str], niceness: int = 0) -> list[Phase]:
+    """Return the phases of the unit tests: one process per core, each with its own files.
+
+    One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process, which
+    takes a quarter of the processor time.
+    """
+    parts = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return [
+        Phase(f"unit tests, part {part} of {parts}", ["-q", *options, "--part", f"{part}/{parts}", UNIT], niceness)
+        for part in range(1, parts + 1)
+    ]
 
 
 BROWSER = Phase("browser", ["-m", "browser", "tests/browser"])
@@ -81,28 +102,22 @@ class Suite:
         self._options = options
 
     def run_unit_tests(self) -> list[Outcome]:
-        """Run the unit tests in one process per core, each with its own files.
-
-        One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process,
-        which takes a fifth of the processor time.
-        """
-        parts = os.cpu_count() or 1
-        phases = [
-            Phase(f"part {part} of {parts}", ["-q", "--hypothesis-profile", "check", "--part", f"{part}/{parts}", UNIT])
-            for part in range(1, parts + 1)
-        ]
-        with ThreadPoolExecutor(parts) as pool:
+        """Run the unit tests, with fewer examples of each property."""
+        phases = unit_phases(["--hypothesis-profile", "check"])
+        with ThreadPoolExecutor(len(phases)) as pool:
             outcomes = list(pool.map(lambda phase: self._run_phase(phase, is_shown=phase is phases[0]), phases))
         self._print_end(outcomes)
         return outcomes
 
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
-        with ThreadPoolExecutor(2) as beside:
+        phases = unit_phases([], UNIT_NICENESS)
+        with ThreadPoolExecutor(2 + len(phases)) as beside:
             shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
+            shared += [beside.submit(lambda phase: [self._run_phase(phase, is_shown=False)], phase) for phase in phases]
             outcomes = [self._run_phase(self._main, is_shown=True)]
             if not all(lane.done() for lane in shared):
-                print("waiting for the tests with a browser, with Kafka's commands and with Spark", flush=True)
+                print("waiting for unit tests, or those with a browser, Kafka's commands or Spark", flush=True)
             outcomes += [outcome for lane in shared for outcome in lane.result()]
         self._print_end(outcomes)
         return outcomes
@@ -135,12 +150,15 @@ class Suite:
             results = Path(folder, "outcomes.json")
             command = [sys.executable, "-m", "pytest", *phase.arguments, *self._options, "--outcomes", str(results)]
             output = None if is_shown else subprocess.PIPE
-            done = subprocess.run(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, text=True, check=False)
+            with subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, text=True) as done:
+                if phase.niceness:
+                    os.setpriority(os.PRIO_PROCESS, done.pid, phase.niceness)
+                text, _ = done.communicate()
             found = json.loads(results.read_text()) if results.exists() else {}
         failed = tuple(found.get("failed", ()))
         if done.returncode not in (0, NO_TESTS_COLLECTED) and not failed:
             failed = (f"{phase.name}: pytest ended with exit code {done.returncode}",)
-        return Outcome(phase, done.stdout or "", found.get("passed", 0), failed, tuple(found.get("skipped", ())))
+        return Outcome(phase, text or "", found.get("passed", 0), failed, tuple(found.get("skipped", ())))
 
     def _print_end(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes[1:]:
