@@ -13,7 +13,7 @@ from sluice.config.value_types import Values
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
 from sluice.protocol.records.compression import ZSTD, decompress
-from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.invalid import InvalidRecords, SectionTooLarge
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import random_uuid
 
@@ -100,7 +100,7 @@ class Telemetry:
         instance.last_error = ErrorCode.NONE
         return ErrorCode.NONE
 
-    def push(
+    def check_push(
         self,
         instance: ClientInstance,
         subscription_id: int,
@@ -112,10 +112,17 @@ class Telemetry:
     ) -> ErrorCode:
         error = self._check_push(instance, subscription_id, metrics, compression, now_ms, terminating=terminating)
         instance.terminating = terminating
-        if error == ErrorCode.NONE and metrics:
-            error = self._accept(metrics, compression)
         instance.last_error = error
         return error
+
+    def pushed(self, instance: ClientInstance, size: int | None) -> ErrorCode:
+        """Count metrics of `size` decompressed bytes; None if they are invalid."""
+        if size is None:
+            instance.last_error = ErrorCode.INVALID_RECORD
+        else:
+            self.pushes += 1
+            self.pushed_bytes += size
+        return instance.last_error
 
     def _check_push(
         self,
@@ -137,17 +144,6 @@ class Telemetry:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return ErrorCode.TELEMETRY_TOO_LARGE if len(metrics) > self.max_bytes else ErrorCode.NONE
 
-    def _accept(self, metrics: bytes, compression: int) -> ErrorCode:
-        try:
-            unpacked, failure = decompress(compression, metrics, _MAGIC, _LARGEST_UNPACKED_BYTES)
-        except InvalidRecords:
-            return ErrorCode.INVALID_RECORD
-        if failure is not None:
-            return ErrorCode.INVALID_RECORD
-        self.pushes += 1
-        self.pushed_bytes += len(unpacked)
-        return ErrorCode.NONE
-
     def _subscription(self, client_instance_id: bytes, selectors: Mapping[str, str]) -> Subscription:
         matching = [configs for configs in self._subscribed() if _matches(configs, selectors)]
         metrics = sorted({metric for configs in matching for metric in configs.names(METRICS)})
@@ -159,6 +155,22 @@ class Telemetry:
     def _subscribed(self) -> Iterator[Values]:
         for name in self._configs.names():
             yield self._configs.in_force(name)
+
+
+def unpacked_size(metrics: bytes, compression: int, limit_bytes: int = _LARGEST_UNPACKED_BYTES) -> int | None:
+    """Return the size of decompressed metrics, or None if they are invalid.
+
+    Raises SectionTooLarge for a size above a lower limit than the largest allowed one.
+    """
+    try:
+        unpacked, failure = decompress(compression, metrics, _MAGIC, limit_bytes)
+    except SectionTooLarge:
+        if limit_bytes < _LARGEST_UNPACKED_BYTES:
+            raise
+        return None
+    except InvalidRecords:
+        return None
+    return None if failure is not None else len(unpacked)
 
 
 def is_reserved(client_instance_id: bytes) -> bool:

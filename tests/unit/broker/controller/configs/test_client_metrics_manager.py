@@ -12,9 +12,10 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from sluice.protocol.apis.push_telemetry import PushTelemetryRequest
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records.compression import GZIP, NAMES, NONE, compress
+from sluice.protocol.records.compression import GZIP, NAMES, NONE, ZSTD, compress
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid, random_uuid
+from tests.support.held_worker import HeldWorker
 from tests.support.virtual_broker import Client, VirtualBroker
 
 INTERVAL_MS = 1000
@@ -218,6 +219,32 @@ def test_invalid_push_is_rejected_and_not_counted(change: dict[str, Any], code: 
     broker, client, subscription = subscribed()
     assert push(client, **({"subscription_id": subscription.subscription_id} | change)) == code
     assert counters(broker) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "broken", "code"),
+    [
+        pytest.param(1024 * 1024 + 1, False, ErrorCode.NONE, id="valid"),
+        pytest.param(4 * 1024 * 1024, True, ErrorCode.INVALID_RECORD, id="broken at the end"),
+        pytest.param(100 * 1024 * 1024 + 1, False, ErrorCode.INVALID_RECORD, id="too large"),
+    ],
+)
+def test_large_metrics_are_decompressed_in_the_worker(size: int, broken: bool, code: ErrorCode) -> None:
+    """A few KB can become 100 MB, which would hold the event loop for 0.1 s."""
+    broker, client, subscription = subscribed()
+    worker = broker.cluster.worker = HeldWorker()
+    metrics = compress(ZSTD, bytes(size), 2)
+    request = PushTelemetryRequest(
+        client_instance_id=ID,
+        subscription_id=subscription.subscription_id,
+        compression_type=ZSTD,
+        metrics=metrics[:-1] if broken else metrics,
+    )
+    client.send(request, 0)
+    assert (len(worker), client.responses) == (1, [])
+    worker.work()
+    assert client.response().message.error_code == code
+    assert counters(broker) == ((0, 0) if code else (1, size))
 
 
 def test_client_state_expires_after_long_silence() -> None:

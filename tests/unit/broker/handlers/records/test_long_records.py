@@ -1,7 +1,6 @@
 """Produce and Fetch requests whose records are validated or converted in the worker."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -13,10 +12,10 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.compression import GZIP, NAMES, NONE, ZSTD
 from sluice.protocol.records.record import Record
+from tests.support.held_worker import HeldWorker
 from tests.support.records import batch, fetch, fetched_bytes, produce, records_for
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-T = TypeVar("T")
 KEYED = build_batch([Record(offset, WALL_START_MS, b"key", b"") for offset in range(60)], compression=GZIP)
 NOT_KEYED = build_batch([Record(offset, WALL_START_MS, None, b"") for offset in range(60)], compression=GZIP)
 
@@ -26,24 +25,6 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_log, "SHORT_RECORDS", 50)
     monkeypatch.setattr(partition_log, "SHORT_SECTION_BYTES", 10_000)
     monkeypatch.setattr(down_conversion, "_SHORT_BYTES", 300)
-
-
-class HeldWorker(Worker):
-    """A worker that works when the test runs it."""
-
-    def __init__(self) -> None:
-        self._jobs: list[Callable[[], None]] = []
-
-    def run(self, work: Callable[[], T], done: Callable[[Callable[[], T]], None]) -> None:
-        self._jobs.append(lambda: Worker.run(self, work, done))
-
-    def work(self) -> None:
-        jobs, self._jobs = self._jobs, []
-        for job in jobs:
-            job()
-
-    def __len__(self) -> int:
-        return len(self._jobs)
 
 
 def with_worker(**configs: Any) -> tuple[VirtualBroker, HeldWorker]:
