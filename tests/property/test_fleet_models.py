@@ -46,7 +46,7 @@ def test_attempts_of_a_model_are_those_of_the_client(
     if failure == "silent":
         limit_ms = 3000 if client == "aiokafka" else model.delivery_timeout_ms
         model = replace(model, request_timeout_ms=3000, delivery_timeout_ms=limit_ms)
-    clients = 30 if client == "aiokafka" else CLIENTS
+    clients = 15 if client == "aiokafka" else CLIENTS
     real = run_exact([Group(client, model, clients)], FAILURES[failure].scenario, seed=1)
     found = compare(real, clients, model, FAILURES[failure])
     for kind, limit in zip(TRACED, distances, strict=True):
