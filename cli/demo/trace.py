@@ -27,6 +27,9 @@ _STEPS_APART_MS = 1500.0
 # An earlier start belongs to the same burst, of a client that waited for a processor.
 _SHORTEST_CYCLE_MS = 8000.0
 
+# The longest time between two bursts, and the second that shows a burst.
+LONGEST_CYCLE_MS = 13_000.0
+
 PRODUCE, FETCH = "Produce", "Fetch"  # Kafka's QuotaType, as the metrics spell it
 
 
@@ -86,9 +89,9 @@ class Trace:
                 starts.append(begin_ms)
         return starts
 
-    def whole_cycles(self, quota: float) -> Cycles | None:
+    def whole_cycles(self, quota: float, at_most: int | None = None) -> Cycles | None:
         """Return the cycles after the first burst, which had an empty sensor, if any is whole."""
-        starts = self.burst_starts(quota)[1:]
+        starts = self.burst_starts(quota)[1:][: None if at_most is None else at_most + 1]
         if len(starts) < 2:
             return None
         return Cycles(len(starts) - 1, starts[0], starts[-1], self.byte_rate(starts[0], starts[-1]))
@@ -103,17 +106,18 @@ class Client(Struct, eq=False):
     exceeds_quota: bool = True  # whether it tries to send or receive more than its quota
 
 
-def replay(client: Client) -> Trace:
+def replay(client: Client, longer_ms: float = 0.0) -> Trace:
     """Return the trace of the same requests in virtual time, with exact throttling and no other delays.
 
     A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The time
-    between requests comes from the trace. If virtual time is faster, the requests repeat from the start.
+    between requests comes from the trace. If virtual time is faster, the requests repeat from the start. It ends
+    `longer_ms` after the trace.
     """
     trace, kind, name = client.trace, client.kind, client.name
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))
     manager.set_quota(QuotaEntity(client_id=name), client.quota)
     virtual = Trace()
-    now_ms, end_ms = trace.exchanges[0].answered_ms, trace.exchanges[-1].answered_ms
+    now_ms, end_ms = trace.exchanges[0].answered_ms, trace.exchanges[-1].answered_ms + longer_ms
     for payload_bytes, own_ms in cycle(_steps(trace)):
         throttle_ms = manager.record("", name, payload_bytes, int(now_ms))
         while kind == FETCH and throttle_ms > 0:

@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .trace import PRODUCE, Client, Cycles, replay
+from .trace import LONGEST_CYCLE_MS, PRODUCE, Client, Cycles, replay
 
 # Maximum deviation from the quota. Apache Kafka itself is 1 % (produce) and 4 % (fetch) above.
 MOST_OFF_QUOTA: Final = 0.05
@@ -52,7 +52,8 @@ def judge(client: Client, throttle_s: float) -> Result:
     if cycles is None:
         problem = f"{client.name} had no whole cycle after its first burst; retry on a less busy machine"
         return Result(client, 0.0, None, None, throttle_s, [problem])
-    virtual = replay(client).whole_cycles(client.quota)
+    # The trace may end with its last burst, which may come later in virtual time.
+    virtual = replay(client, LONGEST_CYCLE_MS).whole_cycles(client.quota, cycles.count)
     virtual_rate = virtual.byte_rate if virtual is not None else None
     problems = _problems_of_throttled(client, cycles.byte_rate, virtual_rate)
     return Result(client, cycles.byte_rate, cycles, virtual_rate, throttle_s, problems)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Exchange, Trace
+from sluice.cli.demo.trace import FETCH, PRODUCE, Client, Exchange, Trace, replay
 from sluice.cli.demo.verdict import Result, as_json, bursts_within, judge
 from tests.support.held_client import QUOTA, STARTED_MS, held_client
 
@@ -22,6 +22,18 @@ class TestAThrottledClient:
         assert result.byte_rate == pytest.approx(QUOTA, rel=0.02)
         assert result.cycles is not None
         assert result.cycles.count == 2
+        assert result.virtual_byte_rate == pytest.approx(result.byte_rate, rel=0.02)
+
+    def test_trace_may_end_with_its_last_burst(self) -> None:
+        """In virtual time, without the client's delays, that burst is a second later."""
+        exchanges = held_client(PRODUCE, 100_000, 2.0, late_ms=5, stops_ms=500).trace.exchanges
+        trace = Trace()
+        while trace.whole_cycles(QUOTA) is None:
+            trace.add(exchanges[len(trace.exchanges)])
+        client = Client("bronze", "aiokafka", PRODUCE, QUOTA, trace)
+        assert replay(client).whole_cycles(QUOTA) is None
+        result = judge(client, 30.0)
+        assert result.problems == []
         assert result.virtual_byte_rate == pytest.approx(result.byte_rate, rel=0.02)
 
     @pytest.mark.parametrize(("enforced", "off"), [(0.93, "-7"), (1.07, "+7")])
