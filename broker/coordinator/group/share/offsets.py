@@ -111,7 +111,8 @@ class ShareOffsets:
             return describe_api.DescribeShareGroupOffsetsResponsePartition(
                 partition_index=index, error_code=end_offset, error_message=end_offset.message
             )
-        described.lag = end_offset - summary.start_offset - summary.delivery_complete_count
+        lag = end_offset - summary.start_offset - summary.delivery_complete_count
+        described.lag = (lag + 2**63) % 2**64 - 2**63  # wraps as in Java
         return described
 
     def _end_offset(self, topic_id: bytes, index: int) -> int | ErrorCode:

@@ -126,6 +126,13 @@ def test_lag_counts_records_after_the_start_without_completed_ones(stage: Stage)
     }
 
 
+def test_lag_after_the_lowest_start_wraps_as_in_java(stage: Stage) -> None:
+    stage.emptied()
+    stage.alter({"t": {0: -(2**63)}})
+    stage.client.call(produce(9), 9)
+    assert stage.describe({"t": [0]}) == {"t": [(0, -(2**63), 1 - 2**63, NO_ERROR)]}
+
+
 @pytest.mark.parametrize(
     ("topics", "expected"),
     [
