@@ -3,6 +3,8 @@ r"""Regular expressions from clients, matched in linear time by RE2.
 Kafka uses RE2J for subscriptions (KIP-848), and elsewhere `java.util.regex`, whose matching time can be exponential.
 Errors have RE2J's text. Unlike RE2J, RE2 accepts `\C`, a repeated group name and, as literal text, a repeat count of
 many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
+
+Different on purpose: expressions are bounded, because 1 KB can compile for a second, and then match a topic in 50 ms.
 """
 
 from functools import lru_cache
@@ -21,6 +23,15 @@ _RE2J_ERRORS = {
     "unexpected )": "regexp/syntax: internal error",
 }
 _LOOK_BEHIND = "(?<"  # to RE2J, the start of a group name
+_MEMORY_BYTES = 1024 * 1024  # of each expression while it matches
+# Compiling takes up to 30 ms; matching a topic takes 1 us for each instruction of a program with repeats.
+MOST_REPEATS = 1_000
+MOST_INSTRUCTIONS = 5_000
+_REPEATS = "*+?"
+# A repeat count, a class of Unicode or a named group takes as long as some repeats.
+_COSTLY = ("{", r"\p", r"\P", "(?P<", "(?<")
+COSTLY_FACTOR = 10
+_TOO_COMPLEX = "expression is too complex"
 
 
 class InvalidRegexError(Exception):
@@ -28,17 +39,26 @@ class InvalidRegexError(Exception):
 
 
 class Regex(Protocol):
+    @property
+    def programsize(self) -> int:
+        """The number of instructions, which are few for each character of the expression if nothing is repeated."""
+
     def fullmatch(self, text: str) -> object | None:
         """Return None if the whole text does not match."""
 
 
-@lru_cache(32)  # each may use 8 MB while it matches
+@lru_cache(32)
 def compile_regex(text: str) -> Regex:
     """Raise InvalidRegexError with RE2J's description of the problem."""
     import re2  # few brokers see an expression
 
+    repeats = sum(map(text.count, _REPEATS))
+    if repeats + COSTLY_FACTOR * sum(map(text.count, _COSTLY)) > MOST_REPEATS:
+        raise InvalidRegexError(_TOO_COMPLEX)
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MEMORY_BYTES
+    options.never_capture = True  # the groups of a match take much longer than the match
     try:
         compiled: Regex = re2.compile(text, options)
     except UnicodeEncodeError:
@@ -49,4 +69,6 @@ def compile_regex(text: str) -> Regex:
         if where.startswith(_LOOK_BEHIND):
             problem = "invalid named capture group"
         raise InvalidRegexError(_RE2J_ERRORS.get(problem, problem)) from None
+    if compiled.programsize > MOST_INSTRUCTIONS and (repeats or "{" in text):
+        raise InvalidRegexError(_TOO_COMPLEX)
     return compiled

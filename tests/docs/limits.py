@@ -8,8 +8,9 @@ from sluice.broker.metadata.new_topic import MAX_PARTITIONS
 from sluice.broker.requests.turn_queue import TURN_MS
 from sluice.broker.security.acl.acl_store import MAX_PER_REQUEST
 from sluice.config.property_table import PROPERTIES
-from sluice.protocol.codec.wire import MAX_ELEMENTS, MAX_TAGGED_FIELDS
+from sluice.protocol.codec.wire import LONGEST_STRING, MAX_ELEMENTS, MAX_TAGGED_FIELDS
 from sluice.protocol.records.log_validator import MOST_RECORD_ERRORS
+from sluice.text.regex import COSTLY_FACTOR, MOST_INSTRUCTIONS, MOST_REPEATS
 from tests.docs.tables import table
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,15 @@ SECTIONS: dict[str, list[Limit]] = {
         Limit("partitions of one CreateTopics or CreatePartitions", f"{MAX_PARTITIONS:,}", "POLICY_VIOLATION", _SAME,
               "broker/handlers/topics/test_create_topics.py::"
               "test_total_partitions_above_the_request_limit_create_nothing"),
+        Limit("repeats in a regular expression",
+              f"{MOST_REPEATS:,}; a repeat count, Unicode class or named group is {COSTLY_FACTOR} repeats",
+              "INVALID_REGULAR_EXPRESSION or INVALID_CONFIG", "unlimited",
+              "sluice/text/test_regex.py::test_complex_expression_is_rejected"),
+        Limit("RE2 instructions of a regular expression with repeats", f"{MOST_INSTRUCTIONS:,}",
+              "INVALID_REGULAR_EXPRESSION or INVALID_CONFIG", "unlimited",
+              "sluice/text/test_regex.py::test_complex_expression_is_rejected"),
+        Limit("principal name in an OAUTHBEARER token", f"{LONGEST_STRING:,} bytes", "authentication fails",
+              "unlimited", "broker/security/sasl/test_unsecured_jws.py::test_invalid_claim_is_rejected"),
         Limit("ACLs of one request", f"{MAX_PER_REQUEST:,}", "INVALID_REQUEST", _SAME,
               "broker/handlers/security/test_create_acls.py::test_excessively_large_request_creates_no_bindings"),
     ],

@@ -42,6 +42,7 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
     has_partition_metadata: bool = False  # a broker before 4.1 wrote a record of its topics
     target: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    resolves_regexes: bool = False
     _owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
     type = CONSUMER

@@ -23,7 +23,7 @@ from .member import ConsumerMember, MemberState
 from .migration import Migration
 from .record_keys import member_tombstones, partition_metadata_tombstone, regular_expression_tombstone
 from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
-from .regexes import RegexSubscriptions
+from .regexes import Matches, RegexSubscriptions
 from .target_assignment import update_target
 
 _Slot = MemberSlot[ConsumerMember]
@@ -134,13 +134,16 @@ class ConsumerRebalance:
         return reconciled
 
     def refresh_regexes(self, ctx: RequestContext, group: ConsumerGroup) -> None:
-        """Resolve regular expressions, if due; in Kafka, a separate thread resolves them."""
-        resolved = self._regexes.refresh(ctx, group, self._runtime.now_ms())
-        if resolved is None:
-            return
-        records, changed = resolved
-        self._bump_epoch(group, records, required=changed)
-        self._runtime.write_or_restore(group.group_id, records)
+        """Resolve regular expressions, if due; as in Kafka, a separate thread resolves them."""
+
+        def apply(matches: Matches) -> None:
+            if self._runtime.groups.get(group.group_id) is not group:
+                return
+            records, changed = self._regexes.update(ctx, group, matches)
+            self._bump_epoch(group, records, required=changed)
+            self._runtime.write_or_restore(group.group_id, records)
+
+        self._regexes.refresh(group, self._runtime.now_ms(), apply)
 
     # -- removal -------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ a group together, when one is new, after topics are created, or after `group.con
 most every 10 s.
 """
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from sluice.broker.controller.cluster import Cluster
@@ -20,6 +21,7 @@ from .records import regular_expression
 from .topic_regex import ResolvedRegex, resolve
 
 _MIN_REFRESH_INTERVAL_MS = 10_000
+Matches = Mapping[str, ResolvedRegex]  # by expression
 
 
 class RegexChange(NamedTuple):
@@ -53,24 +55,39 @@ class RegexSubscriptions:
             del group.regexes[regex]
         return [regular_expression_tombstone(group.group_id, regex) for regex in unused]
 
-    def refresh(self, ctx: RequestContext, group: ConsumerGroup, now_ms: int) -> tuple[list[KeyValue], bool] | None:
-        """Resolve the group's expressions if due; return the records, and whether the topics have changed.
+    def refresh(self, group: ConsumerGroup, now_ms: int, apply: Callable[[Matches], None]) -> None:
+        """Resolve the group's expressions in the worker if due; then call `apply`."""
+        regexes = [*group.regex_subscribers()]
+        if group.resolves_regexes or not regexes or not self._is_due(group, len(regexes), now_ms):
+            return
+        names, version = [*self._cluster.topics], self._cluster.topics_created
+
+        def done(resolved: Callable[[], Matches]) -> None:
+            group.resolves_regexes = False
+            apply(resolved())
+
+        group.resolves_regexes = True
+        self._cluster.worker.run(
+            lambda: {regex: ResolvedRegex(resolve(regex, names), version, now_ms) for regex in regexes}, done
+        )
+
+    def update(self, ctx: RequestContext, group: ConsumerGroup, matches: Matches) -> tuple[list[KeyValue], bool]:
+        """Return the records of resolved expressions, and whether the topics have changed.
 
         Only topics that this member may describe match.
         """
         subscribers = group.regex_subscribers()
-        if not subscribers or not self._is_due(group, len(subscribers), now_ms):
-            return None
         records, changed = [], False
-        for regex in subscribers:
+        for regex, resolved in matches.items():
+            if regex not in subscribers:
+                continue
             before = group.regexes.get(regex)
-            matching = resolve(regex, self._cluster.topics)
             hidden = self._auth.filter_denied(
-                ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, matching, log_denied=False
+                ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, resolved.topics, log_denied=False
             )
-            topics = matching.difference(hidden)
-            changed |= topics != (frozenset() if before is None else before.topics)
-            group.regexes[regex] = found = ResolvedRegex(topics, self._cluster.topics_created, now_ms)
+            found = resolved._replace(topics=resolved.topics.difference(hidden))
+            changed |= found.topics != (frozenset() if before is None else before.topics)
+            group.regexes[regex] = found
             records.append(regular_expression(group.group_id, regex, found))
         return records, changed
 

@@ -43,6 +43,37 @@ def test_odd_expression_is_valid_or_reports_a_problem(regex: str) -> None:
         compile_regex(regex).fullmatch("a" * 249)
 
 
+COMPLEX = {
+    "Unicode classes": r"\pL" * 300,
+    "repeat counts": "a{1,2}" * 150,
+    "repeats": "a?" * 1500,
+    "named groups": "".join(f"(?P<g{number}>a)" for number in range(150)),
+    "a long program with repeats": r"(?:\w*|.*a){0,1000}",
+}
+
+
+@pytest.mark.parametrize("regex", COMPLEX.values(), ids=COMPLEX)
+def test_complex_expression_is_rejected(regex: str) -> None:
+    """Its matches, or compiling many such expressions, would hold the event loop."""
+    with pytest.raises(InvalidRegexError, match=r"^expression is too complex$"):
+        compile_regex(regex)
+
+
+def test_list_of_many_topics_is_no_complex_expression() -> None:
+    names = [f"orders.{number}.eu-west-1.production" for number in range(900)]
+    pattern = compile_regex("|".join(names))
+    assert pattern.fullmatch(names[-1])
+    assert not pattern.fullmatch("orders")
+
+
+def test_groups_do_not_slow_matches() -> None:
+    pattern = compile_regex("(" * 900 + ")" * 900)
+    started = time.process_time()
+    for _ in range(1000):
+        assert not pattern.fullmatch("a" * 249)
+    assert time.process_time() - started < 5  # 12 s with groups
+
+
 def test_matching_time_is_linear() -> None:
     pattern = compile_regex("(a+)+$")
     started = time.process_time()

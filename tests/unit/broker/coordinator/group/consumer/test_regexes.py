@@ -4,6 +4,8 @@ import pytest
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
+from tests.support.coordinators import reload_groups
+from tests.support.held_worker import HeldWorker
 from tests.support.virtual_broker import VirtualBroker
 
 REFRESH_MS = 600_000
@@ -112,3 +114,36 @@ def test_resolved_regex_increments_the_group_epoch_immediately(broker: VirtualBr
     assert consumer_group(broker).group_epoch == epoch + 1
     two.heartbeat(subscribed_topic_regex="")
     assert consumer_group(broker).group_epoch == epoch + 2
+
+
+def test_regexes_are_resolved_in_the_worker(broker: VirtualBroker) -> None:
+    """Ten thousand topics and a complex expression would hold the event loop for seconds."""
+    worker = broker.cluster.worker = HeldWorker()
+    member = ConsumerMember(broker, "m", regex="t.")
+    member.join()
+    member.heartbeat()
+    assert (len(worker), consumer_group(broker).regexes) == (1, {})
+    worker.work()
+    member.heartbeat()
+    assert member.partitions == {"t1": {0, 1}, "t2": {0, 1}}
+
+
+def test_regex_without_a_subscriber_when_it_is_resolved_is_ignored(broker: VirtualBroker) -> None:
+    worker = broker.cluster.worker = HeldWorker()
+    member = ConsumerMember(broker, "m", regex="t1")
+    member.join()
+    member.heartbeat(subscribed_topic_regex="t2")
+    worker.work()
+    member.heartbeat()
+    worker.work()
+    member.heartbeat()
+    assert [*consumer_group(broker).regexes] == ["t2"]
+    assert member.partitions == {"t2": {0, 1}}
+
+
+def test_resolved_regexes_of_a_group_that_is_gone_are_ignored(broker: VirtualBroker) -> None:
+    worker = broker.cluster.worker = HeldWorker()
+    ConsumerMember(broker, "m", regex="t1").join()
+    reload_groups(broker)
+    worker.work()
+    assert consumer_group(broker).regexes == {}
