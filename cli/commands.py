@@ -5,7 +5,7 @@ help_pages.py, loaded only for help, has the examples, exit codes and environmen
 
 import click
 
-from sluice.text.error_text import unknown
+from sluice.text.error_text import did_you_mean
 
 
 class Command(click.Command):
@@ -37,8 +37,15 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            raise click.UsageError(f"{name}: {unknown('command', name, self.list_commands(ctx))}")
+            names = self.list_commands(ctx)
+            below = [f"{group} {name}" for group in names if name in self._commands_below(ctx, group)]
+            remedy = f". Did you mean {' or '.join(below)}?" if below else did_you_mean(name, names)
+            raise click.UsageError(f"{name}: unknown command; expected one of {', '.join(names)}{remedy}")
         return super().resolve_command(ctx, args)
+
+    def _commands_below(self, ctx: click.Context, name: str) -> list[str]:
+        command = self.get_command(ctx, name)
+        return command.list_commands(ctx) if isinstance(command, click.Group) else []
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from .help_pages import write_page

@@ -61,7 +61,7 @@ class _Jobs(Group):
 
 @click.group(cls=_Jobs)
 def pipeline() -> None:
-    """Run Spark jobs on the journal (requires Java and `pip install 'kafka-sluice[spark]'`)."""
+    """Run Spark jobs on the journal (requires Java and `pip install 'kafka-sluice[spark]'`; plan runs without both)."""
 
 
 if __name__ == "__main__":

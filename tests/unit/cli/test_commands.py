@@ -104,6 +104,8 @@ def test_json_is_short_for_format_json() -> None:
 
 WRONG = {
     "a command": (["surve"], ", completion. Did you mean serve?\n"),
+    "a command of a group": (["plan"], "completion. Did you mean pipeline plan?\n"),
+    "a command of several groups": (["show"], "completion. Did you mean scenario show or protocol show?\n"),
     "an unknown command": (["xyz"], "xyz: unknown command; expected one of serve, "),
     "a number": (["serve", "--port", "abc"], "--port: expected an integer from 0 to 65535, got abc\n"),
     "a group's command": (
