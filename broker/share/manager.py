@@ -51,7 +51,10 @@ class SharePartitionManager:
     def __init__(self, host: "ShareHost") -> None:
         self._host = host
         self._partitions: dict[SharePartitionId, SharePartition] = {}
-        self.sessions = ShareSessions(host.config.integer("group.share.max.share.sessions"))
+        self.sessions = ShareSessions(
+            host.config.integer("group.share.max.share.sessions"),
+            host.config.integer("sluice.fetch.session.partitions.max"),
+        )
         self.locks = DelayedOperationPurgatory("ShareAcquisitionLock", host.timer)
         self.acknowledged: Counter[str] = Counter()
         self._timed_out = 0  # records of partitions that were dropped
@@ -169,15 +172,16 @@ class SharePartitionManager:
             self.complete_fetches(key)
 
     def disconnected(self, channel: Channel) -> None:
-        session = self.sessions.session_of(channel)
-        if session is None:
-            return
-        if self.sessions.get(session.key) is session:
-            self.sessions.evictions += 1
-            self.release(session)
-        if self.sessions.drop_if_empty(session.key.group_id):
-            for key in [key for key in self._partitions if key.group_id == session.key.group_id]:
-                self._drop(key)
+        sessions = self.sessions.sessions_of(channel)
+        for session in sessions:
+            if self.sessions.get(session.key) is session:
+                self.sessions.evictions += 1
+                self.release(session)
+        empty = {
+            group_id for group_id in {one.key.group_id for one in sessions} if self.sessions.drop_if_empty(group_id)
+        }
+        for key in [key for key in self._partitions if key.group_id in empty] if empty else ():
+            self._drop(key)
 
     # -- acknowledging -------------------------------------------------------------------------------------------------
 

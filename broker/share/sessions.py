@@ -49,12 +49,13 @@ class ShareSession:
 
 
 class ShareSessions:
-    """The sessions of one broker, at most `most`."""
+    """The sessions of one broker, at most `most`, with at most `most_partitions` partitions in all."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, most_partitions: int) -> None:
         self._most = most
+        self._most_partitions = most_partitions
         self._sessions: dict[MemberKey, ShareSession] = {}
-        self._of_channels: dict[Channel, ShareSession] = {}
+        self._of_channels: dict[Channel, dict[MemberKey, ShareSession]] = {}
         self._members: dict[str, int] = {}  # by group, until its last connection closes
         self.evictions = 0
 
@@ -72,11 +73,23 @@ class ShareSessions:
         self, key: MemberKey, channel: Channel, partitions: Iterable[TopicIdPartition]
     ) -> ShareSession | ErrorCode:
         self.remove(key)
-        if len(self._sessions) >= self._most:
+        session = ShareSession(key, channel, partitions)
+        if len(self._sessions) >= self._most or not self._has_room_for(len(session.partitions)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
-        session = self._sessions[key] = self._of_channels[channel] = ShareSession(key, channel, partitions)
+        self._sessions[key] = session
+        self._of_channels.setdefault(channel, {})[key] = session
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
         return session
+
+    def _has_room_for(self, partitions: int) -> bool:
+        return not partitions or self.partition_count + partitions <= self._most_partitions
+
+    def add_partitions(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> ErrorCode:
+        new = dict.fromkeys((one for one in partitions if one not in session.partitions), True)
+        if not self._has_room_for(len(new)):
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        session.partitions.update(new)
+        return ErrorCode.NONE
 
     def resume(self, key: MemberKey, epoch: int) -> ShareSession | ErrorCode:
         session = self._sessions.get(key)
@@ -95,9 +108,9 @@ class ShareSessions:
             self._members[key.group_id] -= 1
         return session
 
-    def session_of(self, channel: Channel) -> ShareSession | None:
-        """Return the last session opened by a connection that has closed, and forget the connection."""
-        return self._of_channels.pop(channel, None)
+    def sessions_of(self, channel: Channel) -> Iterable[ShareSession]:
+        """Return the last session of each member on a connection that has closed, and forget the connection."""
+        return self._of_channels.pop(channel, {}).values()
 
     def drop_if_empty(self, group_id: str) -> bool:
         if self._members.get(group_id):

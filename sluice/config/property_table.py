@@ -139,7 +139,8 @@ _ROWS: tuple[Property, ...] = (
     Property("max.incremental.fetch.session.cache.slots", integer(0), "1000", "KIP-227",
              "Maximum number of incremental fetch sessions."),
     Property("sluice.fetch.session.partitions.max", integer(0), "500000", "sluice",
-             "Maximum partitions of all incremental fetch sessions of a broker; each uses about 360 bytes."),
+             "Maximum partitions of all incremental fetch sessions of a broker, and of its share sessions; each uses "
+             "about 360 bytes."),
     # TLS. These and the SASL properties can be set per listener: listener.name.<name>.<property> (listener_config.py).
     Property("ssl.keystore.type", text(), "PEM", "KIP-651",
              "Format of the key store; only PEM is supported. Kafka's default is JKS."),

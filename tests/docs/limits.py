@@ -162,6 +162,9 @@ SECTIONS: dict[str, list[Limit]] = {
               "broker/coordinator/group/test_modern_group.py::test_full_group_rejects_new_members_only"),
         Limit("share sessions of a broker", "group.share.max.share.sessions", "SHARE_SESSION_LIMIT_REACHED", _SAME,
               "broker/handlers/share_groups/test_share_fetch.py::test_sessions_are_limited"),
+        Limit("partitions of all share sessions of a broker", "sluice.fetch.session.partitions.max",
+              "SHARE_SESSION_LIMIT_REACHED", "unlimited",
+              "broker/handlers/share_groups/test_share_fetch.py::test_partitions_of_all_sessions_are_limited"),
         Limit("committed offsets of empty groups", "offsets.retention.minutes", "they expire", _SAME,
               "broker/coordinator/group/test_coordinator.py::"
               "test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_group"),

@@ -59,8 +59,9 @@ def _session(
     session = sessions.resume(member, request.share_session_epoch)
     if isinstance(session, ErrorCode) or request.share_session_epoch == FINAL_EPOCH:
         return session
-    for one in requested:
-        session.partitions.setdefault(one, True)
+    error = sessions.add_partitions(session, requested)
+    if error:
+        return error
     for topic in request.forgotten_topics_data:
         for index in topic.partitions:
             session.partitions.pop((topic.topic_id, index), None)

@@ -202,6 +202,31 @@ def test_sessions_are_limited() -> None:
     assert not other.fetch().error_code
 
 
+def test_partitions_of_all_sessions_are_limited() -> None:
+    broker = VirtualBroker(*ONE_PARTITION, "sluice.fetch.session.partitions.max=3")
+    topic = broker.topic("t", 5)
+    one, other = ShareConsumer(broker, topic, "one"), ShareConsumer(broker, topic, "other")
+    limit = ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert one.fetch(partitions=range(4)).error_code == limit
+    one.epoch = 0
+    assert one.fetch(partitions=(0, 0, 1)).error_code == ErrorCode.NONE
+    assert other.fetch(partitions=(0,)).error_code == ErrorCode.NONE
+    assert one.fetch(topics=one.topics({1: [], 2: []})).error_code == limit
+    assert one.fetch(topics=one.topics({0: [], 1: []})).error_code == ErrorCode.NONE
+    assert other.fetch(share_session_epoch=-1).error_code == ErrorCode.NONE
+    assert one.fetch(topics=one.topics({2: []})).error_code == ErrorCode.NONE
+
+
+def test_all_sessions_of_a_connection_end_with_it(broker: VirtualBroker, topic: Topic) -> None:
+    one, other = ShareConsumer(broker, topic, "one"), ShareConsumer(broker, topic, "other")
+    other.client = one.client
+    for member in (one, other):
+        assert member.fetch().error_code == ErrorCode.NONE
+    one.client.leave()
+    broker.settle()
+    assert len(broker.broker.share_partitions.sessions) == 0
+
+
 def test_the_final_request_releases_records(broker: VirtualBroker, topic: Topic) -> None:
     one, other = ShareConsumer(broker, topic, "one"), ShareConsumer(broker, topic, "other")
     produce_values(broker, b"a", b"b")
