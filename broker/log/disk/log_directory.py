@@ -87,6 +87,9 @@ class LogDirectory:
             self._lock = _lock(self.path)
             self.cluster_id, self.directory_id = identify(self.path, owner, random_bytes)
             self._had_clean_stop = self._consume_clean_shutdown()
+            self._recovery_points = self._read_offsets(RECOVERY_POINTS)
+            self._log_starts = self._read_offsets(LOG_STARTS)
+            self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         except OSError as error:
             self.unlock()
             raise SluiceError(f"{error.filename or self.path}: {error.strerror}") from None
@@ -95,11 +98,8 @@ class LogDirectory:
             raise SluiceError(str(error)) from None
         self.reserve = Reserve(self.path)
         self.reserve.restore()
-        self._recovery_points = self._read_offsets(RECOVERY_POINTS)
-        self._log_starts = self._read_offsets(LOG_STARTS)
         # logs in the saved checkpoint of log start offsets
         self._saved_starts: Collection[str] = {f"{topic}-{index}" for topic, index in self._log_starts}
-        self._cleaned = self._read_offsets(CLEANED_OFFSETS)
         self._delete_leftovers()
 
     def space(self) -> tuple[int, int]:

@@ -66,6 +66,11 @@ def restore_log(name: str, directory: PartitionDirectory, checkpoint: Checkpoint
     recovery = _Recovery(name, directory, files, segments, checkpoint)
     recovery.run()
     end_offset = segments[-1].next_offset if segments else checkpoint.log_start_offset
+    if end_offset < checkpoint.recovery_point:
+        log.warning(
+            "log ends before its recovery point; flushed records are missing",
+            extra={"partition": name, "end": end_offset, "recovery_point": checkpoint.recovery_point},
+        )
     if end_offset < checkpoint.log_start_offset:
         log.warning(
             "log ends before its start; removing it",

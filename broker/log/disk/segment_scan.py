@@ -13,6 +13,7 @@ from sluice.protocol.records import crc
 from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, LOG_OVERHEAD, NO_PRODUCER_ID, BatchHeader
 from sluice.protocol.records.invalid import InvalidRecords
 
+from .file_names import LOG
 from .file_segment import MAX_RELATIVE_OFFSET, FileSegment
 from .segment_index import SegmentIndex
 
@@ -81,7 +82,7 @@ def _scan(
             last_offset = first_offset + delta
             relative_offset = last_offset - base
             if magic != _MAGIC:
-                problem = _magic_problem(magic, first_offset)
+                problem = _magic_problem(segment.path(LOG), magic, first_offset)
                 break
             if first_offset < next_offset or delta < 0 or relative_offset > MAX_RELATIVE_OFFSET:
                 problem = f"wrong base offset; expected at least {next_offset}, got {first_offset}"
@@ -122,9 +123,8 @@ def _next_offset(handle: int, position: int, size: int) -> int:
     return int.from_bytes(os.pread(handle, 8, position), signed=True) if position < size else 2**63 - 1
 
 
-def _magic_problem(magic: int, offset: int) -> str:
+def _magic_problem(path: str, magic: int, offset: int) -> str:
     if magic in (0, 1):
-        raise SluiceError(
-            f"offset {offset}: unsupported format, older than Kafka 0.11; expected magic {_MAGIC}, got {magic}"
-        )
+        problem = f"unsupported format of offset {offset}, older than Kafka 0.11; expected magic {_MAGIC}, got {magic}"
+        raise SluiceError(f"{path}: {problem}")
     return f"unsupported magic; expected {_MAGIC}, got {magic}"

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from sluice.broker.log.disk.file_names import CLEANED_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from sluice.broker.log.disk.log_directory import LogDirectory
 from sluice.broker.log.disk.meta_properties import Owner
 from sluice.broker.log.log_config import LogConfig
@@ -143,6 +144,13 @@ def test_partitions_are_listed_with_their_topic_ids(disk: Disk, tmp_path: Path) 
     assert [found[:2] for found in disk.directory.partitions()] == [("a.b", 0), ("b", 0), ("b", 1)]
     assert {found[2] for found in disk.directory.partitions()} == {"AAECAwQFBgcICQoLDA0ODw"}
     assert bytes(range(16)) == TOPIC_ID
+
+
+@pytest.mark.parametrize("name", [RECOVERY_POINTS, LOG_STARTS, CLEANED_OFFSETS])
+def test_directory_instead_of_a_checkpoint_is_a_one_line_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(SluiceError, match=f"{name}: Is a directory$"):
+        Disk(tmp_path)
 
 
 def test_unreadable_checkpoint_is_logged_and_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

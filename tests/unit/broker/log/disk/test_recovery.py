@@ -1,6 +1,7 @@
 """Recovery of a log after a clean stop, after a crash, and with damaged files."""
 
 import logging
+import re
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from sluice.broker.log.disk.file_names import SNAPSHOT, file_name
 from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.errors import SluiceError
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import MAGIC_AT
 from sluice.protocol.records.build import ABORT, COMMIT
 from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import NOW_MS, Disk, append, batch, batches_in, end_transaction
@@ -166,6 +169,29 @@ def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
     flip_base_offset(disk, log, number, flipped)
     disk.crash()
     assert batches_in(disk.log()) == BATCHES[:number]
+
+
+def test_missing_flushed_records_are_reported(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
+    """A file that ends at a batch has no torn batch, and looks as if nothing followed."""
+    write_batches(disk.log())
+    disk.stop()
+    disk.file(LAST_SEGMENT).write_bytes(b"")
+    assert disk.log().log_end_offset == 0
+    line = caplog.records[-1]
+    assert line.getMessage() == "log ends before its recovery point; flushed records are missing"
+    assert (vars(line)["end"], vars(line)["recovery_point"]) == (0, 15)
+
+
+def test_batch_of_an_old_format_ends_the_start_with_a_line_that_names_the_file(disk: Disk) -> None:
+    log = disk.log()
+    write_batches(log)
+    disk.crash()
+    path = disk.file(LAST_SEGMENT)
+    data = bytearray(path.read_bytes())
+    data[MAGIC_AT] = 0
+    path.write_bytes(data)
+    with pytest.raises(SluiceError, match=f"^{re.escape(str(path))}: unsupported format of offset 0"):
+        disk.log()
 
 
 def test_segments_after_a_truncation_are_removed(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
