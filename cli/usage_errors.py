@@ -60,7 +60,7 @@ def _accepted(type_: "click.ParamType[object, object]") -> str:
         case click.IntRange():
             return f"an integer{_range(type_.min, type_.max)}"
         case click.FloatRange():
-            return f"a number{_range(type_.min, type_.max)}"
+            return f"a number{' above 0' if type_.min_open and not type_.min else _range(type_.min, type_.max)}"
         case click.types.IntParamType():
             return "an integer"
     return ""

@@ -15,7 +15,7 @@ from .counters import COMPLETED, LATENCY_US
 from .engine import Group, simulate
 from .models.client_model import config_name
 from .results import figures_of_counts
-from .run import ensure_memory, map_jobs, workers_for
+from .run import ensure_possible, map_jobs, workers_for
 from .schedule import Schedule, schedule_of
 
 _MAXIMA_MS = (1000, 2000, 5000, 10_000)
@@ -60,7 +60,7 @@ def advise(
         for seed in seeds
     ]
     workers = workers_for(len(jobs))
-    ensure_memory(groups, schedule, workers)
+    ensure_possible(groups, schedule, workers)
     found = [run for run in map_jobs(_run, jobs, workers, progress) if run is not None]
     names = [(_text(settings), loop) for settings in _candidates() for loop in ("open", "closed")]
     return [

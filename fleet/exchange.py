@@ -5,7 +5,10 @@ The outcome of a request is computed when it is sent, because the schedule is kn
 
 import numpy as np
 
-from .arrays import Codes, Floats, Rows, Times
+from sluice.broker.faults.matching.schedule import Schedule as FaultSchedule
+from sluice.broker.faults.matching.schedule import new_schedule
+
+from .arrays import US_PER_MS, Codes, Floats, Mask, Rows, Times
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
 from .counters import BYTES, QUEUED_US, SERVED, THROTTLED_US, Counters
@@ -50,6 +53,12 @@ class Exchange:
         self._replicated_us = np.array([segment.replicated_us for segment in schedule.segments])
         self._waits_for_replicas = bool(self._replicated_us.any())
         self._fault_ends = schedule.fault_ends_us()
+        self._fault_schedules = {
+            id(fault): new_schedule(fault.schedule[0], None, fault.schedule[1], fault.schedule[2])
+            for segment in schedule.segments
+            for fault in segment.faults
+            if fault.schedule is not None
+        }
         self._has_faults = any(segment.faults for segment in schedule.segments)
         self._costs = np.array([model.connection_us, model.metadata_us, model.produce_us])
         self._byte_us = model.kilobyte_us / 1000
@@ -79,7 +88,7 @@ class Exchange:
         queued = arrivals + np.where(connects, _HANDSHAKE_PACKETS * one_way, 0)
         ends = np.where(connects, arrivals, queued)
         if self._has_faults:
-            effects, delays, fault_ends = self._effects(rows, brokers, kinds, segments)
+            effects, delays, fault_ends = self._effects(rows, brokers, kinds, arrivals, segments)
             refused |= effects == REFUSED
             served &= effects != REFUSED
         sizes = self._sizes(rows, kinds)
@@ -155,7 +164,9 @@ class Exchange:
         self._counters.add_at(QUEUED_US, queued, done - queued)
         return done
 
-    def _effects(self, rows: Rows, brokers: Rows, kinds: Rows, segments: Rows) -> tuple[Rows, Times, Times]:
+    def _effects(
+        self, rows: Rows, brokers: Rows, kinds: Rows, arrivals: Times, segments: Rows
+    ) -> tuple[Rows, Times, Times]:
         """Return for each request the first fault that hits it: its effect, delay and end."""
         fault_ends = np.zeros(len(rows), dtype=np.int64)
         effects = np.full(len(rows), ANSWERED, dtype=np.int64)
@@ -164,11 +175,21 @@ class Exchange:
         for segment in np.unique(segments):
             for fault in self._schedule.segments[segment].faults:
                 hit = is_free & (segments == segment) & fault.brokers[brokers] & np.isin(kinds, list(fault.kinds))
+                if not fault.partitions.all():
+                    hit &= fault.partitions[self._clients.partition[rows]]
                 if fault.probability < 1 and hit.any():
                     hit[hit] = self._draw(rows[hit]) < fault.probability
-                effects[hit], delays[hit], fault_ends[hit] = fault.outcome, fault.delay_us, self._fault_ends[id(fault)]
+                if fault.schedule is not None:
+                    hit[hit] = _hits(self._fault_schedules[id(fault)], arrivals[hit])
+                effects[hit], fault_ends[hit] = fault.outcome, self._fault_ends[id(fault)]
+                delays[hit] = self._delays(rows[hit], *fault.delay_us)
                 is_free &= ~hit
         return effects, delays, fault_ends
+
+    def _delays(self, rows: Rows, least_us: int, most_us: int) -> Times | int:
+        if least_us == most_us:
+            return least_us
+        return least_us + (self._draw(rows) * (most_us - least_us)).astype(np.int64)
 
     def _draw(self, rows: Rows) -> Floats:
         drawn = uniform(self._clients.seed ^ _FAULT_SEED, rows, self._fault_draws[rows])
@@ -182,3 +203,10 @@ class Exchange:
         closed = answered & (effects == CLOSED)
         outcomes[closed] = _CLOSED[kinds[closed]]
         self._clients.new_leader[rows[answered & (effects == NO_LEADER_KNOWN)]] = NO_LEADER
+
+
+def _hits(schedule: FaultSchedule, arrivals: Times) -> Mask:
+    hits = np.empty(len(arrivals), dtype=np.bool_)
+    for index in np.argsort(arrivals, kind="stable"):
+        hits[index] = schedule.hits(arrivals[index] / US_PER_MS)
+    return hits

@@ -46,11 +46,11 @@ def run_fleet(
 
     Raises:
         ScenarioError: A step that the simulation does not support.
-        SluiceError: Insufficient memory.
+        SluiceError: A quota of a client that the fleet does not have, or insufficient memory.
     """
     schedule = schedule_of(scenario)
     workers = workers_for(len(seeds))
-    ensure_memory(groups, schedule, workers)
+    ensure_possible(groups, schedule, workers)
     jobs = [(tuple(groups), schedule, broker, seed, cold) for seed in seeds]
     found = {
         seed: run
@@ -124,7 +124,16 @@ def _run_job(job: _Job) -> Simulation:
     return simulate(groups, schedule, broker, seed=seed, cold=cold)
 
 
-def ensure_memory(groups: Sequence[Group], schedule: Schedule, workers: int) -> None:
+def ensure_possible(groups: Sequence[Group], schedule: Schedule, workers: int) -> None:
+    """Raise SluiceError for a quota of an unknown client, or without enough memory."""
+    names = [group.name for group in groups]
+    for segment in schedule.segments:
+        for name in segment.quotas:
+            if name is not None and name not in names:
+                raise SluiceError(
+                    f"{schedule.name}: quota.client_id: expected <default> or a model of the fleet"
+                    f" ({', '.join(names)}), got {name}"
+                )
     clients = sum(group.clients for group in groups)
     by_broker = _BYTES_PER_CLIENT_AND_BROKER
     if any(segment.quotas for segment in schedule.segments):

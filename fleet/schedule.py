@@ -6,7 +6,7 @@ other broker, its second replica. Leaders change as in sluice's cluster: at once
 acknowledge records with acks=all. A broker that starts leads only partitions without a leader.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
 from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.disks import DiskFull
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.matching.durations import parse_ms
@@ -29,7 +30,7 @@ from sluice.broker.scenarios.timeline import Moment, ScenarioError, timeline
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import CLIENT_ID
 
-from .arrays import NEVER, US_PER_MS
+from .arrays import NEVER, US_PER_MS, US_PER_S
 
 NO_LEADER = -1
 CONNECT, METADATA, PRODUCE = range(3)
@@ -47,20 +48,30 @@ _RETRIABLE = (
 )  # fmt: skip
 _STEPS = "stop, kill, start, move_leader, fault, remove_fault, quota, remove_quota, say"
 _UNUSED = (
-    "version", "client_id", "software_name", "software_version", "principal", "listener", "topic", "partition", "group",
-    "transactional_id", "connection_older_than", "connection_younger_than", "request", "after", "until", "times",
-    "during", "on", "schedule",
+    "version", "client_id", "software_name", "software_version", "principal", "listener", "group", "transactional_id",
+    "connection_older_than", "connection_younger_than", "request", "after", "until", "during",
 )  # fmt: skip
+_CONDITIONS = "broker, api, topic, partition, probability, times, on and schedule"
+# The simulation continues after the last change of a scenario, to show whether the fleet recovers.
+_SHOWN_AFTER_US = 10 * US_PER_S
 
 
 class FaultWindow(NamedTuple):
-    """A fault rule in force: requests of these kinds to these brokers get this outcome, with a probability."""
+    """A fault rule in force: requests of these kinds to these brokers get this outcome, with a probability.
+
+    Args:
+        partitions: Those whose Produce requests get it.
+        schedule: Which of the requests are hit, as `times`, `on` and `schedule` of the rule; None: all.
+        delay_us: The shortest and the longest delay; all between them are equally likely.
+    """
 
     kinds: frozenset[int]
     brokers: npt.NDArray[np.bool_]
+    partitions: npt.NDArray[np.bool_]
     outcome: int
     probability: float
-    delay_us: int
+    schedule: tuple[int | None, Sequence[int] | None, str | None] | None
+    delay_us: tuple[int, int]
 
 
 class Segment(NamedTuple):
@@ -114,8 +125,10 @@ def schedule_of(scenario: Scenario) -> Schedule:
         at_us = int(moment.at_ms * US_PER_MS)
         if cluster.apply(at_us, moment):
             changes.append(at_us)
-    segments = [segment for segment in cluster.segments(duration_us) if segment.from_us < duration_us]
     healed_us = changes[-1] if changes else duration_us
+    if changes:
+        duration_us = max(duration_us, healed_us + _SHOWN_AFTER_US)
+    segments = [segment for segment in cluster.segments(duration_us) if segment.from_us < duration_us]
     return Schedule(
         scenario.name, scenario.brokers, duration_us, segments, changes[0] if changes else duration_us, healed_us
     )
@@ -152,7 +165,8 @@ class _Cluster:
             case BrokerStep(kind=("stop" | "kill" | "start") as kind, broker=node):
                 self._change_broker(at_us, kind, node - self._first_node)
             case LeaderMove(wanted=wanted):
-                self._check_partition(moment.path, wanted.topic, wanted.partition)
+                self._check_topic(moment.path, wanted.topic)
+                self._check_partition(moment.path, wanted.partition)
                 self._before[id(action)] = self._leaders[wanted.partition]
                 self._leaders[wanted.partition] = wanted.to - self._first_node
             case LeaderMoveBack(move=move):
@@ -210,32 +224,45 @@ class _Cluster:
                 running = [broker for broker in replicas if self._up[broker]]
                 self._leaders[partition] = running[0] if running else NO_LEADER
 
-    def _check_partition(self, path: str, topic: str, partition: int) -> None:
+    def _check_topic(self, path: str, topic: str) -> None:
         if topic != self._topic and self._topic is not None:
             raise ScenarioError(path, f"expected the topic of the fleet, {self._topic}, got {topic}")
+
+    def _check_partition(self, path: str, partition: int) -> None:
         if partition >= len(self._replicas):
             raise ScenarioError(path, f"expected a partition up to {len(self._replicas) - 1}, got {partition}")
 
     def _fault(self, rule: Rule, path: str) -> FaultWindow:
         for name in _UNUSED:
             if getattr(rule, name) is not None:
-                raise ScenarioError(
-                    f"{path}.{name}",
-                    "has no effect in a fleet simulation; expected broker, api, probability and action",
-                )
-        named = [rule.api] if isinstance(rule.api, str) else (rule.api or [])
+                raise ScenarioError(f"{path}.{name}", f"has no effect in a fleet simulation; expected {_CONDITIONS}")
         kinds, outcome, delay_us = _effect(rule, path)
+        partitions = np.ones(len(self._replicas), dtype=np.bool_)
+        if rule.topic is not None:
+            self._check_topic(f"{path}.topic", rule.topic)
+            kinds &= _REQUESTS
+        if rule.partition is not None:
+            chosen = [rule.partition] if isinstance(rule.partition, int) else rule.partition
+            for partition in chosen:
+                self._check_partition(f"{path}.partition", partition)
+            kinds &= {PRODUCE}
+            partitions = np.isin(np.arange(len(self._replicas)), chosen)
+        named = [rule.api] if isinstance(rule.api, str) else (rule.api or [])
         if named:
-            unknown = [name for name in named if name not in _APIS]
-            if unknown:
-                raise ScenarioError(f"{path}.api", f"expected {', '.join(_APIS)}, got {unknown[0]}")
-            kinds &= {_APIS[name] for name in named}
+            sent = {_APIS[name] for name in named if name in _APIS}
+            if not sent:
+                raise ScenarioError(f"{path}.api", f"expected {', '.join(_APIS)}, got {', '.join(named)}")
+            kinds &= sent
             if not kinds:
                 raise ScenarioError(f"{path}.api", f"the action has no effect on {', '.join(named)}")
         nodes = [rule.broker] if isinstance(rule.broker, int) else (rule.broker or [])
         brokers = np.full(self._brokers, not nodes, dtype=np.bool_)
         brokers[[node - self._first_node for node in nodes]] = True
-        return FaultWindow(kinds, brokers, outcome, 1.0 if rule.probability is None else rule.probability, delay_us)
+        probability = 1.0 if rule.probability is None else rule.probability
+        schedule = rule.times, rule.on, rule.schedule
+        return FaultWindow(
+            kinds, brokers, partitions, outcome, probability, schedule if any(schedule) else None, delay_us
+        )
 
 
 def _quotas(before: Mapping[str | None, float], action: QuotaAlteration, path: str) -> dict[str | None, float]:
@@ -267,38 +294,44 @@ def spread_replicas(brokers: int) -> list[list[int]]:
     ]
 
 
-_Effect = tuple[frozenset[int], int, int]
+_Effect = tuple[frozenset[int], int, tuple[int, int]]
 _REQUESTS = frozenset((METADATA, PRODUCE))
 _ALL = _REQUESTS | {CONNECT}
+_NO_DELAY = (0, 0)
 
 
 def _effect(rule: Rule, path: str) -> _Effect:
+    """Return what a rule does to which requests. To a client, it is the same before and after they are handled."""
     action = rule.the_action
-    if getattr(action, "when", "before") != "before":
-        raise ScenarioError(f"{path}.action.when", f"expected before, got {getattr(action, 'when', None)}")
     match action:
         case Error(error_code=code) if code in _STALE_METADATA:
-            return frozenset((PRODUCE,)), NOT_LEADER, 0
+            return frozenset((PRODUCE,)), NOT_LEADER, _NO_DELAY
         case Error(error_code=code) if code in _RETRIABLE:
-            return frozenset((PRODUCE,)), RETRIABLE, 0
+            return frozenset((PRODUCE,)), RETRIABLE, _NO_DELAY
+        case DiskFull():
+            return frozenset((PRODUCE,)), RETRIABLE, _NO_DELAY
         case Error(error_code=ErrorCode.LEADER_NOT_AVAILABLE):
-            return frozenset((METADATA,)), NO_LEADER_KNOWN, 0
+            return frozenset((METADATA,)), NO_LEADER_KNOWN, _NO_DELAY
         case Error():
             codes = [code.name for code in (*_STALE_METADATA, *_RETRIABLE, ErrorCode.LEADER_NOT_AVAILABLE)]
             raise ScenarioError(f"{path}.action.code", f"expected one of {', '.join(codes)}, got {action.code}")
         case Close():
-            return _ALL, CLOSED, 0
+            return _ALL, CLOSED, _NO_DELAY
         case BlackHole():
-            return _ALL, SILENT, 0
+            return _ALL, SILENT, _NO_DELAY
         case RefuseConnections():
-            return frozenset((CONNECT,)), REFUSED, 0
+            return frozenset((CONNECT,)), REFUSED, _NO_DELAY
         case SilentConnections():
-            return frozenset((CONNECT,)), SILENT, 0
+            return frozenset((CONNECT,)), SILENT, _NO_DELAY
         case Delay(ms=ms) if ms is not None:
-            return _ALL, ANSWERED, int(parse_ms(ms, f"{path}.action.ms") * US_PER_MS)
+            delay_us = int(parse_ms(ms, f"{path}.action.ms") * US_PER_MS)
+            return _ALL, ANSWERED, (delay_us, delay_us)
+        case Delay(min=least, max=most) if least is not None and most is not None:
+            bounds_ms = parse_ms(least, f"{path}.action.min"), parse_ms(most, f"{path}.action.max")
+            return _ALL, ANSWERED, (int(bounds_ms[0] * US_PER_MS), int(bounds_ms[1] * US_PER_MS))
         case _:
             raise ScenarioError(
                 f"{path}.action",
                 "has no effect in a fleet simulation; expected error, close, black-hole, refuse-connections,"
-                " silent-connections, or delay with ms",
+                " silent-connections, disk-full, or delay with ms, or min and max",
             )

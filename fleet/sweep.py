@@ -19,7 +19,7 @@ from .arrays import US_PER_MS
 from .broker import BrokerModel
 from .engine import Group, simulate
 from .results import figures_of_counts
-from .run import ensure_memory, map_jobs, workers_for
+from .run import ensure_possible, map_jobs, workers_for
 from .schedule import Schedule, schedule_of
 
 _KILLED_AT_S, _OBSERVED_S = 20, 120
@@ -84,7 +84,7 @@ def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = N
     """Run all cells in processes of this machine; after Ctrl-C, return the finished rows. Raises SluiceError."""
     workers = workers_for(len(cells))
     largest = max(cells, key=lambda cell: sum(group.clients for group in cell.groups))
-    ensure_memory(largest.groups, _schedule(largest.brokers, largest.outage_s), workers)
+    ensure_possible(largest.groups, _schedule(largest.brokers, largest.outage_s), workers)
     return [row for row in map_jobs(run_cell, cells, workers, progress) if row is not None]
 
 

@@ -10,6 +10,7 @@ from sluice.cli.commands import Command, Group
 from sluice.cli.options import format_option
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
+from sluice.errors import SluiceError
 from sluice.text.error_text import expected
 from sluice.text.json_text import json_text
 
@@ -64,6 +65,11 @@ def run(
         write(found, folder(out))
     _show([found], [mix], out, output_format)
     exit_if_interrupted(len(found.seeds), seeds, "runs")
+    if found.fairness and not any(each.throttle_p99_ms for each in found.fairness):
+        raise SluiceError(
+            f"{scenario}: quota: no client was throttled, because the fleet sends less. Lower the quota, or set"
+            " requests.per.s or record.bytes to more"
+        )
 
 
 @fleet.command(cls=Command)

@@ -12,6 +12,7 @@ from sluice.fleet.counters import (
     DISCONNECTS,
     ERRORS,
     EXPIRED,
+    LATENCY_US,
     METADATA_REQUESTS,
     PRODUCE_REQUESTS,
     PRODUCE_RETRIES,
@@ -149,3 +150,30 @@ def test_cold_clients_connect_before_they_send() -> None:
     # Each to a random broker for metadata, and to the leader of its partition if that is another one.
     assert _total(run, CONNECTIONS) == pytest.approx(60 * (1 + 2 / 3), abs=15)
     assert _total(run, METADATA_REQUESTS) >= 60
+
+
+@pytest.mark.parametrize(
+    ("schedule", "errors"),
+    [
+        pytest.param({"times": 5}, 5, id="times"),
+        pytest.param({"on": [1, 4]}, 2, id="on"),
+        pytest.param({"schedule": "3 fail, 2 pass, 4 fail"}, 7, id="schedule"),
+    ],
+)
+def test_schedule_of_a_rule_counts_the_requests_that_match(schedule: dict[str, object], errors: int) -> None:
+    action = {"kind": "error", "code": "NOT_ENOUGH_REPLICAS"}
+    run = _run({"at": "10s", "fault": {"api": "Produce", "action": action, **schedule}})
+    assert _total(run, ERRORS) == _total(run, PRODUCE_RETRIES) == errors
+
+
+def test_rule_with_a_partition_hits_its_clients_alone() -> None:
+    action = {"kind": "error", "code": "NOT_ENOUGH_REPLICAS"}
+    run = _run({"at": "10s", "fault": {"api": "Produce", "partition": [0, 3], "action": action}})
+    completed = run.counts[110:, COMPLETED].sum()  # bins of 100 ms, from a second after the rule on
+    assert completed == pytest.approx(60 * 49 * 4 / 6, abs=60)  # two of six partitions fail
+
+
+def test_random_delays_are_within_their_bounds() -> None:
+    fault = {"api": "Produce", "action": {"kind": "delay", "min": 100, "max": 300}}
+    counts = _run({"at": "10s", "fault": fault}).counts[110:]
+    assert counts[:, LATENCY_US].sum() / counts[:, COMPLETED].sum() == pytest.approx(200_000, rel=0.05)

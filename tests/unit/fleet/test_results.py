@@ -17,7 +17,7 @@ from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.quota import Fairness
 from sluice.fleet.report.page import describe, recovery, write_report
 from sluice.fleet.results import ClientGroup, Result, figures_of, read, write
-from sluice.fleet.run import ensure_memory, map_jobs
+from sluice.fleet.run import ensure_possible, map_jobs
 from sluice.fleet.schedule import schedule_of
 
 
@@ -118,6 +118,15 @@ def test_results_before_ctrl_c_are_kept() -> None:
 
 def test_a_fleet_larger_than_the_memory_is_refused() -> None:
     schedule = schedule_of(scenario_of({"name": "test", "brokers": 3, "duration": "1s"}))
-    ensure_memory([Group("a", ClientModel(), 1000)], schedule, 2)
+    ensure_possible([Group("a", ClientModel(), 1000)], schedule, 2)
     with pytest.raises(SluiceError, match=r"fleet: 1,000,000,000,000 clients in 2 processes need about .* GiB"):
-        ensure_memory([Group("a", ClientModel(), 10**12)], schedule, 2)
+        ensure_possible([Group("a", ClientModel(), 10**12)], schedule, 2)
+
+
+def test_a_quota_of_an_unknown_client_is_refused() -> None:
+    step = {"at": "1s", "quota": {"client_id": "b", "producer_byte_rate": 1000}}
+    schedule = schedule_of(scenario_of({"name": "test", "brokers": 3, "duration": "9s", "steps": [step]}))
+    ensure_possible([Group("b", ClientModel(), 1)], schedule, 1)
+    with pytest.raises(SluiceError) as raised:
+        ensure_possible([Group("a", ClientModel(), 1)], schedule, 1)
+    assert str(raised.value) == "test: quota.client_id: expected <default> or a model of the fleet (a), got b"

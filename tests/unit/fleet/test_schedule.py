@@ -2,9 +2,9 @@
 
 import pytest
 
-from sluice.broker.scenarios.files import scenario_of
+from sluice.broker.scenarios.files import catalogued, names, scenario_of
 from sluice.broker.scenarios.timeline import ScenarioError
-from sluice.fleet.schedule import NO_LEADER, Schedule, schedule_of
+from sluice.fleet.schedule import METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
 
 
 def _schedule(*steps: dict[str, object], brokers: int = 3, **more: object) -> Schedule:
@@ -59,17 +59,46 @@ def test_faults_are_in_force_until_they_end() -> None:
     assert schedule.fault_ends_us() == {id(window): 3_000_000}
 
 
+def test_rules_may_have_partitions_schedules_random_delays_and_other_apis() -> None:
+    faults: list[dict[str, object]] = [
+        {"topic": "orders", "partition": 1, "schedule": "1 fail, 2 pass, repeat", "action": "close"},
+        {"topic": "orders", "api": ["Metadata", "Fetch"], "action": {"kind": "delay", "min": 2, "max": "1s"}},
+    ]
+    steps: list[dict[str, object]] = [{"at": "1s", "fault": fault} for fault in faults]
+    one, other = _schedule(*steps, topics=_TOPICS).segments[1].faults
+    assert (one.kinds, one.partitions.tolist(), one.schedule) == (
+        {PRODUCE}, [False, True], (None, None, "1 fail, 2 pass, repeat"),
+    )  # fmt: skip
+    assert (other.kinds, other.partitions.tolist(), other.schedule) == ({METADATA}, [True, True], None)
+    assert (one.delay_us, other.delay_us) == ((0, 0), (2_000, 1_000_000))
+
+
+@pytest.mark.parametrize(("seconds", "until"), [("12s", 20), ("30s", 30)])
+def test_the_simulation_continues_for_ten_seconds_after_the_last_change(seconds: str, until: int) -> None:
+    document = {"name": "test", "brokers": 3, "duration": seconds, "steps": [{"at": "10s", "stop": 1}]}
+    assert schedule_of(scenario_of(document)).duration_us == until * 1_000_000
+    assert schedule_of(scenario_of({**document, "steps": []})).duration_us == int(seconds[:-1]) * 1_000_000
+
+
 _ERROR = {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}
+_TOPICS = [{"name": "orders", "assignments": [[1, 2], [2, 3]]}]
 
 
 @pytest.mark.parametrize(
     ("step", "problem"),
     [
         ({"isolate": 1}, "steps[0].isolate: has no effect in a fleet simulation; expected one of stop, kill"),
-        ({"fault": {"action": _ERROR, "times": 3}}, "steps[0].fault.times: has no effect in a fleet simulation;"),
+        ({"fault": {"action": _ERROR, "after": "3s"}}, "steps[0].fault.after: has no effect in a fleet simulation;"),
+        (
+            {"fault": {"action": _ERROR, "topic": "other"}},
+            "steps[0].fault.topic: expected the topic of the fleet",
+        ),
+        (
+            {"fault": {"action": _ERROR, "partition": 2}},
+            "steps[0].fault.partition: expected a partition up to 1",
+        ),
         ({"fault": {"action": "close", "api": "Fetch"}}, "steps[0].fault.api: expected ApiVersions, Metadata, Produce"),
         ({"fault": {"action": _ERROR, "api": "Metadata"}}, "steps[0].fault"),
-        ({"fault": {"action": {"kind": "close", "when": "after"}}}, "steps[0].fault.action.when: expected before"),
         ({"fault": {"action": {"kind": "delay", "mean": 5}}}, "steps[0].fault.action: has no effect"),
         ({"fault": {"action": {"kind": "error", "code": "INVALID_RECORD"}}}, "steps[0].fault.action.code: expected"),
     ],
@@ -77,5 +106,19 @@ _ERROR = {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}
 )
 def test_steps_without_effect_are_refused(step: dict[str, object], problem: str) -> None:
     with pytest.raises(ScenarioError) as raised:
-        _schedule({"at": "1s", **step})
+        _schedule({"at": "1s", **step}, topics=_TOPICS)
     assert str(raised.value).startswith(problem)
+
+
+def test_built_in_scenarios_without_effect_on_producers_alone_are_refused() -> None:
+    def is_refused(name: str) -> bool:
+        try:
+            schedule_of(catalogued(name))
+        except ScenarioError:
+            return True
+        return False
+
+    assert set(filter(is_refused, names())) == {
+        "coordinator-loss", "duplicate-deliveries", "empty-metadata", "garbled-answers", "group-rebalance-loop",
+        "isolated-leader", "poisoned-partition", "slow-disk", "stale-metadata", "throttle-storm", "torn-responses",
+    }  # fmt: skip

@@ -41,7 +41,16 @@ def test_json_has_the_figures_of_each_seed_and_cell() -> None:
         (("run", "leader-ping-pong"), 2, "--fleet"),
         (("run", "leader-ping-pong", "--fleet", "x:1"), 2, "--fleet x:1: unknown model"),
         (("run", "coordinator-loss", "--fleet", "kafka-4.4:1"), 2, "expected the topic of the fleet, orders"),
-        (("run", "leader-ping-pong", "--fleet", "kafka-4.4:1", "--capacity", "0"), 2, "--capacity"),
+        (
+            ("run", "leader-ping-pong", "--fleet", "kafka-4.4:1", "--capacity", "0"),
+            2,
+            "--capacity: expected a number above 0, got 0",
+        ),
+        (
+            ("run", "quota-squeeze", "--fleet", "kafka-4.4:5", "--seeds", "1"),
+            1,
+            "quota-squeeze: quota: no client was throttled",
+        ),
         (("run", "leader-ping-pong", "--fleet", "kafka-4.4:1", "--seeds", "0"), 2, "--seeds"),
         ((*RUN, "--out", "/dev/null/x"), 1, "--out /dev/null/x: "),
         (("compare", "a"), 2, "expected at least two results, got 1"),
