@@ -67,9 +67,9 @@ def test_rules_may_have_partitions_schedules_random_delays_and_other_apis() -> N
     steps: list[dict[str, object]] = [{"at": "1s", "fault": fault} for fault in faults]
     one, other = _schedule(*steps, topics=_TOPICS).segments[1].faults
     assert (one.kinds, one.partitions.tolist(), one.schedule) == (
-        {PRODUCE}, [False, True], (None, None, "1 fail, 2 pass, repeat"),
+        frozenset((PRODUCE,)), [False, True], (None, None, "1 fail, 2 pass, repeat"),
     )  # fmt: skip
-    assert (other.kinds, other.partitions.tolist(), other.schedule) == ({METADATA}, [True, True], None)
+    assert (other.kinds, other.partitions.tolist(), other.schedule) == (frozenset((METADATA,)), [True, True], None)
     assert (one.delay_us, other.delay_us) == ((0, 0), (2_000, 1_000_000))
 
 
