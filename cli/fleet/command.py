@@ -19,6 +19,7 @@ from .options import (
     ensure_installed,
     exit_if_interrupted,
     folder,
+    print_caveats,
     runs,
     scenario_options,
     simulation_options,
@@ -120,6 +121,7 @@ def advise(
     for loop in ("open", "closed"):
         best = recommended(found, loop)
         click.echo(f"Recommended for a loop that is {loop}: {best.settings or 'the backoffs as given'}")
+    print_caveats(group.name for group in groups)
 
 
 @fleet.command(cls=Command)
@@ -137,7 +139,6 @@ def compare(results: tuple[str, ...], out: str | None, output_format: str) -> No
 
 
 def _show(results: "list[Result]", names: list[str], out: str | None, output_format: str) -> None:
-    from sluice.fleet.models.presets import caveats
     from sluice.fleet.report.page import describe, write_report
     from sluice.fleet.results import figures_of
 
@@ -154,8 +155,7 @@ def _show(results: "list[Result]", names: list[str], out: str | None, output_for
     columns = [dict(describe(found, result.fairness)) for found, result in zip(figures, results, strict=True)]
     rows = [(label, *(column.get(label, "") for column in columns)) for label in dict.fromkeys(chain(*columns))]
     click.echo("\n".join(table(("FIGURE", *names), rows)))
-    for caveat in caveats(group.name for result in results for group in result.groups):
-        click.echo(f"Model {caveat}.", err=True)
+    print_caveats(group.name for result in results for group in result.groups)
     if out is not None:
         click.echo(str(Path(out) / "report.html"))
 

@@ -1,6 +1,6 @@
 """Options and checks of the commands that simulate fleets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,6 +84,13 @@ def ensure_installed() -> None:
     for module in _NEEDED:
         if find_spec(module) is None:
             raise SluiceError(f"{module} is not installed; run pip install 'kafka-sluice[fleet]'")
+
+
+def print_caveats(models: Iterable[str]) -> None:
+    from sluice.fleet.models.presets import caveats
+
+    for caveat in caveats(models):
+        click.echo(f"Model {caveat}.", err=True)
 
 
 def exit_if_interrupted(done: int, of: int, what: str) -> None:

@@ -10,7 +10,16 @@ from sluice.cli.progress import progress
 from sluice.cli.text_table import table
 from sluice.text.json_text import json_text
 
-from .options import FLEET, ensure_installed, exit_if_interrupted, folder, numbers, runs, simulation_options
+from .options import (
+    FLEET,
+    ensure_installed,
+    exit_if_interrupted,
+    folder,
+    numbers,
+    print_caveats,
+    runs,
+    simulation_options,
+)
 
 if TYPE_CHECKING:
     from sluice.fleet.sweep import Cell, Row
@@ -83,13 +92,15 @@ def run_sweep(
     axes = Axes(fleets, numbers("--outages", outages), numbers("--loads", loads))
     cells = cells_of(axes, BROKERS[broker], brokers=brokers, seeds=range(seeds))
     rows = engine(cells)
+    used = [group.name for groups in fleets.values() for group in groups]
     if out is not None:
         write_rows(rows, folder(out))
-        write_sweep_report(folder(out) / "sweep.html", rows)
+        write_sweep_report(folder(out) / "sweep.html", rows, used)
     if output_format == "json":
         click.echo(json_text(rows))
     else:
         click.echo("\n".join(table(_HEADS, [_texts(row) for row in rows])))
+        print_caveats(used)
     exit_if_interrupted(len(rows), len(cells), "cells and seeds")
 
 

@@ -1,6 +1,6 @@
 """The self-contained HTML report of results, and of a sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sluice.fleet.models.presets import caveats
@@ -69,12 +69,12 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
     file.write_text(page, encoding="utf-8")
 
 
-def write_sweep_report(file: Path, rows: Sequence[Row]) -> None:
+def write_sweep_report(file: Path, rows: Sequence[Row], models: Iterable[str]) -> None:
     fleets = list(dict.fromkeys(row.fleet for row in rows))
     page = (
         environment("sluice.fleet.report")
         .get_template("sweep.html")
-        .render(maps=[recovery_map(rows, fleet) for fleet in fleets], caveats=[])
+        .render(maps=[recovery_map(rows, fleet) for fleet in fleets], caveats=caveats(models))
     )
     file.write_text(page, encoding="utf-8")
 

@@ -64,3 +64,11 @@ def test_wrong_usage_is_reported_in_one_line(arguments: tuple[str, ...], code: i
     done = CliRunner().invoke(cli, ["fleet", *arguments])
     assert (done.exit_code, problem in done.stderr) == (code, True), done.output
     assert "Traceback" not in done.output
+
+
+def test_models_that_differ_from_their_clients_are_named(tmp_path: Path) -> None:
+    sweep = ("sweep", "--fleet", "librdkafka:20", "--outages", "1", "--loads", "0.3", "--seeds", "1")
+    for arguments in (sweep, (*sweep, "--out", str(tmp_path))):
+        done = CliRunner().invoke(cli, ["fleet", *arguments], catch_exceptions=False)
+        assert "Model librdkafka: connections and Metadata requests come at other times" in done.stderr
+    assert "Model librdkafka: connections" in (tmp_path / "sweep.html").read_text()
