@@ -45,4 +45,4 @@ class Forwarded(DelayedOperation):
 
     def _time_out(self) -> Message:
         self._ctx.error_code = _CODE
-        return fail(self._ctx.route.api_key, self._ctx.version, self._request, _CODE)
+        return fail(self._ctx.route.api_key, self._ctx.version, self._request, _CODE, self._ctx.sliced)

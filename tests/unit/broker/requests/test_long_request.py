@@ -10,6 +10,7 @@ import pytest
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.requests.context import Sliced
+from sluice.protocol import error_response
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from sluice.protocol.apis.alter_share_group_offsets import (
@@ -56,6 +57,7 @@ from sluice.protocol.message import Message
 from tests.support.groups import commit_request, stable_group
 from tests.support.records import batch, produce
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+from tests.support.wire import error_codes
 
 NAMES = [f"name-{number}" for number in range(300)]
 LARGE = ["x" * 300] * 1000  # a frame that has a buffer of its own
@@ -185,6 +187,22 @@ def test_response_in_slices_is_the_response_in_one_piece(
     slices = count_slices(sliced, monkeypatch)
     assert sliced.client().call(request_, version) == expected
     assert len(slices) > 2
+
+
+def test_topics_of_a_request_without_time_are_rejected_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = sliced_broker()
+    slices = count_slices(broker, monkeypatch)
+    copy_key, slices_before = error_response._same, list[int]()
+
+    def counted(cls: type[Message], like: object) -> Message:
+        slices_before.append(len(slices))
+        return copy_key(cls, like)
+
+    monkeypatch.setattr(error_response, "_same", counted)
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in NAMES]
+    response = broker.client().call(CreateTopicsRequest(topics=topics, timeout_ms=0), 5)
+    assert error_codes(response) == [ErrorCode.REQUEST_TIMED_OUT] * len(NAMES)
+    assert len(set(slices_before)) > len(NAMES) / 32
 
 
 def test_offsets_of_many_share_groups_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
