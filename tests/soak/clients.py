@@ -36,6 +36,9 @@ _ACTIONS: tuple[Mapping[str, object], ...] = (
     {"kind": "throttle", "throttle_time_ms": 200},
 )
 _LIFE_S = (20.0, 90.0)  # of a client
+# aiokafka waits for requests that a fault rule discards, each up to its request timeout of 40 s. A consumer whose stop is
+# cancelled keeps its connections and tasks.
+_STOP_S = 300.0
 _PATIENCE: dict[str, str | int] = {"request.timeout.ms": 3000, "delivery.timeout.ms": 9000, "max.block.ms": 9000}
 
 Fail = Callable[[Mapping[str, object]], Awaitable[None]]
@@ -130,7 +133,7 @@ class Load:
             await self._until(self._end_of_life_s(), 1, lambda: consumer.getmany(timeout_ms=2000))
         finally:
             with suppress(*ERRORS):
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(_STOP_S):
                     await consumer.stop()
 
     async def _create_and_delete(self) -> None:
