@@ -32,7 +32,7 @@ _READ_MS = 5000.0
 # The requests that show that a client works; for an admin client any call.
 _WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
 _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
-_MS = 1_000_000  # ns
+_NS_PER_MS = 1_000_000
 
 
 class RunResult(NamedTuple):
@@ -176,7 +176,7 @@ async def run(
         await _prepare(broker, probe)
         probe_run = ProbeRun(broker, subject, probe, seed, clock, starting)
         lag_ms = lag()
-        began_ns = clock.wall_ms() * _MS
+        began_ns = clock.wall_ms() * _NS_PER_MS
         problem = await probe_run.execute()
         events = probe_run.events()
         fault_from_ns, fault_until_ns = _fault_ns(probe, events)
@@ -190,7 +190,7 @@ async def run(
             fault_from_ns=fault_from_ns,
             fault_until_ns=fault_until_ns,
             began_ns=began_ns,
-            ended_ns=clock.wall_ms() * _MS,
+            ended_ns=clock.wall_ms() * _NS_PER_MS,
             lag_ms=lag_ms(),
             virtual=subject.virtual,
             problem=problem,
@@ -256,7 +256,7 @@ def _fault_ns(probe: Probe, events: Sequence[AnyEvent]) -> tuple[int | None, int
     if began is None or fault_ms is None:
         return None, None
     from_ms, until_ms = fault_ms
-    return began + round(from_ms * _MS), None if until_ms is None else began + round(until_ms * _MS)
+    return began + round(from_ms * _NS_PER_MS), None if until_ms is None else began + round(until_ms * _NS_PER_MS)
 
 
 def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> SubjectInfo:

@@ -114,7 +114,7 @@ class _Queue:
                 self._acceptor.admit_waiting(self._listener, connection)
 
     def _left(self, connection: Connection) -> None:
-        # The first one stays: it counts against the rate, and advance() skips it as closed.
+        # The first one is charged already; `advance` drops it.
         if connection in self._waiting and connection is not next(iter(self._waiting)):
             del self._waiting[connection]
 

@@ -23,7 +23,7 @@ class Closable(Protocol):
         """Abort, and log `reason`."""
 
     def references(self, retained: RetainedMemory) -> bool:
-        """Return whether unsent bytes are in such memory."""
+        """Return whether unsent bytes are in memory that is `retained`."""
 
 
 class UnsentResponses:

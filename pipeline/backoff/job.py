@@ -85,7 +85,7 @@ def rows_at_once(records: DataFrame, settings: JobSettings) -> DataFrame:
 
 
 def _lines(records: DataFrame) -> DataFrame:
-    """Also counts all events."""
+    """Return the events of clients, and count all events."""
     events = records.where(f.col(REASON).isNull())
     noted = events.observe(
         "journal", f.count(f.lit(1)).alias("events"), f.coalesce(f.sum(f"{EVENT}.lost"), f.lit(0)).alias("lost")

@@ -48,7 +48,7 @@ class ExpectedState:
 
     def end_fault(self, rule_id: str) -> None:
         if rule_id not in self.faults:
-            rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no rule with an id is"
+            rules = f"expected one of {', '.join(sorted(self.faults))}" if self.faults else "no fault rule is"
             raise StepProblem(f"fault rule {rule_id} is not in force at this time; {rules}")
         self.faults.remove(rule_id)
 

@@ -145,7 +145,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ),
     (
         scenario({**AT, "fault": {"action": "close", "id": "a"}, "during": "2s"}, {"at": "2s", "remove_fault": "a"}),
-        "steps[0].during: at 3 s: fault rule a is not in force at this time; no rule with an id is",
+        "steps[0].during: at 3 s: fault rule a is not in force at this time; no fault rule is",
     ),
     (scenario({**AT, "stop": 1, "meanwhile": [{"action": "close"}]}), "steps[0].meanwhile: requires `during`"),
     (
