@@ -36,8 +36,8 @@ _ACTIONS: tuple[Mapping[str, object], ...] = (
     {"kind": "throttle", "throttle_time_ms": 200},
 )
 _LIFE_S = (20.0, 90.0)  # of a client
-# aiokafka waits for requests that a fault rule discards, each up to its request timeout of 40 s. A consumer whose stop is
-# cancelled keeps its connections and tasks.
+# aiokafka waits for requests that a fault rule discards, each up to its request timeout of 40 s. A consumer whose stop
+# is cancelled keeps its connections and tasks.
 _STOP_S = 300.0
 _PATIENCE: dict[str, str | int] = {"request.timeout.ms": 3000, "delivery.timeout.ms": 9000, "max.block.ms": 9000}
 
