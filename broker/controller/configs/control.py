@@ -90,7 +90,7 @@ def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change
 
 
 def _too_large(own: Mapping[str, str]) -> ApiError | None:
-    if all(len(value) <= _MAX_VALUE_CHARS for value in own.values()):
+    if max(map(len, own.values()), default=0) <= _MAX_VALUE_CHARS:
         return None
     too_large = f"it exceeds the maximum value size of {_MAX_VALUE_CHARS} bytes."
     return ApiError(ErrorCode.INVALID_CONFIG, f"The configuration value cannot be added because {too_large}")

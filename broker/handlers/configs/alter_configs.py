@@ -34,6 +34,6 @@ def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigSer
 def _replacement(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     own = {config.name: config.value for config in ctx.sliced(configs) if config.value is not None}
-    keys = {config.name for config in ctx.sliced(configs)}
     nulls = [config.name for config in ctx.sliced(configs) if config.value is None]
-    return Alteration(kind, name, len(keys) < len(configs), nulls, partial(broker.configs.replace, kind, name, own))
+    repeats_key = len(own) + len({*nulls} - own.keys()) < len(configs)
+    return Alteration(kind, name, repeats_key, nulls, partial(broker.configs.replace, kind, name, own))
