@@ -24,7 +24,7 @@ READY := .venv/.ready
 # SPARK=no to skip it.
 SPARK ?= $(if $(or $(JAVA_HOME),$(shell command -v java)),yes,no)
 # Tests spend half of their time waiting for clients, so there are more workers than a small machine has cores.
-WORKERS ?= 3
+WORKERS ?= 4
 SPARK_READY := .venv/.ready-spark
 WITH_SPARK := $(if $(filter yes,$(SPARK)),$(SPARK_READY))
 STRESS_RUNS ?= 2

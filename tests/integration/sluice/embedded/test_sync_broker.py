@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import math
 import re
 import timeit
 import unittest
@@ -219,7 +220,7 @@ def test_broker_is_usable_while_running_and_readable_afterwards() -> None:
 
 
 def test_start_and_stop_take_as_long_as_in_any_thread() -> None:
-    """If a thread waited for a timer, they would take dozens of times as long."""
+    """If a thread waited for a timer, each run would take dozens of times as long. On a busy machine some runs do."""
 
     async def asynchronous() -> None:
         async with Broker():
@@ -234,8 +235,15 @@ def test_start_and_stop_take_as_long_as_in_any_thread() -> None:
         with SyncBroker():
             pass
 
-    shortest, reference = (min(timeit.repeat(run, number=1, repeat=7)) for run in (synchronous, in_a_thread))
-    assert shortest < 10 * reference
+    shortest = reference = math.inf
+    for _ in range(300):
+        shortest, reference = (
+            min(before, timeit.timeit(run, number=1))
+            for before, run in ((shortest, synchronous), (reference, in_a_thread))
+        )
+        if shortest < 10 * reference:
+            return
+    pytest.fail(f"the shortest of 300 runs took {shortest:.4f} s, and {reference:.4f} s in a thread")
 
 
 # -- test frameworks ---------------------------------------------------------------------------------------------------
