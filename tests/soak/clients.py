@@ -132,9 +132,7 @@ class Load:
             await consumer.start()
             await self._until(self._end_of_life_s(), 1, lambda: consumer.getmany(timeout_ms=2000))
         finally:
-            with suppress(*ERRORS):
-                async with asyncio.timeout(_STOP_S):
-                    await consumer.stop()
+            await _stop(consumer)
 
     async def _create_and_delete(self) -> None:
         async with AdminClient(self._config()) as admin:
@@ -152,3 +150,20 @@ class Load:
             action["code"] = "NOT_LEADER_OR_FOLLOWER"
         await self._fail({"action": action, "api": self._random.choice(_APIS), "times": self._random.randint(1, 3)})
         await asyncio.sleep(self._random.uniform(10, 30))
+
+
+async def _stop(consumer: aiokafka.AIOKafkaConsumer) -> None:
+    """Stop a consumer; if its coordination has failed, close the rest, which aiokafka leaves open."""
+    try:
+        async with asyncio.timeout(_STOP_S):
+            await consumer.stop()
+    except ERRORS:
+        coordinator, fetcher = consumer._coordinator, consumer._fetcher
+        closes = [consumer._client.close]
+        if fetcher is not None:
+            closes.append(fetcher.close)
+        if coordinator is not None:
+            closes += [coordinator._stop_heartbeat_task, coordinator._stop_commit_offsets_refresh_task]
+        for close in closes:
+            with suppress(*ERRORS):
+                await close()
