@@ -21,6 +21,7 @@ from .waits import Track, Wait, place_of
 _LEAST_WAITS = 4
 _LEAST_STEPS = 2
 _ONE_RULE = 0.35  # a larger residual is that of several calls at once
+_IMMEDIATE_MS = 5.0  # from a response to the next request, if neither the client nor its application waits
 _SHORT_SHARE, _LONG_SHARE = 0.02, 0.25
 _SURELY = 2  # a single short wait may be an attempt assigned to the wrong sequence
 _SURELY_LONG = 3
@@ -85,9 +86,13 @@ def _doubt_of_calls(
             f"{len(off.long)} waits are too long, such as {longest_ms:.0f} ms; without a driver, pauses of the "
             "application are not known"
         )
-    # Calls of the application may follow each other faster than its client retries.
-    is_faster = median(wait.waited_ms for wait in off.short) < backoff.band_ms(0)[0]
-    return SEVERAL_CALLS if is_faster or fit is None or fit.residual > _ONE_RULE else ""
+    short_ms = median(wait.waited_ms for wait in off.short)
+    if _IMMEDIATE_MS < short_ms < backoff.band_ms(0)[0]:
+        return (
+            f"most waits are too short, such as {short_ms:.0f} ms; without a driver, calls of the application are not "
+            "known, which may be as frequent"
+        )
+    return SEVERAL_CALLS if fit is None or fit.residual > _ONE_RULE else ""
 
 
 def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:

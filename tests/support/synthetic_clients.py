@@ -34,6 +34,7 @@ class Policy:
     patch: the change of the producer
     config: its real configuration, where that differs from `settings`
     settings: its declared configuration, where that differs from the stage's
+    hidden: statements that are inconclusive for a command: an application could call as often
     """
 
     name: str
@@ -44,6 +45,7 @@ class Policy:
     config: Settings = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     before: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.stage}: {self.name}"
@@ -375,7 +377,15 @@ PRODUCING = [
     Policy("waits the base", "above", {"KIP-580/3": DEVIATES}, patch=retries(constant(500))),
     Policy("unchanged", "unknown-topic", {"KIP-580/8": PASS}),
     Policy("constant", "unknown-topic", {"KIP-580/8": DEVIATES}, patch=retries(constant(RETRY_BASE_MS))),
-    Policy("no wait", "unknown-topic", {"KIP-580/8": DEVIATES}, STORM, patch=retries(constant(20))),
+    Policy(
+        "no wait",
+        "unknown-topic",
+        {"KIP-580/8": DEVIATES},
+        STORM,
+        patch=retries(constant(20)),
+        hidden=frozenset({"KIP-580/8"}),
+    ),
+    Policy("at once", "unknown-topic", {"KIP-580/8": DEVIATES}, STORM, patch=retries(constant(1))),
     Policy("unchanged", "throttled", {"KIP-13/20": PASS}),
     Policy("ignores the throttle time", "throttled", {"KIP-13/20": DEVIATES}, patch=with_states(IgnoresThrottle)),
 ]

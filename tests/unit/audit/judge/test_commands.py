@@ -159,3 +159,18 @@ def test_requests_are_sent(late_ms: Sequence[float], fault_until_ms: float, stat
     run = observed("throttle-long", journal.events, is_command=True, fault_ms=(0, fault_until_ms))
     verdict = judge("KIP-13/20", [run])
     assert verdict.state is state, verdict.why
+
+
+@pytest.mark.parametrize(
+    ("wait_ms", "state"),
+    [
+        pytest.param(2, DEVIATES, id="at once"),
+        pytest.param(20, INCONCLUSIVE, id="as an application may call"),
+        pytest.param(100, DEVIATES, id="after the base"),
+    ],
+)
+def test_metadata_is_requested_again(wait_ms: float, state: State) -> None:
+    journal = Journal()
+    for number in range(40):
+        journal.request("Metadata", number * (1 + wait_ms), number * (1 + wait_ms) + 1, errors=[3])
+    assert judge("KIP-580/8", command("metadata-unknown-topic", journal)).state is state
