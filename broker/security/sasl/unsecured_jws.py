@@ -86,7 +86,7 @@ def principal_of(value: object, claim: str) -> str:
     try:
         size = len(value.encode())
     except UnicodeEncodeError:  # half of a surrogate pair
-        raise IllegalTokenError(f"the claim {claim} is no valid Unicode") from None
+        raise IllegalTokenError(f"the claim {claim} is not valid Unicode") from None
     if size > LONGEST_STRING:
         raise IllegalTokenError(f"the claim {claim} has {size} bytes; expected at most {LONGEST_STRING}")
     return value

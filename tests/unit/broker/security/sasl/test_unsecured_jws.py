@@ -54,7 +54,7 @@ def test_valid_token_returns_user_and_expiration(
         pytest.param({"exp": NOW_S + 1}, "no principal name in the claim sub", id="no name"),
         pytest.param(GOOD | {"sub": " "}, "no principal name in the claim sub", id="blank name"),
         pytest.param(GOOD | {"sub": 7}, "no principal name in the claim sub", id="numeric name"),
-        pytest.param(GOOD | {"sub": "\ud800"}, "the claim sub is no valid Unicode", id="name with a lone surrogate"),
+        pytest.param(GOOD | {"sub": "\ud800"}, "the claim sub is not valid Unicode", id="name with a lone surrogate"),
         pytest.param(
             GOOD | {"sub": "é" * 16384}, "the claim sub has 32768 bytes; expected at most 32767", id="long name"
         ),
