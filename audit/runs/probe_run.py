@@ -69,7 +69,7 @@ class ProbeRun:
         try:
             if self._probe.begins is Begin.AT_ONCE:
                 self._begin_faults()
-                await sleep_ms(self._clock, 0)  # lets the faults begin
+                await sleep_ms(self._clock, 0)  # the task of the faults runs first
                 await self._begin_subject()
             else:
                 await self._begin_subject()

@@ -116,7 +116,7 @@ class SegmentList:
         return None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """Raise as `offset_for_timestamp`."""
+        """Return the first record with the greatest timestamp. Raises the errors of `offset_for_timestamp`."""
         segment = max(self.with_records(), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
