@@ -35,6 +35,7 @@ class Backoff(NamedTuple):
     other_delay_ms: waiting for something else may lengthen a wait up to this
     constant_jitter: share by which a constant wait may be shorter and longer, where the KIP's text has jitter
     jittered_steps: number of first waits to which this applies; the formula of KIP-580 caps the others
+    jitter: share by which a growing wait may be shorter and longer
     """
 
     base_ms: float
@@ -42,6 +43,7 @@ class Backoff(NamedTuple):
     other_delay_ms: float = 0.0
     constant_jitter: tuple[float, float] = (0.0, 0.0)
     jittered_steps: int = 1
+    jitter: float = JITTER
 
     @property
     def is_constant(self) -> bool:
@@ -64,7 +66,7 @@ class Backoff(NamedTuple):
         if self.is_constant:
             shorter, longer = self.constant_jitter if failures < self.jittered_steps else (0.0, 0.0)
             return (1 - shorter) * value, max((1 + longer) * value, self.other_delay_ms)
-        return (1 - JITTER) * value, max(min((1 + JITTER) * value, self.max_ms), self.other_delay_ms)
+        return (1 - self.jitter) * value, max(min((1 + self.jitter) * value, self.max_ms), self.other_delay_ms)
 
     def in_words(self) -> str:
         """Return text such as 100, 200, 400 ... 1000 ms ± 20 %."""
@@ -73,7 +75,7 @@ class Backoff(NamedTuple):
         values = [f"{self.value_ms(number):g}" for number in range(min(self.steps_to_cap + 1, 3))]
         more = " ..." if self.steps_to_cap > 3 else ","
         last = f"{more} {self.max_ms:g}" if self.steps_to_cap >= 3 else ""
-        return f"{', '.join(values)}{last} ms ± 20 %"
+        return f"{', '.join(values)}{last} ms ± {100 * self.jitter:.0f} %"
 
 
 def number(settings: Settings, name: str) -> float | None:

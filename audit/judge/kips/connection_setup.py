@@ -6,6 +6,7 @@ sees a TCP connection that is not set up.
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from math import sqrt
 from statistics import median
 
 from sluice.audit.judge.case import Case, VerdictDetails
@@ -24,11 +25,14 @@ _NS_PER_MS = 1_000_000
 _MANY_FAILED = 5
 _SETUP_MS, _SETUP_MAX_MS = "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"
 _LEAST_SETUPS, _EARLY_MS = 2, 50.0
+# KIP-144/9 judges the jitter; with more than this, a wait may be as near to the next lower step.
+_JITTER_OF_STEP = 1 - 1 / sqrt(2)
 
 
 def _authentication(case: Case) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        allowed = case.tolerance(backoff.base_ms).later(JITTER * backoff.max_ms)
+        backoff = backoff._replace(jitter=_JITTER_OF_STEP)
+        allowed = case.tolerance(backoff.base_ms).later(_JITTER_OF_STEP * backoff.max_ms)
         by_two = [
             track._replace(waits=[wait._replace(failures=2 * wait.failures + 1) for wait in track.waits])
             for track in tracks

@@ -17,6 +17,7 @@ PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State
     [
         pytest.param([100, 400, 1000, 1000, 1000], PASS, id="two steps each time, as in Kafka"),
         pytest.param([50, 100, 200, 400, 800, 1000], PASS, id="one step each time, as in the KIP"),
+        pytest.param([75, 300, 750, 760, 750, 750], PASS, id="two steps with a jitter of 25 %, as in librdkafka"),
         pytest.param([50] * 6, DEVIATES, id="none"),
         pytest.param([100, 400], INCONCLUSIVE, id="twice"),
     ],
