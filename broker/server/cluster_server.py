@@ -15,7 +15,6 @@ from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.records import crc
 
 from .broker import Broker
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
 
 # By then, clients that were waiting for the start have sent their first requests.
-_PRELOAD_AFTER_MS = 500
+_RESUME_AFTER_MS = 500
 
 
 class ClusterServer:
@@ -67,10 +66,8 @@ class ClusterServer:
             from .journal_topic import JournalTopic
 
             JournalTopic(self.cluster, self.cluster.journal)
-        # The imports of the first Produce take 25 ms; load them before a client waits for them.
-        self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, crc.preload)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
-            self.cluster.scheduler.schedule_once(_PRELOAD_AFTER_MS, self._resume_transactions)
+            self.cluster.scheduler.schedule_once(_RESUME_AFTER_MS, self._resume_transactions)
 
     @cached_property
     def faults(self) -> "FaultEngine":

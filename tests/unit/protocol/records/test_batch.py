@@ -1,6 +1,8 @@
 """Batch headers: boundaries and the range of the checksum."""
 
 import struct
+import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -133,6 +135,15 @@ def test_incomplete_header_is_corrupt() -> None:
 
 
 def test_crc32c_is_castagnoli() -> None:
+    for data in (b"123456789", bytearray(b"123456789"), memoryview(b"123456789")):
+        assert crc.crc32c(data) == 0xE3069283
+
+
+def test_crc32c_is_loaded_without_the_package_if_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "crc32c", raising=False)
+    crc.load()
+    assert "crc32c" not in sys.modules
+    monkeypatch.setattr(crc, "PathFinder", SimpleNamespace(find_spec=lambda *_: None))
+    crc.load()
+    assert "crc32c" in sys.modules
     assert crc.crc32c(b"123456789") == 0xE3069283
-    crc.preload()
-    assert crc.crc32c(memoryview(b"123456789")) == 0xE3069283
