@@ -1,4 +1,4 @@
 """The request handlers, one file for each Kafka API.
 
-The same file in sluice.protocol.apis lists the changes of each version.
+The same file in sluice.protocol.apis describes the API and the changes of each version.
 """

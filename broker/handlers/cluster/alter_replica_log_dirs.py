@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs, key 34, versions 0-2: moves replicas between directories of this broker (KIP-113).
+"""AlterReplicaLogDirs, key 34, versions 0-2 (KIP-113). Follows ReplicaManager.alterReplicaLogDirs.
 
-Follows ReplicaManager.alterReplicaLogDirs. A broker has one log directory, the only one that is accepted.
+A broker has one log directory, the only one that is accepted.
 """
 
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""DescribeLogDirs, key 35, versions 0-5: the sizes of partitions (KIP-113).
+"""DescribeLogDirs, key 35, versions 0-5 (KIP-113).
 
 Follows ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, without it, memory of
 `sluice.log.memory.bytes`. Different on purpose: full memory has no usable bytes but accepts records, as the oldest are

@@ -1,4 +1,4 @@
-"""DescribeQuorum, key 55, versions 0-2: leader, voters and observers of the metadata log (KIP-595, KIP-836, KIP-853).
+"""DescribeQuorum, key 55, versions 0-2 (KIP-595).
 
 Follows KafkaRaftClient.handleDescribeQuorumRequest. Different on purpose: the first broker is described as the only
 controller, all other live brokers as observers without a delay. Without a data directory, the log is described as a

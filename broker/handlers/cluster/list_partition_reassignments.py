@@ -1,4 +1,4 @@
-"""ListPartitionReassignments, key 46, version 0: the reassignments in progress (KIP-455).
+"""ListPartitionReassignments, key 46, version 0 (KIP-455).
 
 Follows ReplicationControlManager.listPartitionReassignments: unknown partitions are omitted.
 """

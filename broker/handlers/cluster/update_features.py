@@ -1,4 +1,4 @@
-"""UpdateFeatures, key 57, versions 0-2: changes the levels of features in the cluster (KIP-584, KIP-778).
+"""UpdateFeatures, key 57, versions 0-2 (KIP-584).
 
 Follows FeatureControlManager.updateFeatures: one error fails the whole request. v0 cannot downgrade, as in Kafka 4.4.
 """

@@ -1,4 +1,4 @@
-"""AlterClientQuotas, key 49, versions 0-1: sets and removes client quotas (KIP-546).
+"""AlterClientQuotas, key 49, versions 0-1 (KIP-546).
 
 Follows ClientQuotaControlManager.alterClientQuotas; `sluice.quotas.client_quotas` validates.
 """

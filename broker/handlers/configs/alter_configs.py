@@ -1,7 +1,4 @@
-"""AlterConfigs, key 33, versions 0-2 (KIP-133): replaces all configs of a resource, removing omitted ones.
-
-Deprecated by IncrementalAlterConfigs.
-"""
+"""AlterConfigs, key 33, versions 0-2 (KIP-133)."""
 
 from functools import partial
 from typing import TYPE_CHECKING

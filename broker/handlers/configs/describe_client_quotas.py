@@ -1,4 +1,4 @@
-"""DescribeClientQuotas, key 48, versions 0-1 (KIP-546): the quotas of matching entities.
+"""DescribeClientQuotas, key 48, versions 0-1 (KIP-546).
 
 Follows ClientQuotasImage.describe. As in Kafka, quotas in broker properties (KIP-13) are not returned.
 """

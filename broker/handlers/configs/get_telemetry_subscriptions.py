@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions, key 71, version 0: the metrics that a client shall push, and the interval (KIP-714).
+"""GetTelemetrySubscriptions, key 71, version 0 (KIP-714).
 
 Served only with `sluice.telemetry`. Follows ClientMetricsManager.processGetTelemetrySubscriptionRequest.
 """

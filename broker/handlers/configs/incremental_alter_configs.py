@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs, key 44, versions 0-1 (KIP-339): sets, removes, appends to or subtracts from configs."""
+"""IncrementalAlterConfigs, key 44, versions 0-1 (KIP-339)."""
 
 from functools import partial
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""PushTelemetry, key 72, version 0: a client's metrics, which are decompressed and counted (KIP-714).
+"""PushTelemetry, key 72, version 0: decompresses and counts metrics (KIP-714).
 
 Served only with `sluice.telemetry`. Follows ClientMetricsManager.processPushTelemetryRequest.
 

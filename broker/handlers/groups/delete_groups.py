@@ -1,6 +1,6 @@
-"""DeleteGroups, key 42, versions 0-3: deletes groups without members, and their offsets (KIP-229).
+"""DeleteGroups, key 42, versions 0-3 (KIP-229). Follows Kafka's GroupCoordinatorShard.deleteGroups.
 
-v3 adds an error message that no group here needs (KIP-1331). Follows Kafka's GroupCoordinatorShard.deleteGroups.
+No group here needs the error message of v3.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""DescribeGroups, key 15, versions 0-6: classic groups and their members.
+"""DescribeGroups, key 15, versions 0-6. Follows Kafka's GroupMetadataManager.describeGroups.
 
-A group of another type is described like a missing one. Follows Kafka's GroupMetadataManager.describeGroups.
+A group of another type is described like a missing one.
 """
 
 from typing import TYPE_CHECKING

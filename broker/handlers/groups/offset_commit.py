@@ -1,4 +1,4 @@
-"""OffsetCommit, key 8, versions 0-10: commits offsets of a group.
+"""OffsetCommit, key 8, versions 0-10.
 
 Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits to the same place as other versions, not
 to ZooKeeper.

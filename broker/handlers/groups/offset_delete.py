@@ -1,4 +1,4 @@
-"""OffsetDelete, key 47, version 0: deletes committed offsets of topics without subscribers in the group (KIP-496).
+"""OffsetDelete, key 47, version 0 (KIP-496).
 
 Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """

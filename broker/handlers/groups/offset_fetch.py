@@ -1,4 +1,4 @@
-"""OffsetFetch, key 9, versions 0-10: the committed offsets of groups.
+"""OffsetFetch, key 9, versions 0-10.
 
 v0 returns UNKNOWN_TOPIC_OR_PARTITION without a committed offset. Follows KafkaApis.handleOffsetFetchRequest and
 OffsetMetadataManager.fetchOffsets.

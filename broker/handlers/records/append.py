@@ -283,8 +283,5 @@ class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
 
 
 def _is_cut(item: PendingPartition[PartitionProduceResponse]) -> bool:
-    """Return whether a later leader, before this broker led again, has cut the records; others may have their offsets.
-
-    A broker that was isolated meanwhile did not learn of the other leader.
-    """
+    """Return whether a later leader has cut the records; a broker that was isolated did not learn of that leader."""
     return item.partition.log.leader_epoch_at(item.required_offset - 1) > item.leader_epoch

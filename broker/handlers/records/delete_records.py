@@ -1,4 +1,4 @@
-"""DeleteRecords, key 21, versions 0-2 (KIP-107): advances log start offsets on all replicas.
+"""DeleteRecords, key 21, versions 0-2 (KIP-107).
 
 Follows KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and DelayedDeleteRecords.
 """

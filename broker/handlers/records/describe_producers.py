@@ -1,4 +1,4 @@
-"""DescribeProducers, key 61, version 0: the active producers of partitions (KIP-664); any replica answers."""
+"""DescribeProducers, key 61, version 0 (KIP-664); any replica answers."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING

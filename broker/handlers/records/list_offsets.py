@@ -1,8 +1,4 @@
-"""ListOffsets, key 2, versions 0-11: the offset of a timestamp, or the start or end of a partition.
-
-- v0 returns segment offsets before a time, v1 one offset and its timestamp (KIP-79).
-- v2 supports read_committed, v7 the greatest timestamp (KIP-734), v8 the earliest local offset (KIP-405), v9 the
-  latest tiered offset (KIP-1005), v11 the earliest one pending upload (KIP-1023).
+"""ListOffsets, key 2, versions 0-11.
 
 Consumers read up to the high watermark or the last stable offset, replicas and debug consumers up to the log end.
 Follows ReplicaManager.fetchOffset and UnifiedLog.fetchOffsetByTimestamp; v0 follows Kafka 3.8's

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, key 23, versions 0-4: the end offsets of leader epochs, to detect truncation (KIP-320)."""
+"""OffsetForLeaderEpoch, key 23, versions 0-4 (KIP-320)."""
 
 from typing import TYPE_CHECKING
 

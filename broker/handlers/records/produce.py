@@ -1,4 +1,4 @@
-"""Produce, key 0, versions 0-13: appends batches to partitions.
+"""Produce, key 0, versions 0-13.
 
 Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
 """

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials, key 51, version 0: sets and removes users' SCRAM credentials (KIP-554).
+"""AlterUserScramCredentials, key 51, version 0 (KIP-554).
 
 Follows ScramControlManager.alterCredentials: repeated users always fail, others independently. Clients send
 only salted passwords.

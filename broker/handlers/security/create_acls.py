@@ -1,4 +1,4 @@
-"""CreateAcls, key 30, versions 0-3 (KIP-140): creates access control entries; existing ones are no error.
+"""CreateAcls, key 30, versions 0-3 (KIP-140). Existing entries are no error.
 
 Follows AclApis.handleCreateAcls and AclControlManager.createAcls, with the same order and messages of checks.
 """

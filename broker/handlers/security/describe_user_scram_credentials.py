@@ -1,7 +1,4 @@
-"""DescribeUserScramCredentials, key 50, version 0: SCRAM mechanisms and iterations of users (KIP-554).
-
-Follows ScramImage.describe.
-"""
+"""DescribeUserScramCredentials, key 50, version 0 (KIP-554). Follows ScramImage.describe."""
 
 from collections import Counter
 from typing import TYPE_CHECKING

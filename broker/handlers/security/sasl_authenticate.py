@@ -1,4 +1,4 @@
-"""SaslAuthenticate, key 36, versions 0-2: a token of the exchange started by SaslHandshake (KIP-152).
+"""SaslAuthenticate, key 36, versions 0-2 (KIP-152).
 
 Outside an exchange it returns ILLEGAL_SASL_STATE, as KafkaApis does. Follows SaslServerAuthenticator.
 """

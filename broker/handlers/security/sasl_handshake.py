@@ -1,4 +1,4 @@
-"""SaslHandshake, key 17, versions 0-1: selects the SASL mechanism (KIP-43).
+"""SaslHandshake, key 17, versions 0-1 (KIP-43).
 
 Returns ILLEGAL_SASL_STATE on listeners without SASL and after authentication, as KafkaApis does. Follows
 SaslServerAuthenticator.

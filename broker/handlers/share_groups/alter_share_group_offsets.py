@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets, key 91, version 0: sets start offsets of a share group without members (KIP-932).
+"""AlterShareGroupOffsets, key 91, version 0 (KIP-932).
 
 Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
 """

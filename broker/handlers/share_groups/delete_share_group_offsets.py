@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets, key 92, version 0: deletes the offsets of topics in a share group without members (KIP-932).
+"""DeleteShareGroupOffsets, key 92, version 0 (KIP-932).
 
 Follows KafkaApis.handleDeleteShareGroupOffsetsRequest.
 """

@@ -1,6 +1,6 @@
-"""DescribeShareGroupOffsets, key 90, versions 0-1: start offsets of share groups; null requests all (KIP-932).
+"""DescribeShareGroupOffsets, key 90, versions 0-1 (KIP-932). Null topics request all.
 
-v1 adds the lag (KIP-1226). Follows KafkaApis.handleDescribeShareGroupOffsetsRequest.
+Follows KafkaApis.handleDescribeShareGroupOffsetsRequest.
 """
 
 from collections.abc import Callable, Collection, Iterable

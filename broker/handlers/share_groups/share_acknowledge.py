@@ -1,7 +1,4 @@
-"""ShareAcknowledge, key 79, versions 1-2: acknowledges records of a share group (KIP-932).
-
-v2 renews acquisition locks (KIP-1222). Follows KafkaApis.handleShareAcknowledgeRequest.
-"""
+"""ShareAcknowledge, key 79, versions 1-2 (KIP-932). Follows KafkaApis.handleShareAcknowledgeRequest."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""ShareFetch, key 78, versions 1-2: acquires records of a share group, and acknowledges others (KIP-932).
-
-- v1 limits records instead of bytes of a partition.
-- v2 adds the acquire mode (KIP-1206) and renewed acquisition locks (KIP-1222).
+"""ShareFetch, key 78, versions 1-2 (KIP-932).
 
 Follows KafkaApis.handleShareFetchRequest, SharePartitionManager.fetchMessages and DelayedShareFetch. Records are
 acquired when the response is built. As in Kafka, a client above its fetch quota gets an empty response, and its records

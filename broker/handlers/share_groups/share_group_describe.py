@@ -1,4 +1,4 @@
-"""ShareGroupDescribe, key 77, version 1: share groups with their epochs and members (KIP-932).
+"""ShareGroupDescribe, key 77, version 1 (KIP-932).
 
 Follows Kafka's KafkaApis.handleShareGroupDescribe, GroupMetadataManager.shareGroupDescribe and
 ShareGroup.asDescribedGroup.

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat, key 76, version 1: all communication of a share group's member with its coordinator (KIP-932).
+"""ShareGroupHeartbeat, key 76, version 1 (KIP-932).
 
 Follows Kafka's GroupCoordinatorService.shareGroupHeartbeat; see broker/coordinator/group/share/heartbeat.py.
 """

@@ -1,7 +1,7 @@
-"""StreamsGroupDescribe, key 89, versions 0-1: Streams groups with their topology, epochs and members (KIP-1071).
+"""StreamsGroupDescribe, key 89, versions 0-1 (KIP-1071).
 
-v1 adds the assignor (KIP-1357) and the topology description (KIP-1331), which is never stored: it needs a plug-in.
-Follows Kafka's StreamsGroup.asDescribedGroup and KafkaApis.handleStreamsGroupDescribe.
+The topology description (KIP-1331) is never stored: it needs a plug-in. Follows Kafka's StreamsGroup.asDescribedGroup
+and KafkaApis.handleStreamsGroupDescribe.
 """
 
 from collections.abc import Iterable, Mapping

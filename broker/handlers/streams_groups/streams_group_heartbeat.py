@@ -1,7 +1,7 @@
-"""StreamsGroupHeartbeat, key 88, versions 0-1: all communication of a Streams group member (KIP-1071).
+"""StreamsGroupHeartbeat, key 88, versions 0-1 (KIP-1071).
 
-v1 has the acceptable recovery lag in 64 bits and the status MISSING_CLIENT_TAGS. Follows Kafka's
-KafkaApis.handleStreamsGroupHeartbeat; see broker/coordinator/group/streams/heartbeat.py.
+Only v1 returns the status MISSING_CLIENT_TAGS. Follows Kafka's KafkaApis.handleStreamsGroupHeartbeat; see
+broker/coordinator/group/streams/heartbeat.py.
 """
 
 from collections.abc import Collection

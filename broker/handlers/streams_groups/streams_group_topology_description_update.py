@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdate, key 93, version 0: a topology for a plug-in of the broker (KIP-1331).
+"""StreamsGroupTopologyDescriptionUpdate, key 93, version 0 (KIP-1331).
 
 Kafka rejects it without `group.streams.topology.description.plugin.class`, which names a Java class.
 """

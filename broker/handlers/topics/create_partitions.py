@@ -1,4 +1,4 @@
-"""CreatePartitions, key 37, versions 0-3: adds partitions to topics (KIP-195).
+"""CreatePartitions, key 37, versions 0-3 (KIP-195).
 
 Follows ControllerApis.createPartitions and ReplicationControlManager. Different on purpose: assignments to unknown
 brokers are not charged to a quota.

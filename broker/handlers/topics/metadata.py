@@ -1,4 +1,4 @@
-"""Metadata, key 3, versions 0-13: brokers, topics and partition leaders.
+"""Metadata, key 3, versions 0-13.
 
 Follows KafkaApis.handleTopicMetadataRequest. Different on purpose: the response includes an auto-created topic at once;
 Kafka first returns UNKNOWN_TOPIC_OR_PARTITION, and the client retries.

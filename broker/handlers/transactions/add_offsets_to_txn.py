@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn, key 25, versions 0-4: adds a group's partition of `__consumer_offsets` to a transaction (KIP-98).
+"""AddOffsetsToTxn, key 25, versions 0-4 (KIP-98): adds the group's partition of `__consumer_offsets`.
 
 Clients of transaction version 2 do not send it.
 """

@@ -1,4 +1,4 @@
-"""DescribeTransactions, key 65, version 0: the metadata of transactional ids (KIP-664)."""
+"""DescribeTransactions, key 65, version 0 (KIP-664)."""
 
 from itertools import groupby
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""EndTxn, key 26, versions 0-5: commits or aborts a transaction (KIP-98).
+"""EndTxn, key 26, versions 0-5 (KIP-98).
 
 The response is sent after the decision, possibly before the markers are written.
 """

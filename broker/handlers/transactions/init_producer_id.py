@@ -1,4 +1,4 @@
-"""InitProducerId, key 22, versions 0-5: a producer id and epoch for an idempotent or transactional producer (KIP-98).
+"""InitProducerId, key 22, versions 0-5 (KIP-98).
 
 Without a transactional id, the response always has a new id, as in Kafka's TransactionCoordinator; with one, the
 previous producer is fenced.

@@ -1,4 +1,4 @@
-"""ListTransactions, key 66, versions 0-2: transactional ids and the states of their transactions (KIP-664)."""
+"""ListTransactions, key 66, versions 0-2 (KIP-664)."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit, key 28, versions 0-6: commits offsets with the producer's transaction (KIP-98).
+"""TxnOffsetCommit, key 28, versions 0-6 (KIP-98).
 
 Follows KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """

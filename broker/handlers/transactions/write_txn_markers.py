@@ -1,7 +1,6 @@
-"""WriteTxnMarkers, key 27, versions 0-2: ends transactions in partitions.
+"""WriteTxnMarkers, key 27, versions 0-2. Follows KafkaApis.handleWriteTxnMarkersRequest.
 
-v2 has the transaction version, which defines the epoch check (KIP-1228). Follows
-KafkaApis.handleWriteTxnMarkersRequest: the response waits until the markers are replicated.
+The response waits until the markers are replicated. In v2, the transaction version defines the epoch check (KIP-1228).
 """
 
 from collections.abc import Callable, Collection
