@@ -7,8 +7,7 @@
     reconnect, KIP-144    the same                                   min(max, base * 2**n) * factor
     base >= max           always max, without a draw                 retry: only if base > max
 
-Kafka caps after the jitter: at the cap, half of all draws are exactly `max`, the others lie in [0.8 * max, max). With
-100 and 1000 ms and a factor of 1: 100, 200, 400, 800, 1000, 1000, ...
+Kafka caps after the jitter: at the cap, half of all draws are exactly `max`, the others lie in [0.8 * max, max).
 """
 
 import sys
@@ -54,7 +53,7 @@ class ExponentialBackoff:
 
 
 class KipRetryBackoff:
-    """KIP-580's text: MIN(max, base * 2 ** failures * random(0.8, 1.2)), and `max` where base > max."""
+    """The backoff of KIP-580's text."""
 
     __slots__ = ("_base_ms", "_max_ms", "_uniform")
 

@@ -1,11 +1,11 @@
 """Size-prefixed frames from a byte stream, sans-I/O: `get_buffer` -> `received` -> `next_frame` ... -> `keep_rest`.
 
 All connections read into one shared scratch buffer, so a connection between frames uses no memory. An incomplete frame
-moves to a pooled buffer of its connection. Received bytes allocate memory (at most twice their number, or the size of
-the connection's last frame); size prefixes do not. A frame too large for the scratch buffer must first reserve its
-whole size from a budget that all connections share (`queued.max.request.bytes`), and can then always be completed, so
-readers cannot deadlock. A frame too large for the pool gets a mapping of its whole size, whose pages the system adds as
-they are written: clearing and copying buffers for 100 MB would block the event loop for 100 ms.
+moves to a pooled buffer of its connection. Only received bytes allocate memory, not a size prefix. A frame too large
+for the scratch buffer must first reserve its whole size from a budget that all connections share
+(`queued.max.request.bytes`), and can then always be completed, so readers cannot deadlock. A frame too large for the
+pool gets a mapping of its whole size, whose pages the system adds as they are written: clearing and copying buffers for
+100 MB would block the event loop for 100 ms.
 """
 
 import mmap

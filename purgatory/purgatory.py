@@ -3,7 +3,7 @@
 Follows Kafka's `DelayedOperationPurgatory`. Different on purpose:
 
 - One thread owns all state: no locks, shards or reaper thread. A purge runs when an operation completes.
-- All purgatories share one `Timer`. `delay` accepts operations without keys; Kafka has a separate queue for those.
+- `delay` accepts operations without keys; Kafka has a separate queue for those.
 - If more operations are delayed than the purge interval, a purge runs only after the completed ones outnumber them.
   Since a purge visits every watched operation, this keeps its cost per operation constant.
 - If an operation fails, the error is logged and the others continue.

@@ -106,7 +106,7 @@ class ClientQuotaManager:
         return sensors.quota.record_and_get_throttle_time_ms(value, now_ms)
 
     def record_no_throttle(self, user: str, client_id: str, value: float, now_ms: int) -> None:
-        """Charge `value` without a throttle time; it affects the next request."""
+        """Charge `value` without a throttle time."""
         if self.quotas_enabled:
             self._find_sensors(user, client_id, now_ms).quota.record(value, now_ms)
 

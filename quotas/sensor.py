@@ -37,7 +37,7 @@ class SampledStat:
 
     A sample counts until `num_samples` windows after its *last* event. It may have opened up to one window before that
     event, so the ring has `num_samples` + 1 slots. With 11 samples of 1 s, a sample that opened at 0 and was last
-    updated at 900 still counts at 11,500 ms, 11.5 s after it opened. (Up to Kafka 3.7: see `RateUpTo37`.)
+    updated at 900 still counts at 11,500 ms. (Up to Kafka 3.7: see `RateUpTo37`.)
 
     Recording never drops stale samples; measuring first drops all of them. A dropped sample stays in the ring as an
     empty one that starts now, and may later be the oldest. So the times of measurements affect later results.

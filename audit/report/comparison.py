@@ -99,7 +99,6 @@ def compare(before: AuditResult, now: AuditResult) -> Comparison:
 
 
 def _by_name(result: AuditResult) -> dict[str, SubjectResult]:
-    """Return results by name, with the version if the report has several versions of a client."""
     names = [each.subject.name for each in result.subjects]
     return {
         each.subject.name

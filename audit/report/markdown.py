@@ -127,7 +127,6 @@ def _recovery(result: AuditResult) -> Iterator[str]:
 
 
 def _heads(result: AuditResult) -> list[str]:
-    """Name clients, with versions only where names repeat."""
     names = Counter(subject.subject.name for subject in result.subjects)
     return [
         _name(subject) if names[subject.subject.name] > 1 else _text(subject.subject.name)

@@ -1,8 +1,7 @@
 """One run of one probe with one subject: its cluster, the subject, the faults, and the observation.
 
 The cluster shares the event loop, and so the clock, with the code that reads the drivers' output; judging is slow, and
-has its own process (worker.py). Each observation records the loop's lag, 0 in virtual time. Verdicts that need a
-smaller one are inconclusive.
+has its own process (worker.py).
 """
 
 import asyncio

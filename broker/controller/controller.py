@@ -1,12 +1,5 @@
 """The controller: liveness of brokers and leaders of partitions (ReplicationControlManager, BrokerHeartbeatManager).
 
-Events change the state of a broker:
-
-    state       stop       start      isolate    rejoin
-    RUNNING     STOPPED               ISOLATED
-    ISOLATED    STOPPED                          RUNNING
-    STOPPED                RUNNING
-
 In a controlled shutdown, a broker gives up its leaderships before it is *stopped*. An *isolated* broker is reached by
 its clients, but not by the controller and the other brokers (isolation.py).
 

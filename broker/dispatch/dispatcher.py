@@ -95,7 +95,6 @@ class Dispatcher:
     # -- one request ---------------------------------------------------------------------------------------------------
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        """Handle one request. Raises RemoteProtocolError if it cannot be decoded."""
         header = ctx.header
         body = start + header.size
         if body <= end:
@@ -181,7 +180,6 @@ class Dispatcher:
         return None if self._throttler.quotas.request is None else self._throttler.request_timer
 
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
-        """Resume a parked request; `answer` returns its response, or parks it again."""
         connection = ctx.connection
         if connection.closed and not (ctx.survives_disconnect and connection.ended_by_client):
             return
@@ -231,7 +229,6 @@ class Dispatcher:
         self.send(ctx, body, sum(map(len, body)))
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
-        """Send an encoded response of `size` bytes; an empty body is no response."""
         route: Route = ctx.route  # type: ignore[assignment]  # the dispatcher sets it
         fault = ctx.fault
         if fault is not None:

@@ -2,7 +2,7 @@
 
 about.py extracts a request's subject, one clock is read when the response is ready, and one tuple goes into the ring.
 It refers to neither record bytes nor messages, which bounds the ring's memory. Readers poll and convert tuples to
-events (entries.py, reader.py). A `Gap` reports how many entries a slow reader has missed.
+events (entries.py, reader.py).
 
 Entries of one read share a list with the times of receipt and sending, because their responses are sent together. A
 request starts when the previous response is ready.

@@ -7,7 +7,7 @@ Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
 - Only a batch's timestamp starts a new segment by time (segment.ms). Kafka falls back to the segment's age.
 - A truncation keeps the state of producers without records in the removed part. Kafka reloads a snapshot.
 
-`append` moves only the log end offset. Replication calls `advance_high_watermark`, at once with a single replica.
+Replication calls `advance_high_watermark`, at once with a single replica.
 """
 
 from collections.abc import Callable, Sequence

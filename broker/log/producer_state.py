@@ -1,8 +1,7 @@
 """State of a partition's idempotent and transactional producers (KIP-98).
 
-Every batch has a producer id, an epoch, and the sequence number of its first record. For each producer id, the
-partition stores the epoch, the sequence ranges of the last five batches, and the start of an open transaction. It
-checks a batch before it stores it:
+For each producer id, the partition stores the epoch, the sequence ranges of the last five batches, and the start of an
+open transaction. It checks each batch first:
 
     the same epoch and exactly the range of one of the five      duplicate: returns the first copy's offsets
     epoch lower than the last seen                               INVALID_PRODUCER_EPOCH
@@ -13,20 +12,19 @@ checks a batch before it stores it:
     a marker from a coordinator older than the last              TRANSACTION_COORDINATOR_FENCED
     a marker of transaction version 2 without a higher epoch     INVALID_PRODUCER_EPOCH, except for a repeated marker
 
-Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch discards the five batches, but not the open transaction. A
-marker ends the producer's transaction and has no sequence number. Under transaction version 2, every transaction has a
-new epoch, and its marker a higher one than its records, so a late marker cannot end the next transaction (KIP-890).
+Sequence numbers wrap from 2^31 - 1 to 0. A higher epoch discards the five batches, but not the open transaction. Under
+transaction version 2, every transaction has a new epoch, and its marker a higher one than its records, so a late marker
+cannot end the next transaction (KIP-890).
 
 Before a producer's first transactional batch, the coordinator verifies that the partition is part of the transaction
 (broker/coordinator/transaction/verification.py). Meanwhile, the partition remembers the lowest sequence under
 verification, and rejects a later batch, even if its verification ends first.
 
 The first unstable offset is the start of the oldest transaction that is open, or whose marker is not below the high
-watermark. It bounds reads of committed records, which also skip aborted transactions.
+watermark. It bounds reads of committed records.
 
 Follows Kafka 4.4's ProducerStateManager, ProducerAppendInfo, ProducerStateEntry, VerificationStateEntry and
-TransactionIndex. Left out: the guard that ties an append to its verification, because here no other append can come in
-between.
+TransactionIndex. Kafka's verification guard is not needed: here, no other append can come in between.
 """
 
 from bisect import bisect_left

@@ -4,9 +4,8 @@ From 128 KiB on, as in malloc, it is an anonymous private mapping, which returns
 releases it. Its pages are populated in stretches ahead of the writes, because a page fault doubles a page's cost. A
 smaller one is a bytearray, to save a page and an entry in the process's memory map (65,530 by default).
 
-Measured with segments of 4 MiB, MB/s written in batches of 64 KiB, on a virtual machine whose host reclaims free
-memory: populated in stretches 2,000 to 2,800; on page faults 1,400 to 1,700; huge pages 220 to 600 if the host has to
-find them first, otherwise 2,600 to 3,600; a reused mapping 8,500.
+Measured with batches of 64 KiB on a virtual machine, in MB/s: populated in stretches 2,000 to 2,800; on page faults
+1,400 to 1,700; huge pages 220 to 3,600, depending on the host's free memory; a reused mapping 8,500.
 """
 
 import mmap

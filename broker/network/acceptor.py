@@ -195,7 +195,6 @@ class Acceptor:
             self.waiting.check_and_complete(queue)
 
     def _close_exceeding(self) -> None:
-        """Close the least recently used connections above max.connections, except on the inter-broker listener."""
         others = [one for one, (name, _) in self._admitted.items() if not self.quotas.is_protected(name)]
         others.sort(key=lambda connection: connection.last_active_ms)
         for connection in others[: max(0, self.quotas.connections - self.quotas.max_connections)]:

@@ -293,7 +293,6 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     @property
     def _buffers_input(self) -> bool:
-        """Whether input is buffered here: while held, and until the buffered input was handled."""
         return self._holds > 0 or bool(self._held_input)
 
     def _handle_held_input(self) -> None:

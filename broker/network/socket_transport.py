@@ -177,7 +177,6 @@ class SocketTransport(asyncio.Transport):
             self._end(None)
 
     def _fail(self, error: Exception) -> None:
-        """Report an error of the protocol, and close."""
         context = {"message": "error of a protocol", "exception": error, "transport": self, "protocol": self._protocol}
         self._loop.call_exception_handler(context)
         self._lose(error)

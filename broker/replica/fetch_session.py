@@ -9,15 +9,13 @@ Follows Kafka's FetchManager, FetchSession and FetchSessionCacheShard.
                             partitions that it names
 
 Requests before v7 are sessionless. The epoch counts the requests of a session, from 1 to the largest int32 and again
-from 1, which detects a repeated or lost request (INVALID_FETCH_SESSION_EPOCH). Changes are: another high watermark or
-log start offset than last reported, records, an error, or a diverging epoch. A partition that had records moves to the
-end, so as not to starve the others. A session without partitions is closed.
+from 1, which detects a repeated or lost request (INVALID_FETCH_SESSION_EPOCH). A partition that had records moves to
+the end, so as not to starve the others. A session without partitions is closed.
 
-Only `record_sent` updates a session. A response above the quota has no data (KIP-219): it neither opens nor updates a
-session, but its epoch counts.
+A response above the quota has no data (KIP-219). It neither opens nor updates a session, but its epoch counts.
 
-A new session in a full cache (`max.incremental.fetch.session.cache.slots`) evicts one of these, or else it does not
-open, and the client receives id 0 and continues with full requests:
+A new session in a full cache (`max.incremental.fetch.session.cache.slots`) evicts one of these. Otherwise it does not
+open, and the client continues with full requests:
 
 1. a session unused for two minutes
 2. the smallest session that was in use two minutes after it was opened, or for a follower any consumer's, if it is

@@ -73,7 +73,7 @@ class LongRequest:
         return self._caller is not None
 
     def sliced(self, elements: Iterable[T]) -> Iterator[T]:
-        """Yield the elements; between two of them, suspend the request when its slice is over."""
+        """Yield the elements, with pauses."""
         left = _ELEMENTS_PER_CHECK
         for element in elements:
             yield element

@@ -153,7 +153,6 @@ class InFlightWindow:
         return until, count
 
     def _count(self, first: int, last: int) -> int:
-        """Return how many records of a range are not below the start offset."""
         return max(0, last - max(self.start_offset, first) + 1)
 
     def _start_is_within(self, batch: InFlightBatch) -> bool:

@@ -6,8 +6,7 @@
      |  release, timeout  |   delivery limit
      '--------------------+--------------------> ARCHIVED
 
-in_flight_window.py has the window of records in flight. A transition out of ACQUIRED takes effect when the share
-coordinator has written it; if that fails, it is rolled back.
+A transition out of ACQUIRED takes effect when the share coordinator has written it; if that fails, it is rolled back.
 
 Follows Kafka's SharePartition; the caller does all I/O. Different on purpose: records before the start offset never
 prevent it from moving, and are not made available again if a write fails.

@@ -1,8 +1,7 @@
 """The values of `quota.profile`: how each Kafka release, or each request version, throttles.
 
-KIP-13 delays the response. KIP-219 (Kafka 2.0) sends it at once and mutes the connection. A client that implements
-KIP-219 backs off after a response with a throttle time, so a delayed response would double its wait. `by-version`
-therefore delays the responses to request versions older than KIP-219, and mutes for later ones.
+KIP-13 delays the response. KIP-219 (Kafka 2.0) sends it at once and mutes the connection. `by-version` delays the
+responses to request versions older than KIP-219, and mutes for later ones.
 
 | profile | throttling | fetch above the quota | two quotas | empty client id | arithmetic |
 |---|---|---|---|---|---|

@@ -9,13 +9,13 @@ The charges of a request:
 - Request time (KIP-124): the processing time of every request. As in Kafka, fetches of followers, Produce with acks=0,
   requests that only brokers send, and SASL are exempt.
 
-A request above a quota is never rejected. It is processed, and the client is throttled until its average over the
-windows is back at the quota:
+A request above a quota is processed, and the client is throttled until its average over the windows is back at the
+quota:
 
     throttle time = charged in the windows / quota - length of the windows
 
-A request above two quotas is throttled for the longer time. `quota.profile` selects a mode of `throttling_mode`, which
-has examples, for each request version (`profile`).
+A request above two quotas is throttled for the longer time. `quota.profile` selects a mode of `throttling_mode` for
+each request version (`profile`).
 """
 
 from collections.abc import Callable

@@ -14,7 +14,6 @@ a request that is charged 12,000 bytes. The average is back at the quota after 1
 
 A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before and 2 s
 after the response.
-
 """
 
 from collections.abc import Callable
@@ -146,8 +145,7 @@ class Hold(ThrottlingMode):
     """KIP-13: mute the connection, and send the response when the throttle time is over.
 
     A fetch is charged before it reads, by the size in the log's indexes (`charge_before_read`). It reads after the
-    throttle time, so no records wait in memory. If retention has deleted 3,000 of 12,000 bytes by then, a correction
-    records -3,000 bytes.
+    throttle time, so no records wait in memory.
     """
 
     __slots__ = ()

@@ -7,6 +7,7 @@ responsible, after a metadata update. The final TimeoutException reports the las
 
 In calls with several *keys*, all keys of a node share a request, and keys with a retriable error are looked up and
 requested again.
+
 Different on purpose: Kafka's driver repeats a lookup without a backoff, and does not await the nodes of one attempt
 together.
 """
@@ -300,7 +301,6 @@ class _Retries:
 
 
 def _complete(keys: Iterable[K], found: Mapping[K, V | KafkaException]) -> dict[K, V | KafkaException]:
-    """Return the outcomes, with an error for each key that the broker omitted."""
     return {
         key: found[key] if key in found else KafkaException(f"the broker returned nothing for {key}") for key in keys
     }

@@ -8,7 +8,7 @@
         # or, as a member of a group ("group.id"): consumer.subscribe(["orders"]), and await consumer.commit()
 
 Everything except heartbeats happens in `poll`: joins, listener calls, positions and fetches. Received records are
-buffered until the next `poll`, and no further fetch is sent to their broker.
+buffered until the next `poll`.
 
 Keys and values are bytes; the application deserializes. Positions advance when records are returned, so a commit of
 positions marks the records of all previous polls as processed.

@@ -1,7 +1,6 @@
 """The subscription, assignment and positions of a consumer (Kafka's SubscriptionState). Sans-I/O.
 
-A newly assigned partition gets a position from the group's committed offset, from `seek`, or from the reset policy.
-States:
+A newly assigned partition gets a position from the group's committed offset, from `seek`, or from the reset policy:
 
     state            position   waits for                                         fetched
     INITIALIZING     no         the committed offset, or a reset                  no

@@ -10,8 +10,7 @@ It is not sent before the longer of two backoffs since the last response or fail
 must still be due a moment later. The backoffs grow with
 - failures in a row: disconnects and empty responses. The first failure does not count;
 - *equivalent* responses in a row: successful ones without news. A producer to a missing topic requests metadata at 0
-  and then after about 100, 200, 400, 800, 1000, 1000 ms. A newer leader epoch, a new topic or topic id, a partition
-  without an epoch, a failure, and the maximum age reset this count.
+  and then after about 100, 200, 400, 800, 1000, 1000 ms.
 
 A response with an older leader epoch than the newest one seen does not replace the leader (KIP-320), unless its topic
 id shows that the topic was recreated (KIP-516).

@@ -1,6 +1,6 @@
 """The event-driven NetworkClient (Kafka's NetworkClient). `Connector` and `Clock` hide sockets and the event loop.
 
-Everything runs on one thread. Times are `clock.monotonic_ms()`.
+Times are `clock.monotonic_ms()`.
 
 *Sending.* `ready(node, now_ms)` returns whether a request can be sent, and starts to connect if possible. It is False
 - while metadata is due, which goes first;
@@ -21,14 +21,11 @@ If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, 
         until_ms = sender.run_once(clock.monotonic_ms())     # sends to ready nodes; returns when to run again
         await network.wait(until_ms)                         # returns earlier after a change
 
-*Metadata* is requested whenever it is due (`metadata_updater`).
-
 *Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 
-*Internal errors* close the client (`fail`), so that each caller gets the cause at once.
-
-Different on purpose: a malformed response, or one with a wrong correlation id, closes the connection (Kafka continues);
-`close_node` fails pending requests instead of discarding them; Kafka logs internal errors and continues.
+Different on purpose: an internal error closes the client (`fail`), so that each caller gets the cause at once; a
+malformed response, or one with a wrong correlation id, closes the connection; `close_node` fails pending requests.
+Kafka logs the first two and continues, and discards pending requests.
 """
 
 import logging
@@ -285,7 +282,6 @@ class NetworkClient:
         self._changed()
 
     def _written(self, connection: Connection) -> None:
-        """Complete written requests that have no response."""
         unanswered = [exchange for exchange in connection.in_flight if not exchange.request.expects_response]
         for exchange in unanswered:
             connection.in_flight.remove(exchange)

@@ -168,7 +168,6 @@ class RecordAccumulator:
         )
 
     def _time_left_ms(self, batch: ProducerBatch, now_ms: float) -> float | None:
-        """Return None if there is no backoff."""
         if batch.attempts == 0 or batch.leader_changed_for_this_retry:
             return None
         left_ms = self._retry_backoff.backoff(batch.attempts - 1) - batch.waited_ms(now_ms)

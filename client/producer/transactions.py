@@ -1,6 +1,6 @@
 """The transactions of a producer: states, and one coordinator request at a time (KIP-98, KIP-360, KIP-447, KIP-890).
 
-With its base class, this is Kafka's TransactionManager. Theory of operation:
+With its base class, this is Kafka's TransactionManager.
 
     state                  event                           new state
     UNINITIALIZED          init_transactions               INITIALIZING

@@ -104,7 +104,6 @@ def is_failure(event: HostEvent) -> bool:
 
 
 def _operations(request: Request) -> list[str]:
-    """Return a key per batch for Produce, otherwise one for the call."""
     if request.api == "Produce":
         return request.attempt_key.split(",")
     topics = list(dict.fromkeys(each.topic for each in request.partitions))[:_MOST_TOPICS]

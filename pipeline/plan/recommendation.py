@@ -155,7 +155,6 @@ def _need(finding: Finding, demand: Demand, least_ms: float) -> Need:
 
 
 def _most(one: Need, other: Need) -> Need:
-    """Return the larger need of a client, throttled if it was so on any broker."""
     larger = max(one, other, key=lambda need: (need.quota, need.broker))
     was_throttled = "throttled" in (one.confidence, other.confidence)
     confidence = "throttled" if was_throttled else larger.confidence

@@ -41,7 +41,6 @@ async def run(job: Job, on_callback: OnCallback) -> None:
 
 @asynccontextmanager
 async def _at_once(producer: Producer, reporter: DriverReporter) -> AsyncIterator[None]:
-    """Do not wait for unsent records when closing."""
     reporter.event("started")
     await producer.__aenter__()
     reporter.event("ready")

@@ -5,7 +5,7 @@ connection  acts on new connections and, if the class specifies so, on open ones
 state       begins with its rule, and is undone when the rule ends
 
 An action is its own configuration: a struct, tagged by `kind`. One object serves all hits of its rule; a `RuleHit` has
-the state of one hit. To add an action, add a tagged class here, and its name to the union in actions/__init__.py.
+the state of one hit. To add an action, add a tagged class to this folder, and its name to the union in __init__.py.
 """
 
 from collections.abc import Callable

@@ -88,7 +88,6 @@ class AcknowledgementError(_AcknowledgementAction, frozen=True, tag="acknowledge
 
 
 def _acknowledged(intercepted: "InterceptedRequest", hit: RuleHit) -> "Iterator[FetchPartition | AcknowledgePartition]":
-    """Yield the partitions of a request that the rule matches."""
     request = cast("ShareFetchRequest | ShareAcknowledgeRequest", intercepted.request)
     for topic in request.topics:
         for partition in topic.partitions:

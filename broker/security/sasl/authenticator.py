@@ -10,17 +10,9 @@ As in Kafka, an unexpected request ends the connection: at once before an exchan
 if the API's response has a top-level error code. After a failed authentication, the response and the close are delayed
 by `connection.failed.authentication.delay.ms`.
 
-After a successful one, requests go directly to the dispatcher, unless the session expires
-(`connections.max.reauth.ms`, or the token's expiration). Then SaslHandshake starts a re-authentication with the same
-mechanism and user; after the expiration, any other request closes the connection.
-
-    INITIAL_REQUEST ------------> HANDSHAKE_REQUEST, or AUTHENTICATE
-    HANDSHAKE_OR_VERSIONS_REQUEST (after an ApiVersions request of an unsupported version)
-    HANDSHAKE_REQUEST ----------> AUTHENTICATE
-    AUTHENTICATE ---------------> COMPLETE
-    COMPLETE -------------------> REAUTH_PROCESS_HANDSHAKE
-    REAUTH_PROCESS_HANDSHAKE ---> AUTHENTICATE, or REAUTH_BAD_MECHANISM
-    all but COMPLETE -----------> FAILED
+After a successful one, requests go directly to the dispatcher, unless the session expires (`connections.max.reauth.ms`,
+or the token's expiration). Then SaslHandshake starts a re-authentication with the same mechanism and user; after the
+expiration, any other request closes the connection.
 """
 
 import logging
@@ -309,7 +301,6 @@ class SaslAuthenticator:
         self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
 
     def _illegal_state(self, ctx: RequestContext, api: Api | None, request: memoryview) -> Message | None:
-        """Return the error response, if the API's response has a top-level error code."""
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:
             return None
         api_and_version, correlation_id = _HEADER.unpack_from(request)

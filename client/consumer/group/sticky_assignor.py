@@ -276,7 +276,6 @@ class _DifferentSubscriptions:
         return self._plan | fixed
 
     def _revoke(self) -> bool:
-        """Drop owned partitions that a member may not keep; return whether there were any."""
         is_revoking = False
         for name, those in self._plan.items():
             kept = [one for one in those if one.topic in self._topics[name] and self._matcher.matches(name, one)]

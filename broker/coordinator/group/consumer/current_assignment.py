@@ -7,16 +7,6 @@ moves to the target's epoch and receives partitions as soon as their owners rele
     UnrevokedPartitions   in its old epoch, with partitions to give up within the rebalance timeout
     UnreleasedPartitions  in the target's epoch, without the partitions that others have not released
 
-    state                 condition at a heartbeat               result
-    Stable                in the target's epoch                  unchanged
-    Stable                in another epoch                       the next assignment
-    UnrevokedPartitions   may own partitions to give up          unchanged
-    UnrevokedPartitions   reports that it owns none of them      the next assignment
-    UnreleasedPartitions  any                                    the next assignment
-
-In the next assignment, a member that may own partitions to give up is UnrevokedPartitions. Any other member is in the
-target's epoch: UnreleasedPartitions if others own partitions of its target, else Stable.
-
 Topics that a member no longer subscribes to are revoked at once, and not assigned again, even before a new target.
 """
 
@@ -93,7 +83,6 @@ def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned) -> C
 
 
 def _may_own(lost: PartitionEpochs, owned: Owned) -> bool:
-    """Return whether the member reports any of these partitions, or reports nothing."""
     if owned is None:
         return True
     return any(partition in lost.get(topic, ()) for topic, partitions in owned for partition in partitions)

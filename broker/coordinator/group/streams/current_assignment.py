@@ -106,5 +106,4 @@ def _free_tasks(member: StreamsMember, goal: Goal) -> Tasks:
 
 
 def _may_own(lost: AssignedTasks, owned: Tasks | None) -> bool:
-    """Return whether the member reports any of these tasks, or reports nothing."""
     return owned is None or lost.contains_any(owned)
