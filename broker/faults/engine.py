@@ -133,7 +133,8 @@ class FaultEngine:
 
     def waiting_on(self, broker: FaultedBroker) -> DelayedOperationPurgatory:
         if broker.fault_waits is None:
-            broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer)
+            # Completed waits reference their connections; they are few, so purges are cheap.
+            broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer, purge_interval=0)
         return broker.fault_waits
 
     def record_hit(self, ctx: RequestContext, fault: Fault) -> None:

@@ -14,7 +14,7 @@ from tests.histories.clients import ERRORS
 
 TOPIC = "orders"
 PARTITIONS = 3
-# A log reaches these sizes within the first tenth of the shortest soak.
+# A log reaches these sizes, and producers expire, within the first tenth of the shortest soak.
 PROPERTIES = (
     "group.initial.rebalance.delay.ms=0",
     "log.retention.bytes=50000",
@@ -25,6 +25,8 @@ PROPERTIES = (
     "offsets.topic.num.partitions=2",
     "transaction.state.log.num.partitions=2",
     "log.cleaner.backoff.ms=5000",
+    "producer.id.expiration.ms=60000",
+    "producer.id.expiration.check.interval.ms=5000",
 )
 _APIS = ("Produce", "Fetch", "Metadata", "Heartbeat", "OffsetCommit", "JoinGroup", "EndTxn")
 _ACTIONS: tuple[Mapping[str, object], ...] = (

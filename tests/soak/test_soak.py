@@ -68,6 +68,7 @@ async def _soak_in_virtual_time(duration_s: float) -> tuple[list[tuple[float, fl
     async with Broker(config=config | {"listeners": "PLAINTEXT://127.0.0.1:20000"}) as broker:
 
         async def fail(rule: Mapping[str, object]) -> None:
+            broker.faults.clear()
             broker.faults.add(rule)
 
         load = Load(broker.bootstrap, random, loop.time() + duration_s, fail)
@@ -118,6 +119,7 @@ async def _soak_in_real_time(broker: BrokerProcess, minutes: float) -> tuple[lis
 
     async def fail(rule: Mapping[str, object]) -> None:
         with suppress(HTTPError):
+            await asyncio.to_thread(broker.delete, "/api/v1/faults")
             await asyncio.to_thread(broker.post, "/api/v1/faults", rule)
 
     load = Load(broker.bootstrap, Random(SEED), loop.time() + minutes * 60, fail)

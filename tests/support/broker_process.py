@@ -66,6 +66,9 @@ class BrokerProcess:
         with urlopen(request, timeout=STOP_TIMEOUT_S) as response:
             return json.load(response)
 
+    def delete(self, path: str) -> None:
+        urlopen(Request(self.admin + path, method="DELETE"), timeout=STOP_TIMEOUT_S).close()
+
     def metrics(self) -> dict[str, Metric]:
         """Return the metric families by the parser's names: counters without `_total`."""
         return {family.name: family for family in text_string_to_metric_families(self.get("/metrics"))}

@@ -333,6 +333,7 @@ def test_disconnected_client_leaves_no_state_in_a_black_hole(broker: VirtualBrok
     client.leave()
     assert broker.broker.fault_waits is not None
     assert len(broker.broker.fault_waits) == 0
+    assert broker.broker.fault_waits.watched == 0  # a watched operation references its connection
 
 
 @pytest.mark.parametrize(
