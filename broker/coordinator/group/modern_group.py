@@ -6,7 +6,7 @@ that of the target that a member has or is moving to. If the records of a heartb
 restored from the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -168,6 +168,20 @@ class ReconcilingGroup(ModernGroup[R]):
             )
             return HeartbeatError(ErrorCode.FENCED_INSTANCE_ID, fenced)
         return member
+
+
+# -- subscriptions -----------------------------------------------------------------------------------------------------
+
+
+def existing_names(topics: Mapping[str, Topic], names: frozenset[str]) -> Collection[str]:
+    """Return the names of existing topics, by iterating over the smaller set."""
+    return names.intersection(topics) if len(topics) < len(names) else [name for name in names if name in topics]
+
+
+def shared_names(names: Iterable[str], subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:
+    """Return the names as the equal set of another member, if there is one, which makes comparisons fast."""
+    given = frozenset(names)
+    return next((one for one in subscriptions if one == given), given)
 
 
 # -- errors of heartbeats ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ A partition has at most one owner, which keeps it until it confirms the revocati
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 from msgspec import field
@@ -22,7 +22,7 @@ from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
 from sluice.broker.coordinator.group.assignors.spec import Assignment
 from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE
 from sluice.broker.coordinator.group.group import CONSUMER
-from sluice.broker.coordinator.group.modern_group import ReconcilingGroup, TimerKind
+from sluice.broker.coordinator.group.modern_group import ReconcilingGroup, TimerKind, existing_names
 from sluice.broker.metadata.topic import Topic
 
 from .member import ConsumerMember, MemberState, PartitionEpochs
@@ -69,7 +69,7 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
         return member.epoch_of(topic.topic_id, partition)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.subscribed_topic_names()
+        return any(topic in names for names in self.subscriptions())
 
     def tombstones(self) -> list[KeyValue]:
         return group_tombstones(self.group_id, self.members, self.regexes)
@@ -111,21 +111,25 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
-    def subscribed_topic_names(self) -> set[str]:
-        return {name for member in self.members.values() for name in self.topic_names_of(member)}
+    def subscriptions(self) -> set[frozenset[str]]:
+        """Return the distinct sets of topic names that members subscribe to, by name or regular expression."""
+        return {names for member in self.members.values() for names in self._subscriptions_of(member)}
 
-    def topic_names_of(self, member: ConsumerMember) -> frozenset[str]:
+    def _subscriptions_of(self, member: ConsumerMember) -> Sequence[frozenset[str]]:
         resolved = self.regexes.get(member.subscribed_topic_regex)
         names = member.subscribed_topic_names
-        return names if resolved is None else names | resolved.topics
+        return (names,) if resolved is None else (names, resolved.topics)
 
     def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
-        names = sorted(self.subscribed_topic_names())
-        return [topic for name in names if (topic := cluster.topics.get(name)) is not None]
+        topics = cluster.topics
+        names = set().union(*(existing_names(topics, one) for one in self.subscriptions()))
+        return [topics[name] for name in sorted(names)]
 
     def topic_ids_of(self, member: ConsumerMember, cluster: Cluster) -> frozenset[bytes]:
-        known = (cluster.topics.get(name) for name in self.topic_names_of(member))
-        return frozenset(topic.topic_id for topic in known if topic is not None)
+        topics = cluster.topics
+        return frozenset(
+            topics[name].topic_id for names in self._subscriptions_of(member) for name in existing_names(topics, names)
+        )
 
     def current_metadata_hash(self, cluster: Cluster) -> int:
         return metadata_hash(self.subscribed_topics(cluster), cluster.racks)

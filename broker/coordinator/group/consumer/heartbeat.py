@@ -21,6 +21,7 @@ from sluice.broker.coordinator.group.modern_group import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     TimerKind,
+    shared_names,
     write_error,
     wrong_group,
 )
@@ -80,7 +81,7 @@ class ConsumerProtocol:
         if isinstance(slot, HeartbeatError):
             return slot
         member = slot.member
-        updated = _updated(ctx, request, member)
+        updated = _updated(ctx, request, group, member)
         invalid = regex_error(member, updated)
         if invalid is not None:
             return invalid
@@ -172,7 +173,9 @@ class ConsumerProtocol:
                 self.rebalance.await_within_rebalance(TimerKind.REVOKE, group, member)
 
 
-def _updated(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, member: ConsumerMember) -> ConsumerMember:
+def _updated(
+    ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, group: ConsumerGroup, member: ConsumerMember
+) -> ConsumerMember:
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     rebalance_ms = request.rebalance_timeout_ms
     return member._replace(
@@ -180,7 +183,9 @@ def _updated(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, member
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         rebalance_timeout_ms=member.rebalance_timeout_ms if rebalance_ms == -1 else rebalance_ms,
         server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
-        subscribed_topic_names=member.subscribed_topic_names if names is None else frozenset(names),
+        subscribed_topic_names=member.subscribed_topic_names
+        if names is None
+        else shared_names(names, group.subscriptions()),
         subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,

@@ -4,8 +4,6 @@ A member changes to a new target at once, because members share partitions. The 
 else Empty.
 """
 
-from collections.abc import Collection
-
 from msgspec import field
 
 from sluice.broker.controller.cluster import Cluster
@@ -13,7 +11,7 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.spec import Assignment
 from sluice.broker.coordinator.group.consumer.metadata_hash import metadata_hash
 from sluice.broker.coordinator.group.group import SHARE, Commit
-from sluice.broker.coordinator.group.modern_group import ModernGroup, TimerKind
+from sluice.broker.coordinator.group.modern_group import ModernGroup, TimerKind, existing_names
 from sluice.broker.coordinator.group.offsets import CommittedOffset
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
@@ -23,12 +21,6 @@ from .records import group_tombstones
 from .state_partitions import StatePartitions
 
 _EMPTY, _STABLE = "Empty", "Stable"
-
-
-def existing_names(cluster: Cluster, names: frozenset[str]) -> Collection[str]:
-    """Return the names of existing topics, by iterating over the smaller set."""
-    topics = cluster.topics
-    return names.intersection(topics) if len(topics) < len(names) else [name for name in names if name in topics]
 
 
 class ShareGroup(ModernGroup[ShareMember]):
@@ -70,7 +62,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         self.cancel_timer(TimerKind.SESSION, member_id)
 
     def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
-        names = set().union(*(existing_names(cluster, one) for one in self.subscriptions()))
+        names = set().union(*(existing_names(cluster.topics, one) for one in self.subscriptions()))
         return [cluster.topics[name] for name in sorted(names)]
 
     def current_metadata_hash(self, cluster: Cluster) -> int:

@@ -25,7 +25,9 @@ from sluice.broker.coordinator.group.modern_group import (
     LEAVE_EPOCH,
     TimerKind,
     blank_field,
+    existing_names,
     fenced_epoch,
+    shared_names,
     unknown_member,
     wrong_group,
 )
@@ -36,7 +38,7 @@ from sluice.protocol.apis import share_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
 from . import records, simple_assignor
-from .group import ShareGroup, existing_names
+from .group import ShareGroup
 from .initialization import StateInitialization
 from .member import ShareMember
 
@@ -188,7 +190,7 @@ class ShareProtocol:
         return reconciled
 
     def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
-        names = existing_names(self._cluster, member.subscribed_topic_names)
+        names = existing_names(self._cluster.topics, member.subscribed_topic_names)
         return frozenset(self._cluster.topics[name].topic_id for name in names)
 
     # -- removal -------------------------------------------------------------------------------------------------------
@@ -250,9 +252,7 @@ def _updated(
 ) -> ShareMember:
     names = member.subscribed_topic_names
     if request.subscribed_topic_names is not None:
-        # Members with equal subscriptions share one set, which makes comparisons fast.
-        given = frozenset(request.subscribed_topic_names)
-        names = next((one for one in group.subscriptions() if one == given), given)
+        names = shared_names(request.subscribed_topic_names, group.subscriptions())
     return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         subscribed_topic_names=names,

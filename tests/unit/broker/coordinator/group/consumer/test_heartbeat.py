@@ -279,6 +279,14 @@ def test_subscription_to_a_missing_topic_is_accepted(broker: VirtualBroker) -> N
     assert member.partitions == {"later": {0, 1}}
 
 
+def test_members_with_equal_subscriptions_share_one_set(broker: VirtualBroker) -> None:
+    # A heartbeat takes time for each distinct set, of up to 1 MB.
+    ConsumerMember(broker, "one", topics=["t", "u"]).join()
+    ConsumerMember(broker, "two", topics=["u", "t"]).join()
+    members = consumer_group(broker).members
+    assert members["one"].subscribed_topic_names is members["two"].subscribed_topic_names
+
+
 def test_empty_subscription_is_accepted() -> None:
     member = ConsumerMember(make_broker(), "m", topics=[])
     assert (member.join().error_code, member.partitions) == (0, {})
