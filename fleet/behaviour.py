@@ -3,8 +3,8 @@
     outcome of the request in flight -> state (failures, backoffs, connections, leader)
     state -> expire operations, then the first of: Metadata, Produce, a connection, wait
 
-As in Kafka's client, a failed connection and NOT_LEADER_OR_FOLLOWER request metadata, a response without news delays
-the next Metadata request like a failure, and ApiVersions resets the backoff of connections.
+As in Kafka's client, a failed connection and NOT_LEADER_OR_FOLLOWER request metadata, and a response without news
+delays the next Metadata request like a failure.
 
 Different from Kafka: a client has one request in flight, opens one connection at a time, and connects to another broker
 only for metadata.

@@ -102,7 +102,6 @@ def run_cell(cell: Cell) -> Row:
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
-    """Write `sweep.json` and `sweep.parquet`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,7 +1,6 @@
 """The error codes that responses of each API may contain, and those in a given response.
 
-They are declared with the fields (`V.errors`), from Kafka's response classes, KafkaApis and the coordinators. Fault
-rules accept no other codes.
+They are declared with the fields (`V.errors`), from Kafka's response classes, KafkaApis and the coordinators.
 
 The level of a code is `top`, or the kind of the list items that contain it: `group`, `transaction`, `topic`,
 `partition`, or `item` for any other.

@@ -1,6 +1,6 @@
 """The hierarchical timing wheel: tasks by deadline, with costs independent of their number.
 
-Follows Kafka's `TimingWheel` and `TimerTaskList` (Varghese and Lauck's hierarchical wheels). Different on purpose:
+Follows Kafka's `TimingWheel` and `TimerTaskList` (Varghese and Lauck). Different on purpose:
 
 - 256 buckets per wheel, instead of Kafka's 20: see `_WHEEL_BITS`.
 - Wheels are aligned to powers of 256, not to their creation time. So a task's wheel is the highest base-256 digit in

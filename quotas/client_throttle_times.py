@@ -1,8 +1,8 @@
 """Throttle times that one connection received: KIP-13's client metrics, measured by the broker.
 
 Kafka's clients measure `produce-throttle-time-avg` and `-max`, and the same for fetches, over 2 samples of 30 s and all
-responses. Here only responses of that kind count, while it has quotas. Zeros are counted in an integer and moved to the
-samples at least every 30 s, because recording a sample takes ten times as long.
+responses. Here only responses of that kind count, while it has quotas. Zeros are counted in an integer, which is ten
+times as fast, and moved to the samples at least every 30 s.
 """
 
 from math import isnan, nan

@@ -1,8 +1,8 @@
 """The quota of controller mutations (KIP-599): partitions created and deleted, limited by a token bucket.
 
 Follows Kafka's `ControllerMutationQuotaManager`, `StrictControllerMutationQuota` and
-`PermissiveControllerMutationQuota`. A windowed rate would block a client that creates a topic with a thousand
-partitions for as long as that sample counts.
+`PermissiveControllerMutationQuota`. A windowed rate would block a client that creates a thousand partitions for as long
+as that sample counts.
 """
 
 from msgspec.structs import asdict

@@ -96,5 +96,5 @@ class ControllerQuotas:
 
 
 def _windows(config: Config, prefix: str, rate: type[Rate]) -> QuotaConfig:
-    window_ms = config.integer(f"{prefix}.window.size.seconds") * 1000  # seconds -> ms
+    window_ms = config.integer(f"{prefix}.window.size.seconds") * 1000
     return QuotaConfig(num_samples=config.integer(f"{prefix}.window.num"), window_ms=window_ms, rate=rate)

@@ -170,7 +170,7 @@ class Rate(SampledStat):
 
     - The divisor is a sawtooth. With less than ten whole windows of history it grows from 10.000 to 10.999 s and drops
       back. Later it is between 10.000 and 11.998 s, because the oldest sample may have opened 999 ms before its last
-      event and counts until 11 s after it (up to Kafka 3.7: 10.999 s).
+      event and counts until 11 s after it.
     - Waiting for the throttle time does not bring the rate below the bound. The sum loses only whole samples, 11 s
       after their last event: at 11000 only the 5 MB of t = 0 leave, and the client may be throttled again.
     - KIP-13's 2 s is true only of a sensor with less than ten seconds of history. After that, 5 MB at each full second
@@ -292,8 +292,8 @@ def throttle_time_ms(rate: float, bound: float, window_size_ms: int) -> int:
     W: 6 MB/s against 5 MB/s over 10 s is 2 s. Kafka rounds half up to whole ms, so it may be 0 although the bound is
     exceeded.
 
-    It is at most the largest int32. Up to Kafka 4.3 a larger number wraps around, possibly to a negative one, so the
-    client furthest above its quota is not throttled. Here, as in 4.4, it stays at the maximum.
+    It is at most the largest int32, as in Kafka 4.4. In earlier releases a larger number wraps around, possibly to a
+    negative one.
 
     Source: `QuotaUtils.throttleTime`, `ClientQuotaManager.recordAndGetThrottleTimeMs`.
     """
@@ -331,9 +331,8 @@ class Room(Struct, frozen=True):
 class Sensor:
     """The recorded use of one client: its rate, and the bound on it.
 
-    Most clients are far below their quota, where an approximate sum is enough. So while the open sample has room (see
-    `Rate.open_room`), the sensor counts records itself, and passes them on when the rate is used next. They are summed
-    in the same order, so the result is identical to the last bit.
+    While the open sample has room (see `Rate.open_room`), the sensor counts records itself, and passes them on when the
+    rate is used next. They are summed in the same order, so the result is identical to the last bit.
     """
 
     __slots__ = (
@@ -398,7 +397,7 @@ class Sensor:
     def record_in_room(self, value: float, count: int, now_ms: int) -> None:
         """Do the same as `count` records with the sum `value`, the last one at `now_ms`, all of which fit into `room`.
 
-        So each has a throttle time of 0. The sum is identical to the last bit if the values are whole numbers.
+        The sum is identical to the last bit if the values are whole numbers.
         """
         self._open_value += value
         self._count += count

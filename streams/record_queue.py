@@ -1,4 +1,4 @@
-"""The buffered records of a task, and the choice of the next one (Kafka's PartitionGroup and RecordQueue).
+"""The buffered records of a task (Kafka's PartitionGroup and RecordQueue).
 
 The next record is the one with the lowest timestamp at the head of a partition. Before, a task waits until each
 partition has a record: without a limit if the broker has unfetched records, otherwise for `max.task.idle.ms`.

@@ -8,7 +8,7 @@
 After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. So that no task delays
 the others, a task's records per iteration grow by one, and are halved after a commit or at that limit (as in Kafka).
 
-A StreamsException ends the thread, except TaskCorruptedException and TaskMigratedException.
+errors.py describes which exceptions end the thread.
 """
 
 import logging

@@ -1,7 +1,6 @@
 """The files of the page, read once, with headers that restrict it to its own files.
 
-The policy forbids inline scripts and styles. `require-trusted-types-for` also forbids turning text into HTML, so a
-client id can never inject markup.
+The policy forbids inline scripts and styles. `require-trusted-types-for` also forbids turning text into HTML.
 """
 
 from hashlib import sha256

@@ -1,7 +1,6 @@
 """The server-sent events of one viewer, until the viewer disconnects or the broker stops.
 
-A browser's EventSource cannot send the token that an admin port beyond loopback requires, so the page reads the same
-format with `fetch`.
+An EventSource cannot send a token, so the page reads the same format with `fetch`.
 """
 
 from collections.abc import AsyncIterator

@@ -112,7 +112,6 @@ class Case:
         )
 
     def tracks(self, kinds: Sequence[Kind], regroup: Regroup | None = None) -> list[Track]:
-        """Collect waits; `regroup` rearranges the sequences of a run."""
         return [
             each
             for observation, found in zip(self.observations, self.found, strict=True)

@@ -1,7 +1,7 @@
 """Compares the growth of waits with a backoff rule; judges all waits together, never a single one.
 
 A wait that is too short is the client's choice; one that is too long may be the machine's. So a deviation needs
-several, and a quarter of all waits or half of those after equally many failures. In between, more runs are requested.
+several, and a quarter of all waits or half of those after equally many failures.
 """
 
 from collections import Counter

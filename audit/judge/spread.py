@@ -1,4 +1,4 @@
-"""Judges whether waits are drawn at random, by the spread of many waits relative to their expected values.
+"""Judges whether waits are drawn at random, by their spread relative to the expected values.
 
 Scheduling spreads waits too: with enough expected waits of 200 ms or more, only those count.
 """

@@ -2,7 +2,7 @@
 
 In long incidents each new connection fails until the backoff reaches its maximum; in short ones an established
 connection is lost and the next one works. The failures differ, because some clients reset the backoff when a connection
-is accepted. Of connections to a closed port, the broker sees only the client's return.
+is accepted.
 """
 
 from sluice.broker.faults.actions.connections import RefuseConnections, SilentConnections
@@ -17,7 +17,6 @@ _LONG_S, _CALM_S, _SHORT_S = 3.2, 1.0, 3.0
 
 
 def _long_and_short(*rules: Rule) -> tuple[Step, ...]:
-    """Return two long incidents with occasional lost connections in between."""
     first, *more = rules
     return (
         broken(0, _LONG_S, first, *more),

@@ -1,8 +1,7 @@
 """The HTML page for people. It is self-contained: it loads nothing, and works from a file.
 
-One short script opens the targets of links, which show the same evidence without it. Because clients choose names, keys
-and error texts, a Content-Security-Policy blocks other scripts and all network access, the templates escape each value,
-and `_printable` replaces control characters.
+Because clients choose names, keys and error texts, a Content-Security-Policy blocks other scripts and all network
+access, the templates escape each value, and `_printable` replaces control characters.
 """
 
 from base64 import b64encode

@@ -3,7 +3,7 @@
     result = await audit([SUBJECTS["aiokafka"]], list(PROBES.values()), budget=Budget(seconds=300))
 
 Probes run in parallel, each with its own brokers in this process, and are repeated until the verdicts are certain or
-the budget is spent (subject_audit.py). Everything that an audit started has ended when it returns or raises.
+the budget is spent (subject_audit.py).
 """
 
 from .audit import audit

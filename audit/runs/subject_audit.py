@@ -5,8 +5,6 @@ First each probe runs as often as it requires. Then the probes of a statement ru
 - as often as an inconclusive verdict needs;
 - once for a new deviation, so that one bad minute of the machine does not blame a client;
 - once after a verdict changed.
-
-Judging follows measuring, because it would delay the brokers.
 """
 
 import asyncio

@@ -3,8 +3,7 @@
     my-app --bootstrap {bootstrap} --topic {topic}
 
 {bootstrap} is HOST:PORT of each broker, separated by commas; {bootstrap_host} and {bootstrap_port} are of the first.
-Its role is specified or detected from its requests. Without its settings, statements that depend on them are not
-judged.
+Without its settings, statements that depend on them are not judged.
 """
 
 import re

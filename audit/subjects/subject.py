@@ -1,6 +1,6 @@
 """The protocol of subjects: clients with a driver, or commands without.
 
-A run starts with `start`, which returns a running client, and ends with `end`. In between, drivers report events.
+A run starts with `start`, which returns a running client, and ends with `end`.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,6 @@
 """The admin HTTP port: `/metrics` for Prometheus, `/healthz`, `/api/v1`, and the web page.
 
-A thread loads the HTTP stack on the first connection, so that it delays neither the start nor running clients;
-connections wait in the port's backlog meanwhile.
+A thread loads the HTTP stack on the first connection, so that it delays neither the start nor running clients.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 Without `sluice.metadata.lag.ms`, brokers see changes at once and have no image. With it, a broker returns metadata of
 this age (Metadata, DescribeTopicPartitions, DescribeCluster, the leader hints of KIP-951, FindCoordinator). A fault
-rule can delay a broker's updates further, or permanently (`MetadataPublisher.delay_updates`).
+rule can delay a broker's updates further.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ log, the leader's; a follower is only an offset:
   catches up, which could otherwise never reach it.
 - The leader, if it reaches the controller, removes a follower from the ISR that lags for `replica.lag.time.max.ms`.
 
-A single broker has the delay too, as with a follower that never fails.
+A single broker has the delay too.
 """
 
 from collections.abc import Iterator

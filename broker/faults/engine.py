@@ -150,7 +150,6 @@ class FaultEngine:
             self._cluster.journal.set_throttle_time(ctx, throttle_ms)
 
     def disable(self, fault: Fault, error: Exception) -> None:
-        """End a rule because of an error. It stays listed; its requests continue without it."""
         if not fault.enabled:
             return
         fault.enabled = False

@@ -1,4 +1,4 @@
-"""The subject of a request: its partitions, group and transactional id. No subject refers to record bytes.
+"""The subject of a request: its partitions, group and transactional id.
 
 Requests about the journal's own topic are not recorded: reading them would add events without end.
 

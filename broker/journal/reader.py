@@ -3,8 +3,8 @@
     events = cluster.journal.events(client_id="checkout", api="Produce")
     async for event in cluster.journal.follow(kind="throttle"): ...
 
-`follow` polls every 20 ms and reads few events at once, to not delay the broker's clients. If events were overwritten
-before they were read, a `Gap` reports their number regardless of the filter, because their fields are lost.
+`follow` polls every 20 ms and reads few events at once, to not delay the broker's clients. A `Gap` reports the number
+of overwritten events, regardless of the filter.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence

@@ -4,8 +4,8 @@ A segment is charged its whole capacity at creation, so an append into an existi
 segment would exceed the bound, the segments with the oldest last append in any partition are evicted, including active
 ones: a log can become empty.
 
-The heap has one entry per log: the last append to its oldest segment when the entry was made. Appends only increase
-that time, so an entry is corrected when it reaches the top.
+The heap has one entry per log: the time of the last append to its oldest segment, corrected when the entry reaches the
+top.
 """
 
 from collections.abc import Callable

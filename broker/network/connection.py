@@ -212,7 +212,6 @@ class Connection(asyncio.BufferedProtocol):
         self._cancel_wait = cancel
 
     def close_on_eof(self) -> None:
-        """Close when the client ends its side: the parked request gets no response."""
         self._is_unanswered = True
         if self._eof and self._transport is not None:
             self._transport.close()
@@ -292,7 +291,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def reset(self, reason: str) -> None:
-        """Close with RST, at which the client loses what it has not read."""
         if self.closed:
             return
         self.close_reason = reason

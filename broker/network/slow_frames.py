@@ -1,8 +1,7 @@
 """Closes clients that send a large request too slowly while others wait for its share of `queued.max.request.bytes`.
 
 A request above 256 KiB reserves its whole size when its first bytes arrive. Without this check, six connections that
-send a few bytes could reserve everything, and no client could send a large request. Kafka has no such check, and by
-default no `queued.max.request.bytes`.
+send a few bytes could reserve everything. Kafka has no such check, and by default no `queued.max.request.bytes`.
 """
 
 from collections.abc import Iterable

@@ -7,9 +7,8 @@ half-close (TCP's, or TLS's close_notify), idle close and abort work as on a pla
     HANDSHAKE --done--> OPEN --close()--> CLOSING --all sent--> CLOSED
         \-- from any state: failure, timeout, abort, or the client disconnects --> CLOSED
 
-asyncio's own TLS cannot half-close, drops the alert of a failed handshake (which Kafka sends, for example for an
-expired certificate), and does not report the failure. As in Kafka's SslTransportLayer, the peer's close_notify is not
-awaited.
+asyncio's own TLS cannot half-close, drops the alert of a failed handshake, and does not report the failure. As in
+Kafka's SslTransportLayer, the peer's close_notify is not awaited.
 """
 
 import asyncio
@@ -120,7 +119,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     @property
     def transport(self) -> asyncio.Transport | None:
-        """The socket, or a transport that a fault rule inserted; None after the end of the connection."""
         return self._socket
 
     def set_transport(self, transport: asyncio.Transport) -> None:

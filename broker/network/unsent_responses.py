@@ -1,8 +1,8 @@
 """The bound on responses that the clients of one broker do not read (`sluice.queued.max.response.bytes`).
 
 A connection with unsent responses handles no further request. When all of these exceed the bound, those that accepted
-no bytes for longest are closed. Records in the log, which responses reference, do not count; those of deleted segments
-have the same bound. Kafka has no such bound.
+no bytes for longest are closed. Records in the log do not count; those of deleted segments have the same bound. Kafka
+has no such bound.
 """
 
 from collections import deque

@@ -73,7 +73,6 @@ class LongRequest:
         return self._caller is not None
 
     def sliced(self, elements: Iterable[T]) -> Iterator[T]:
-        """Yield the elements, with pauses."""
         left = _ELEMENTS_PER_CHECK
         for element in elements:
             yield element

@@ -1,8 +1,7 @@
 """The journal as the topic `__sluice_journal`, for consumers of any Kafka client.
 
 One partition keeps the order. A record's key is the client id (null if the event has no client), its value the event as
-JSON, its timestamp the event's time. Every 20 ms, up to 256 events are written, which does not delay clients. A gap
-event reports overwritten entries.
+JSON, its timestamp the event's time. Every 20 ms, up to 256 events are written, which does not delay clients.
 
 Off unless `sluice.journal.topic=true`: at full rate a record costs more time than its request.
 """

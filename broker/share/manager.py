@@ -1,8 +1,7 @@
 """The share partitions and share sessions of one broker, which leads the partitions.
 
-Follows Kafka's SharePartitionManager. The first fetch loads a share partition from the share coordinator. It is dropped
-when the broker stops leading the partition, when the coordinator fences it, and when the group's last member
-disconnects.
+Follows Kafka's SharePartitionManager. The first fetch loads a share partition. It is dropped when the broker stops
+leading the partition, when the coordinator fences it, and when the group's last member disconnects.
 """
 
 import re

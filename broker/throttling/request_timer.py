@@ -1,8 +1,7 @@
 """Processing time of requests, for request quotas (KIP-124). Time in a purgatory does not count.
 
 Kafka measures between two events on a thread. Here, a request's time starts with its read, or at the end of the
-previous request. Example: one read at t = 0 ms brings two requests, finished at 3 ms and 10 ms; they are charged 3 ms
-and 7 ms.
+previous request.
 
 Decoding and handling are charged before the response is sent, encoding after it, like the time of Kafka's network
 threads.

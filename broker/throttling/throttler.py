@@ -3,7 +3,7 @@
 The charges of a request:
 
 - Bytes (KIP-13). A Produce is charged its size, header and body, after its records are appended. A Fetch is charged the
-  size of its response. The two quotas are separate.
+  size of its response.
 - Controller mutations (KIP-599). The handlers of CreateTopics, CreatePartitions and DeleteTopics charge them, and put
   the throttle time into the response.
 - Request time (KIP-124): the processing time of every request. As in Kafka, fetches of followers, Produce with acks=0,
@@ -84,10 +84,7 @@ class Throttler:
         return self._hold.charge_before_read(ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:
-        """Return the bytes that the quota grants an idle client at once, such as 10,000 for 1,000 bytes/s and 10 s.
-
-        A larger response would exceed the quota at every attempt, and never be sent.
-        """
+        """Return the bytes that the quota grants an idle client at once; a larger response would never be sent."""
         if not self.quotas.fetch.quotas_enabled or not self.profile.cuts_fetches:
             return float_info.max
         return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)

@@ -89,8 +89,8 @@ class ThrottlingMode:
 class Mute(ThrottlingMode):
     """KIP-219 (Kafka 2.0 and later): send the response at once, then mute the connection for the throttle time.
 
-    The client can back off, and does not mistake a throttled broker for a dead one. With KIP-13, a throttle time above
-    `request.timeout.ms` made the client disconnect and send again, which was charged again.
+    With KIP-13, a throttle time above `request.timeout.ms` made the client disconnect and send again, which was charged
+    again.
     """
 
     __slots__ = ()

@@ -17,7 +17,6 @@ from .broker import Scrape
 from .trace import Client
 from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 
-# Over less than a second, the figures of a throttled client flicker between its requests.
 _NOW_MS = 1000.0
 _LINE_EVERY_MS = 5000.0
 _PROSE_COLUMNS = 80

@@ -5,8 +5,7 @@ no constant rate: an empty sensor admits ten seconds' worth at once, then each r
 to 12 s after the burst, when it is dropped, the next burst follows. A single second shows 0 to 11 times the quota. Only
 an average over whole cycles, from the start of one burst to the start of another, is meaningful.
 
-In simulations (requests of 5 and 10 % of a second's quota, clients 3 to 60 times as fast as it), two whole cycles gave
-0.99 to 1.04 of the quota; a fixed 24 s gave 0.92 to 1.40.
+In simulations, two whole cycles gave 0.99 to 1.04 of the quota; a fixed 24 s gave 0.92 to 1.40.
 """
 
 from bisect import bisect_left
@@ -110,8 +109,7 @@ def replay(client: Client, longer_ms: float = 0.0) -> Trace:
     """Return the trace of the same requests in virtual time, with exact throttling and no other delays.
 
     A produce request is charged, then its client waits; a fetch above the quota is un-recorded and retried. The time
-    between requests comes from the trace. If virtual time is faster, the requests repeat from the start. It ends
-    `longer_ms` after the trace.
+    between requests comes from the trace. The requests repeat until `longer_ms` after the trace.
     """
     trace, kind, name = client.trace, client.kind, client.name
     manager = ClientQuotaManager(kind, QuotaConfig(), QuotaTable("unlimited"))

@@ -54,7 +54,6 @@ class Feed:
         self._news: list[Message | SluiceError] = []
 
     def watch(self, view: View) -> None:
-        """Restart the stream; the first message has the whole state."""
         with self._lock:
             self._number += 1
             self._news.clear()

@@ -175,7 +175,6 @@ class Metadata:
             raise exception_of(code, topic)
 
     def update(self, sent: MetadataRequestAndVersion, response: MetadataResponse, version: int, now_ms: float) -> None:
-        """Apply the response to `sent`."""
         self._need_partial_update = sent.request_version < self.request_version
         self._last_refresh_ms = now_ms
         self._attempts = 0

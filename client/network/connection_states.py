@@ -15,7 +15,7 @@ node id for a group coordinator. It is in one of five states, and has two times 
 So an ApiVersions response resets the backoff, not a TCP connection. The first reconnect after a good connection waits
 too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
 
-A throttle outlasts a reconnect. `remove` discards all state: the next attempt is allowed immediately.
+A throttle outlasts a reconnect.
 
 Each attempt uses the next address of a host. After the last one, or after an established connection is lost, the name
 is resolved again, and the last address used is skipped if there is another.

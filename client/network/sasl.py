@@ -1,7 +1,6 @@
 """SASL authentication with PLAIN and SCRAM (RFC 5802), sans-I/O (Kafka's SaslClientAuthenticator).
 
-A conversation is a generator: it yields requests, receives responses through `send`, and returns after success. A
-rejection is an AuthenticationException, which is not retried.
+A conversation is a generator: it yields requests, receives responses through `send`, and returns after success.
 
 Different on purpose: no ApiVersions request comes first, because all brokers since 1.0 support SaslHandshake 1 and
 SaslAuthenticate 0.

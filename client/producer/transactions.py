@@ -23,9 +23,9 @@ requests, and has its epoch bumped after an abort caused by an error. From 2, br
 bump the epoch at each end (KIP-890).
 
 Different on purpose: before an abort, a request that adds to the transaction and has no response is repeated. Kafka's
-producer assumes that nothing was added; otherwise the coordinator fences the producer that requests an epoch bump.
-And, up to transaction.version 1, the epoch is bumped after a repeated EndTxn: its first copy could still arrive, and
-end the next transaction with the same epoch.
+producer assumes that nothing was added; if something was, the coordinator fences it at the epoch bump. And, up to
+transaction.version 1, the epoch is bumped after a repeated EndTxn, whose first copy could otherwise end the next
+transaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence

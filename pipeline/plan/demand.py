@@ -2,7 +2,7 @@
 
 By batch means: the client's time is cut into ten parts, whose spread gives the 95 % confidence interval of the rate.
 With 100 kB/s on average and a standard deviation of 30 kB/s between the parts, it is ± 2.26 * 30 / sqrt(10) = 21 kB/s:
-an uncertainty of 21 %. A part must be a quota window long, so ten windows are the least that shows a demand.
+an uncertainty of 21 %. A part must be at least a quota window long.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """ApiVersions (key 18): the first request of a client, for the versions that the broker supports.
 
 v1: throttle time; v3: the client's name and version (KIP-511), features (KIP-584); v4: features from level 0
-(KAFKA-17011); v5: the intended cluster and node (KIP-1242). An unknown version gets UNSUPPORTED_VERSION in version 0.
+(KAFKA-17011); v5: the intended cluster and node (KIP-1242).
 """
 
 from __future__ import annotations

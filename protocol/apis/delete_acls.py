@@ -14,7 +14,7 @@ from sluice.protocol.types import V, Versions, int8, int16, int32, string
 class DeleteAclsFilter(Message):
     """A null name, principal or host matches any."""
 
-    resource_type_filter: int8 = 0  # 2: topic, 3: group, 4: cluster, 5: transactional id, 6: delegation token, 7: user
+    resource_type_filter: int8 = 0  # as in create_acls.py
     resource_name_filter: Annotated[string | None, V("0+", null="0+")] = ""
     pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: any that applies to the name, 3: literal, 4: prefixed
     principal_filter: Annotated[string | None, V("0+", null="0+")] = ""

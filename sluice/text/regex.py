@@ -4,7 +4,7 @@ Kafka uses RE2J for subscriptions (KIP-848), and elsewhere `java.util.regex`, wh
 Errors have RE2J's text. Unlike RE2J, RE2 accepts `\C`, a repeated group name and, as literal text, a repeat count of
 many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
 
-Different on purpose: expressions are bounded, because 1 KB can compile for a second, and then match a topic in 50 ms.
+Different on purpose: expressions are bounded, because 1 KB can compile for a second.
 """
 
 from functools import lru_cache

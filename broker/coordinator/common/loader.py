@@ -1,8 +1,7 @@
 """The state stored in a partition of an internal topic. Follows Kafka's CoordinatorLoader.
 
-The state is the last value of each key; superseded values are never decoded. Records of a transaction are *pending*
-until its commit marker is read, and do not replace a value with a higher offset. A tombstone also deletes the pending
-values of its key.
+The state is the last value of each key. Records of a transaction are *pending* until its commit marker is read, and do
+not replace a value with a higher offset. A tombstone also deletes the pending values of its key.
 """
 
 import logging

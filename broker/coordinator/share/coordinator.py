@@ -2,7 +2,7 @@
 
 A snapshot record has the whole state of a share partition, an update record a change. After
 `share.coordinator.snapshot.update.records.per.snapshot` updates, the next record is a snapshot. Records before the
-oldest snapshot in use are deleted. Callbacks get NONE when the record is replicated.
+oldest snapshot in use are deleted.
 
 Follows Kafka's ShareCoordinatorShard, ShareCoordinatorService and ShareCoordinatorOffsetsManager.
 """

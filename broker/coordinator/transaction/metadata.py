@@ -1,7 +1,7 @@
 """The metadata of one transactional id, and the steps that change it.
 
-A transactional id has one producer id and epoch. Of all producers configured with the id, only the one with the current
-epoch may write. The state of its transaction:
+Of all producers with the same transactional id, only the one with the current epoch may write. The state of its
+transaction:
 
     Empty, Complete*  --partition added-->  Ongoing  --EndTxn-->  Prepare*  --markers written-->  Complete*
 
@@ -9,7 +9,6 @@ The record of Prepare* makes the outcome final; only markers are missing. InitPr
 to Empty with a higher epoch; an Ongoing transaction is aborted first.
 
 Metadata is immutable. A step is a function from one value to the next, which becomes current when it is replicated.
-Until then no other step can start.
 
 With clients of transaction version 2 (KIP-890: EndTxn v5 and later), ending a transaction raises the epoch, so that no
 two transactions share one; with older clients, only InitProducerId does. After the last usable epoch the id gets a new

@@ -1,4 +1,4 @@
-"""ApiVersions, key 18, versions 0-5: the APIs and versions that this broker serves, from the registry of handlers.
+"""ApiVersions, key 18, versions 0-5, from the registry of handlers.
 
 Another broker than the expected one returns REBOOTSTRAP_REQUIRED (KIP-1242). Unknown versions get a v0 response with
 UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up to v3, features with a minimum level of

@@ -1,4 +1,4 @@
-"""Fetch responses for consumers before Kafka 2.1. Imported by the first such fetch.
+"""Fetch responses for consumers before Kafka 2.1.
 
 Fetch up to v9 does not support zstd (KIP-110): a topic with `compression.type=zstd` returns
 UNSUPPORTED_COMPRESSION_TYPE, but zstd batches of other topics are sent unchanged, as in Kafka. Versions up to v3 get

@@ -1,4 +1,4 @@
-"""Fetch, key 1, versions 0-18: record batches of partitions, by reference, immediately or after a long poll.
+"""Fetch, key 1, versions 0-18.
 
 Follows Kafka's KafkaApis.handleFetchRequest, ReplicaManager.fetchMessages and DelayedFetch. Different on purpose: up to
 v2 Kafka also truncates the first batch at the limit; here it is always whole.

@@ -265,7 +265,6 @@ class Fetch:
         return respond_converted(self._ctx, self._broker.cluster.worker, self._old_formats, response)
 
     def sent(self, response: Message) -> bool:
-        """Record that the read data is sent; return whether `response` changed because it opens a session."""
         for traffic, size in self._ctx.sliced(self.fetched):
             traffic.bytes_out += size
         if self._reported is None:

@@ -1,4 +1,4 @@
-"""Produce of transactional records: append after verification by the coordinator (KIP-890).
+"""Produce of transactional records, appended after verification by the coordinator (KIP-890).
 
 Up to v11 the client adds partitions to the transaction, which is verified. Since v12 the broker adds them, and retries
 while the coordinator completes the previous transaction. Up to v10 TRANSACTION_ABORTABLE is not returned.

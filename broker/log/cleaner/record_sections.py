@@ -1,7 +1,7 @@
 """Passes over a batch's records for a cleaning: collect keys, or find the records to keep.
 
-Both passes can stop and continue, because a batch may exceed one step. Varint decoding is inlined, because calls would
-dominate the cost. Kept records are copied; only the timestamp delta is re-encoded if the base timestamp changes.
+Both passes can stop and continue, because a batch may exceed one step. Kept records are copied; only the timestamp
+delta is re-encoded if the base timestamp changes.
 """
 
 from sluice.protocol.errors import ErrorCode

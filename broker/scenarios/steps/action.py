@@ -1,7 +1,6 @@
 """The common parts of steps: the protocol of actions, the expected state of the cluster, and the context of a run.
 
-An action is checked against the expected state when the file is read, and executed at its time. The reversal of an
-action is also an action.
+An action is checked against the expected state when the file is read, and executed at its time.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """The access control lists of the cluster, indexed by resource pattern.
 
-Follows AclControlManager (ids, existing entries) and AclCache. Kafka sorts the entries and scans those whose names
-share a prefix with the resource's. Here each check is a few lookups: the entries of the literal name, of `*`, and of
-each prefix whose length is in use, limited to the client's principal and `User:*`.
+Follows AclControlManager (ids, existing entries) and AclCache. Kafka sorts and scans entries. Here each check is a few
+lookups: the entries of the literal name, of `*`, and of each prefix whose length is in use, limited to the client's
+principal and `User:*`.
 """
 
 from collections import Counter

@@ -2,9 +2,9 @@
 
 Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43, KIP-152, KIP-306, KIP-368).
 
-The connection passes its requests here first. `_ACCEPTED` lists the APIs that each state accepts. The dispatcher
-handles these; the handlers call back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`. After
-SaslHandshake v0, each frame is a token without headers, and so is each response.
+The connection passes its requests here first. Those in `_ACCEPTED` are passed to the dispatcher; the handlers call
+back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`. After SaslHandshake v0, each frame is a token
+without headers, and so is each response.
 
 As in Kafka, an unexpected request ends the connection: at once before an exchange; during one with ILLEGAL_SASL_STATE,
 if the API's response has a top-level error code. After a failed authentication, the response and the close are delayed
@@ -216,7 +216,6 @@ class SaslAuthenticator:
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {mechanism}"
 
     def refuse(self, ctx: RequestContext, response: Message | None, reason: str) -> Outcome:
-        """Log the failure; delay the response, if any, and the close."""
         self._step(Event.REFUSED)
         if self._user is None:
             self._counts.failed += 1

@@ -1,9 +1,9 @@
 """`ssl.principal.mapping.rules`: the user for a certificate's subject (KIP-371; Kafka's SslPrincipalMapper).
 
-The first of the rules, which commas separate, that matches applies. `DEFAULT` is the whole subject.
-`RULE:PATTERN/REPLACEMENT/` requires a match of the whole subject; a final `L` or `U` converts the case. Different on
-purpose: patterns are Python's regular expressions, and invalid rules are errors at start-up. Where Java fails for each
-client (a missing group in a pattern without groups, a single `$`), the text is literal.
+Commas separate rules; the first match applies. `DEFAULT` is the whole subject. `RULE:PATTERN/REPLACEMENT/` requires a
+match of the whole subject; a final `L` or `U` converts the case. Different on purpose: patterns are Python's regular
+expressions, and invalid rules are errors at start-up. Where Java fails for each client (a missing group in a pattern
+without groups, a single `$`), the text is literal.
 """
 
 import re

@@ -3,8 +3,7 @@
 Each subscriber of a topic gets a range of consecutive partitions; the first subscribers get the remainder, one each.
 Members at the same position get the same partitions of topics of equal size, as joins need.
 
-Members with an instance id come first, ordered by it, so static members keep their ranges; the others follow by member
-id.
+Static members come first, ordered by instance id, so they keep their ranges; the others follow by member id.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """A classic group: its members, its generation and its state. Follows Kafka's ClassicGroup and ClassicGroupState.
 
 The members divide the work among themselves; the coordinator only passes messages. Each generation starts with two
-rounds, each of which ends for all members at once:
+rounds:
 
     join   Members send JoinGroup with the protocols they support. When all have joined, or on timeout, the coordinator
            selects the protocol that all support and most prefer, and responds to all. One member, the *leader*, also

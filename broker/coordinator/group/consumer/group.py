@@ -6,8 +6,6 @@ The epochs (modern_group.py) define the group's state:
     Assigning     assignment epoch < group epoch: a new target is due
     Reconciling   some member is not Stable in the assignment epoch
     Stable        all members are
-
-A partition has at most one owner, which keeps it until it confirms the revocation; see `owner_of`.
 """
 
 from collections import Counter

@@ -1,8 +1,7 @@
 """The initialization of share partitions at the share coordinator, and the records of its progress.
 
 Follows the methods of Kafka's GroupMetadataManager on shareGroupStatePartitionMetadata, and persisterInitialize of its
-GroupCoordinatorService. A result that arrives after the group moved to another broker is dropped; the partitions are
-initialized again after `group.share.initialize.retry.interval.ms`.
+GroupCoordinatorService. A result that arrives after the group moved to another broker is dropped.
 """
 
 from collections.abc import Callable, Collection, Mapping
