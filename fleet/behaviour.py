@@ -277,7 +277,7 @@ class Behaviour:
         period = parameters.period_us[models]
         is_open = parameters.is_open[models]
         count = clients.in_batch[rows]
-        # Records that were created before this limit complete after their delivery timeout.
+        # Records created before this complete after their delivery timeout.
         limit_us = ends - parameters.delivery_timeout_us[models]
         late = np.clip(np.where(is_open, -((due - limit_us) // period), due < limit_us), 0, count)
         in_time = count - late

@@ -39,8 +39,8 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         )
 
 
-# CPU measured on a server core of 2.1 GHz: small requests on 8 connections with 16 in flight, batches of 1 MB, 1,000
-# new connections, for Kafka after 6,000 others, because its code is compiled while it runs.
+# CPU measured on a core of 2.1 GHz: small requests on 8 connections with 16 in flight, batches of 1 MB, 1,000 new
+# connections, for Kafka after 6,000 others that let it compile its code.
 BROKERS = {
     "kafka": BrokerModel(produce_us=34, metadata_us=31, connection_us=450),
     "sluice": BrokerModel(produce_us=7.2, metadata_us=8.4, connection_us=190),

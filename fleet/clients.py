@@ -16,8 +16,7 @@ from .models.client_model import ClientModel
 # A shift by this many bits exceeds every maximum, without an overflow of floats. Counting continues 32 lower, where a
 # wrapped 32-bit shift is the same.
 _MOST_FAILURES, _SHIFTS = 255, 32
-# Eleven longer draws in a row have the probability 1/11!.
-_MOST_REDRAWS = 11
+_MOST_REDRAWS = 11  # as many longer draws in a row have the probability 1/11!
 # librdkafka's timer, which requests metadata and, without a connection, connects: to a broker of bootstrap.servers and,
 # if that fails, to a known one after a pause.
 _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
@@ -110,7 +109,7 @@ class Clients:
         self.in_batch = np.zeros(count, dtype=np.int64)  # operations of the request that is retried
         self.failures = np.zeros(count, dtype=np.uint8)
         self.retry_us = np.zeros(count, dtype=np.int64)
-        self.throttled_us = np.zeros(count, dtype=np.int64)  # until when a quota mutes the connection (KIP-219)
+        self.throttled_us = np.zeros(count, dtype=np.int64)  # end of the mute by a quota (KIP-219)
         self.wants_metadata = np.zeros(count, dtype=np.bool_)
         self.metadata_failures = np.zeros(count, dtype=np.uint8)
         self.unchanged = np.zeros(count, dtype=np.uint8)  # Metadata responses in a row without a new leader

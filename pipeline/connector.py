@@ -19,8 +19,7 @@ class Jar(NamedTuple):
         return f"{self.artifact}-{self.version}.jar"
 
 
-# The newest token provider that resolves from Maven Central. The connector uses it only to check whether a job has
-# delegation tokens, through an interface that is the same in 4.2.
+# The newest token provider on Maven Central. The connector uses it only to check whether a job has delegation tokens.
 _TOKEN_PROVIDER = Jar(
     "org.apache.spark",
     "spark-token-provider-kafka-0-10_2.13",

@@ -112,8 +112,8 @@ def free_arrays(message: Message, pause: Callable[[], None]) -> None:
 
 
 def _declarations(cls: type[Message], names: list[str]) -> dict[str, object]:
-    # Annotations stay text until here, which makes imports cheap. They are evaluated together: typing.get_type_hints
-    # compiles them one by one, which takes as long as compiling the codec.
+    # Annotations stay text until here, which makes imports cheap. They are evaluated together, because
+    # typing.get_type_hints compiles them one by one.
     together = "[" + ", ".join(cls.__annotations__[name] for name in names) + "]"
     declared = eval(together, vars(sys.modules[cls.__module__]))  # noqa: S307  # our own declarations
     return dict(zip(names, declared, strict=True))

@@ -93,7 +93,7 @@ class TimingWheel:
         return expiration_ms
 
     def cancel(self, task: TimerTask) -> None:
-        """Remove a task from any bucket; does nothing if it is not in the wheel."""
+        """Remove a task, if it is in the wheel."""
         before, after = task._before, task._after
         if before is None or after is None:
             return

@@ -15,7 +15,7 @@ EVERY_MS = 500.0
 _LEAST_REST = 19  # rest after a snapshot, as a multiple of its duration
 # The fastest of this many counts, as the others may have waited for a processor.
 _TIMED = 4
-# The delay until a viewer notices a snapshot or the broker's stop, as uvicorn then does not wait for responses.
+# The delay until a viewer notices a snapshot or the broker's stop.
 _POLL_MS = 40.0
 # The history is dropped after this long without a viewer; reloading the page takes less.
 _FORGET_AFTER_MS = 10_000.0

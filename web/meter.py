@@ -45,7 +45,7 @@ class Meter:
     def __init__(self, sensors: ClientSensors) -> None:
         self._sensors = sensors
         self._values: dict[int, float] | None = None  # of the samples, by start time
-        self.charged = 0.0  # between the last two reads
+        self.charged = 0.0
         self.seen: MeterSeen | None = None
 
     def is_of(self, sensors: ClientSensors) -> bool:

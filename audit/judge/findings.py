@@ -28,8 +28,8 @@ _STEADY_FROM, _WRAPPED_FROM = 8, 20
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
 _STEADY_BUT = 10  # one in this many waits may be shorter
 _FEW_BESIDE = 0.1
-# The steady wait is that of this many last waits, without shorter ones, which scheduling varies as much. A sequence of
-# another run refutes a fall only if it has this many waits after it.
+# The steady wait is that of this many last waits. A sequence of another run refutes a fall only if it has this many
+# waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
 _ORDINARY = frozenset(("Fetch",))
 _NO_BAND = Tolerance(0, 0)

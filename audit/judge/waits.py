@@ -101,7 +101,7 @@ def track(sequence: AttemptSequence, repetition: int = 0, *, blocked_until_ns: i
 def _may_come_at_once(sequence: AttemptSequence, before: Attempt, after: Attempt, failures: int) -> bool:
     if sequence.kind is Kind.PRODUCE:
         return before.broker != after.broker  # the client has learned of a new leader
-    # A consumer that keeps its partitions joins while it polls, and sends the first retry without a wait
+    # A consumer that keeps its partitions sends the first retry of a join without a wait
     # (AbstractCoordinator.joinGroupIfNeeded, with an expired timer).
     return sequence.kind in _JOINING and (failures == 0 or not _AGAIN_AT_ONCE.isdisjoint(before.error_codes))
 

@@ -89,7 +89,7 @@ class ProbeRun:
         self._faults = asyncio.create_task(self._broker.run_scenario(self._probe.cluster))
 
     async def _begin_subject(self) -> None:
-        """Start the subject; one at a time, because starting a process takes 0.5 s of CPU and delays other runs."""
+        """Start the subject; one at a time, because a start delays other runs."""
         probe = self._probe
         async with self._starting:
             job = Job(

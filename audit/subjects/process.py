@@ -83,7 +83,6 @@ class SubjectProcess:
             pass
         finally:
             self._signal(signal.SIGKILL)
-        # A process outside the group may keep the pipes open; `wait` waits for them, too.
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _END_S)
             await asyncio.wait_for(self._reading, _END_S)

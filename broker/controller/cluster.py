@@ -92,7 +92,7 @@ class Cluster:
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)
         self.logs = self._open_logs(config, clock, random)
-        # Dynamic configs (KIP-226) by node id; "" has the cluster-wide defaults.
+        # Dynamic configs (KIP-226) by node id; "": cluster-wide.
         self.broker_configs: dict[str, Mapping[str, str]] = {}
         self.clock = clock
         self._started_ms = clock.monotonic_ms()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 _API_AND_VERSION = Struct(">hh")
-_NO_READ = -1.0  # outside of reads
+_NO_READ = -1.0
 _NOT_SERVED = (0, -1)  # version range of an unknown API
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
@@ -198,7 +198,7 @@ class Dispatcher:
             return
         if not connection.waiting and ctx.long is None:
             connection.resume()
-        if self._read_ms == _NO_READ:  # in a read, `end_read` does it
+        if self._read_ms == _NO_READ:  # else `end_read` does it
             self._actions.complete()
 
     def _finish_parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
@@ -253,7 +253,7 @@ class Dispatcher:
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
         if ctx.started_ms == self._read_ms:
-            self._responded_routes.append(route)  # sent with the read's other responses, with the same latency
+            self._responded_routes.append(route)  # sent with the read's other responses
         else:
             self._observe([route], ctx.started_ms)
 

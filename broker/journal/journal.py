@@ -43,7 +43,7 @@ class Journal:
         # The fields of a RequestEntry or an OtherEntry: a plain tuple takes half the time to create.
         self._ring: list[tuple[object, ...]] = [()] * size
         self._reading = clock.reading
-        self._answered = clock.reading()  # when the last response was ready
+        self._answered = clock.reading()
         self._connections = 0
         self._began_ns = clock.wall_ms() * _NANOS_PER_MS - round(clock.monotonic_ms() * _NANOS_PER_MS)
 
@@ -104,7 +104,7 @@ class Journal:
         self.add_client_event("connection-refused", ctx, reason=reason, throttle_time_ms=throttle_ms)
 
     def closed(self, ctx: RequestContext) -> None:
-        """Record the end, and the request in flight as unanswered."""
+        """Record the end, and an unanswered request in flight."""
         connection = ctx.connection
         subject, ctx.subject = ctx.subject, None
         if subject is not None:

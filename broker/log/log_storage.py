@@ -1,6 +1,6 @@
 """The interface between a partition's log and its storage, in memory (memory_storage.py) or a directory.
 
-`PartitionLog` decides which batches are appended, read and deleted; producers and epochs are unknown to a storage.
+`PartitionLog` decides which batches are appended, read and deleted.
 """
 
 from collections.abc import Callable, Iterator, Sequence

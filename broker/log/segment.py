@@ -42,10 +42,10 @@ class Segment:
         self.next_offset = base_offset
         self.memory = memory
         self.capacity = len(memory.view)
-        self.charged_bytes = self.capacity  # as counted by the memory budget
+        self.charged_bytes = self.capacity
         self.size = 0
         self._view = memory.view
-        self._ready = memory.resident_bytes  # resident up to here: writable without page faults
+        self._ready = memory.resident_bytes  # writable up to here without page faults
         self.max_timestamp = -1  # of all batches so far
         self.last_append_ms = now_ms
         # Per batch: last offset and end, relative to the segment, and the greatest timestamp so far plus one: an append

@@ -104,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out_bytes = 0
         self._running = False
         self._unsent: deque[memoryview] = deque()
-        self._written = 0  # the identity of the memory of the last piece, which the transport may reference
+        self._written = 0  # identity of the last piece's memory, which the transport may reference
         self._transport_full = False
         self._output_full = False  # the transport is full, or parts are unsent
         self._eof = False
@@ -244,7 +244,6 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
 
     def send(self, head: bytes, body: list[bytes | memoryview], size: int) -> None:
-        """Queue one response, which leaves with the others of this iteration, or at once."""
         self._out.append(head)
         self._out += body
         self._out_bytes += size

@@ -1,8 +1,7 @@
 """An event loop whose ready sockets wait for timers, and not the reverse.
 
-asyncio handles all ready sockets before it checks its timers. With 200 clients that send at once this takes 25 ms, by
-which throttles end late. Here the selector calls the readers of sockets itself, for up to READS_S, and keeps the rest
-for its next calls.
+asyncio handles all ready sockets before it checks its timers. With 200 clients that send at once, throttles end 25 ms
+late. Here the selector calls the readers of sockets itself, for up to READS_S, and keeps the rest for its next calls.
 """
 
 import asyncio

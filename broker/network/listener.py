@@ -19,8 +19,7 @@ _ACCEPTED_AT_ONCE = 16
 # As in asyncio: without file descriptors or memory, the next attempt is after this time.
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RETRY_AFTER_S = 1.0
-# Left for files, such as segments and modules that are imported on first use: without any, requests of other clients
-# would fail. Of a low limit, an eighth.
+# Left for files, such as segments and modules imported on first use. Of a low limit, an eighth.
 _RESERVED_DESCRIPTORS = 64
 
 
@@ -71,7 +70,7 @@ class Listener:
         elif self._refusals:
             self._refuse()
         else:
-            # asyncio has set the backlog to 100, its number of connections per iteration; more may wait.
+            # asyncio has set the backlog to 100.
             self._socket.listen(self._backlog)
 
     def refuse(self) -> None:

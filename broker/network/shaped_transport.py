@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 # A limited transport moves the bytes of this time at once: nearly steady to a client.
 PIECE_MS = 10
-# Lost time that a limited transport makes up for, because timers are late.
-_CATCH_UP_MS = 50
+_CATCH_UP_MS = 50  # lost time that it makes up for, because timers are late
 # asyncio's defaults: unsent bytes at which the layer above is paused, and resumed.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = 16 * 1024
@@ -41,7 +40,7 @@ _NO_LINGER = pack("ii", 1, 0)
 
 @runtime_checkable
 class SetsOptions(Protocol):
-    """A real socket; sockets of virtual-time tests do not match."""
+    """A real socket, not that of a virtual-time test."""
 
     def setsockopt(self, level: int, name: int, value: bytes) -> None: ...
 

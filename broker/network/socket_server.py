@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .shaped_transport import ShapedTransport
     from .tls_transport import TlsTransport
 
-# A test that opens a thousand connections at once must not see refusals or 1 s retries.
+# For tests that open a thousand connections at once.
 BACKLOG = 1024
 # Acceptor properties, checked here because the acceptor is created only if one is set.
 _LIMITS = (
@@ -231,7 +231,7 @@ class SocketServer:
 
 def bind(host: str, port: int, backlog: int) -> socket.socket:
     try:
-        # getaddrinfo skips the IDNA codec for bytes; importing that codec takes a millisecond.
+        # getaddrinfo skips the IDNA codec for bytes.
         name = host.encode() if host.isascii() else host
         address = socket.getaddrinfo(name or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         # With the protocol number: asyncio disables Nagle's algorithm only for sockets declared as TCP.

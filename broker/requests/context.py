@@ -175,7 +175,7 @@ class RequestContext:
         self.connection = connection
         self.responder = responder
         self.authenticator: Authenticator | None = None  # with a SASL listener
-        # The last client id with its length, as sent, and the decoder of headers with that length.
+        # The last client id as sent, and the decoder of headers with its length.
         self.id_as_sent = b"\0\0"
         self.header = header_of(0)
         self.route: ApiRoute  # unset before the first request

@@ -10,7 +10,7 @@ ReadTimes = list[float]
 NamedPartition = tuple[str | bytes, int, int, int, int] | tuple[str | bytes, int, int, int, int, tuple[str, ...]]
 # The named partitions, the number of further ones, group id, transactional id.
 AnySubject = tuple[tuple[NamedPartition, ...], int, str, str]
-# The same for a Produce request with one partition: topic, partition, start of its batch header, transactional id.
+# For a Produce request with one partition: topic, partition, start of its batch header, transactional id.
 BatchStart = tuple[int, int, int, int]  # magic, and the producer's id, epoch and base sequence
 BatchSubject = tuple[str | bytes, int, BatchStart | None, str | None]
 RequestSubject = AnySubject | BatchSubject

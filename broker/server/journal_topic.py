@@ -22,7 +22,7 @@ from sluice.protocol.records.record import Record
 from .broker import brokers_of
 
 _ALL = EventFilter()
-# Interval when a full page waits: at full rate a page is some 20 ms of events, and clients must not fill the ring.
+# Interval when a full page waits: at full rate a page is some 20 ms of events.
 _HURRY_MS = 5
 _NANOS_PER_MS = 1_000_000
 # A page is one batch: 256 events, each with up to 16 topics of the longest names.

@@ -17,7 +17,7 @@ from .broker import Scrape
 from .trace import Client
 from .verdict import METHOD, MOST_OFF_QUOTA, VIRTUAL, Result
 
-_NOW_MS = 1000.0
+_NOW_MS = 1000.0  # over less time, the figures of a throttled client flicker
 _LINE_EVERY_MS = 5000.0
 _PROSE_COLUMNS = 80
 _BAR_COLUMNS = 20

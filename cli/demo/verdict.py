@@ -8,8 +8,7 @@ from .trace import LONGEST_CYCLE_MS, PRODUCE, Client, Cycles, replay
 
 # Maximum deviation from the quota. Apache Kafka itself is 1 % (produce) and 4 % (fetch) above.
 MOST_OFF_QUOTA: Final = 0.05
-# The rest is late timers. A consumer's rate varies by 4 % even in virtual time: a millisecond decides whether a fetch
-# precedes the drop of a sample.
+# The rest is late timers; a consumer's rate varies by 4 % even in virtual time.
 MOST_OFF_REPLAY: Final = 0.02
 # Bursts are 11 to 12 s apart; two after the first make a whole cycle. The rest is for the start of clients.
 SHORTEST_S: Final = 25

@@ -83,7 +83,7 @@ async def _serve(config: Config, admin_port: int, seed: int) -> None:
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     print_ready(server)
-    # Objects of the start live as long as the broker, so full collections can skip them.
+    # Full collections can skip the objects of the start.
     gc.freeze()
     gc.enable()
     page = f"{_admin(server)}/"

@@ -41,13 +41,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 M = TypeVar("M", bound=Message)
 
-# Chooses a node for a call. None: metadata is needed first.
+# Chooses a node; None: metadata is needed first.
 NodeProvider = Callable[[NetworkClient, float], Node | None]
 # A request, or a function that creates one for a timeout in ms.
 RequestSource = Request | Callable[[int], Request]
 Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
 Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
-# Error codes of keys that are retried; the same as in Kafka's handlers.
+# Error codes of keys that are retried.
 RetriedCodes = Collection[int]
 
 CONTROLLER_RETRIES: RetriedCodes = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED))

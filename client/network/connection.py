@@ -17,8 +17,8 @@ from .in_flight import Exchange
 
 # Before 3.12, asyncio's writelines joins its arguments into one copy.
 _WRITES_BY_REFERENCE = sys.version_info >= (3, 12)
-# Requests up to this size, and small parts of larger ones, are joined: if each part needs a send, copying 64 KiB costs
-# less than a second send and a second read at the broker.
+# Requests up to this size, and small parts of larger ones, are joined: copying 64 KiB costs less than a second send and
+# a second read at the broker.
 _JOIN_BYTES = (16 if _WRITES_BY_REFERENCE else 64) * 1024
 _LARGEST_FRAME_BYTES = 2**31 - 1
 _LEAST_BUFFER_BYTES = 4096

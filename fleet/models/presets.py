@@ -44,7 +44,7 @@ PRESETS = {
     "kafka-4.4": KAFKA, "java": KAFKA, "kip-580-before": BEFORE_KIP_580, "sluice": SLUICE, "aiokafka": AIOKAFKA,
     "librdkafka": LIBRDKAFKA,
 }  # fmt: skip
-# What a comparison with the clients showed to differ by a Kolmogorov-Smirnov distance over 0.1.
+# Differences from the clients: a Kolmogorov-Smirnov distance over 0.1.
 _DIFFERENCES = {
     "librdkafka": "connections and Metadata requests come at other times than the client's, unless all brokers are down"
 }

@@ -41,7 +41,7 @@ from .tables import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# For a local session, whose JVM has too little work for optimizing compilation.
+# A local session has too little work for optimizing compilation.
 SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",

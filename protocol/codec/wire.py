@@ -22,7 +22,7 @@ LONGEST_STRING = 0x7FFF  # bytes; Kafka's maximum, as older versions have an int
 # The limits of Kafka's generated readers since 4.4.
 MAX_ELEMENTS = 1_000_000
 MAX_TAGGED_FIELDS = 10_000
-# One-byte varints and equally small structs cover nearly all messages. A peer cannot make this cache grow.
+# One-byte varints and small structs cover nearly all messages. A peer cannot make this cache grow.
 CACHED = 128
 
 

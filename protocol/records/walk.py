@@ -31,8 +31,8 @@ _INT64_MAX = 2**63 - 1
 def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | None:
     """Return the lowest and highest timestamp delta of `count` valid records with offset deltas 0, 1, 2, ...
 
-    None: `section` may not be such records; null keys are valid only with `null_keys`. One long loop with short varints
-    inlined, because calls would dominate its cost; indexing a memoryview instead of bytes would take twice as long.
+    None: `section` may not be such records; null keys are valid only with `null_keys`. Short varints are inlined,
+    because calls would dominate the cost; indexing a memoryview would take twice as long.
     """
     position = 0
     lowest, highest = _INT64_MAX, -_INT64_MAX

@@ -263,9 +263,8 @@ _ROWS: tuple[Property, ...] = (
              "Partition size above which the oldest segments are deleted; -1: no limit."),
     Property("log.retention.check.interval.ms", integer(1, LONG_MAX), "300000", "Kafka",
              "Interval of the check for segments to delete."),
-    # 4 MiB instead of Kafka's 1 GiB: retention deletes whole segments, so in memory a segment must be small compared
-    # with the limit. With log.dirs the default is Kafka's. At least 14 as up to Kafka 3.9 (4.0 requires 1 MiB): a
-    # retention test needs many segments.
+    # 4 MiB instead of Kafka's 1 GiB: retention deletes whole segments. With log.dirs the default is Kafka's. At least
+    # 14 as up to Kafka 3.9 (4.0 requires 1 MiB): a retention test needs many segments.
     Property("log.segment.bytes", size(14, INT_MAX), "4194304", "Kafka",
              "Maximum segment size, the unit of retention. Default with log.dirs: 1073741824."),
     Property("log.roll.ms", integer(1, LONG_MAX), None, "Kafka",
@@ -316,8 +315,7 @@ _ROWS: tuple[Property, ...] = (
              "Interval of the check for expired producer ids."),
     Property("sluice.log.memory.bytes", size(1), "1073741824", "sluice",
              "Memory for the records of all partitions; above it, the oldest segments are deleted."),
-    # 64 KiB covers batches of a producer's default size (16 KiB). Validating every record of a 1 MiB batch takes longer
-    # than all its other processing.
+    # 64 KiB covers batches of a producer's default size (16 KiB).
     Property("sluice.record.validation.max.bytes", size(0, also=-1), "65536", "sluice",
              "Maximum size of a batch whose records are all validated (else header and CRC); -1: no limit, as Kafka."),
     # Groups.

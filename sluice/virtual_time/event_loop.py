@@ -33,12 +33,10 @@ _WALL_START_NS = 1_700_000_000 * 10**9
 # Time passes in each iteration for clients that poll: aiokafka waits *until* the time to commit, but commits *after*
 # it.
 _TURN_NS = 1
-# A million iterations: work at the very end of its time is still in time.
-_SLACK_NS = 1_000_000
+_SLACK_NS = 1_000_000  # work at the very end of its time is still in time
 # For cancellation after a limit was reached.
 _TO_CLEAN_UP_NS = 3600 * 10**9
 _TURNS_TO_CLEAN_UP = 1_000_000
-# In an error message.
 _NAMED_TASKS = 20
 
 

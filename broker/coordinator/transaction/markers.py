@@ -24,7 +24,7 @@ _logger = logging.getLogger("sluice.broker")
 
 # Kafka's request.timeout.ms: for the replication of markers.
 MARKER_TIMEOUT_MS = 30_000
-# Before a marker is written again after a retriable error: the poll interval of Kafka's sender.
+# Before the retry of a marker: the poll interval of Kafka's sender.
 _RETRY_MS = 100
 _RETRIABLE = frozenset(
     {

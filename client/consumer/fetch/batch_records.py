@@ -14,7 +14,7 @@ from sluice.protocol.records.record import read_varlong
 from .record_loop import RecordPlaces, read_records
 
 _STOP = b"\0"  # terminates a varint whose last byte has the continuation bit
-# The equally sized records in a row after which `_take_alike` is tried, and the number it must read to be worth it.
+# The equally sized records in a row after which `_take_alike` is tried, and the number it must read.
 _ALIKE, _WORTH_IT = 2, 10
 # For offset deltas of one and two bytes: the mask of the continuation bits, and their values if the varint ends with
 # its field. Longer deltas occur only in batches with more than 8192 records.

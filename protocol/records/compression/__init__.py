@@ -15,8 +15,8 @@ NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 # (`SnappyCompression.decompressionOutputSize`). The other codecs lose none.
 _SNAPPY_READ_BYTES = 2 * 1024
 
-# Default limit of a decompressed section: `socket.request.max.bytes`. Kafka streams, and limits only each record
-# (`max.decompressed.message.bytes`); whole sections are in memory here.
+# Default limit of a decompressed section, which is in memory: `socket.request.max.bytes`. Kafka limits only each record
+# (`max.decompressed.message.bytes`).
 MAX_SECTION_BYTES = 100 * 1024 * 1024
 
 
