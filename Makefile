@@ -41,7 +41,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-quota bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -214,6 +214,10 @@ bench-page: setup ## measure the cost of the web page with 500 clients and 2,000
 # Takes half an hour. Measure one API, or one size, by STALLS_ARGS='--api Fetch --size 10000000'.
 bench-stalls: setup ## measure for how long the largest requests of each API hold the event loop
 	$(BIN)/python -m bench.stalls $(STALLS_ARGS)
+
+# Takes two minutes. Measure other versions of Python with their environments: make BIN=PATH/bin bench-overload.
+bench-overload: setup ## measure the memory and the latency of a new client beside clients that read nothing, idle or rush
+	$(BIN)/python -m bench.overload
 
 bench-quota: setup ## measure the accuracy and cost of quotas with real clients (shorter: QUOTA_ARGS='--seconds 20')
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)

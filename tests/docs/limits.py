@@ -37,7 +37,7 @@ ListOffsets v0 were. The measured requests held the loop for less than 50 ms at 
 _COORDINATOR = "the thread of the group coordinator is busy"
 _THREAD = "one of `num.io.threads` threads is busy"
 _STALL_ROWS = [
-    ["ShareGroupHeartbeat with 60,000 topic names", "1 MB: 0.08 s", _COORDINATOR],
+    ["ConsumerGroupHeartbeat or ShareGroupHeartbeat with 110,000 topic names", "1 MB: 0.08 s", _COORDINATOR],
     ["the first request to a coordinator", "0.05 to 0.15 s, to import its modules", "at the start"],
     [
         "AlterClientQuotas, ListGroups, Produce v0, ShareFetch, StreamsGroupTopologyDescriptionUpdate, WriteTxnMarkers",

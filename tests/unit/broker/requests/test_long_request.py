@@ -3,13 +3,17 @@
 import gc
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import count, pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.requests.context import Sliced
+from sluice.broker.requests.long_request import LongRequests
 from sluice.protocol import error_response
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
@@ -382,6 +386,28 @@ def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatc
     assert not clients[0].connection.request_memory.reserved_bytes
     assert gc.get_threshold()[2] < 2**31 - 1
     assert len(broker.client().call(DescribeGroupsRequest(groups=NAMES), 6).groups) == len(NAMES)
+
+
+def _iterate(ctx: Any, elements: Iterable[int]) -> None:
+    for _ in ctx.long.sliced(elements):
+        pass
+
+
+def test_request_that_has_to_wait_has_a_short_first_slice() -> None:
+    elapsed_ms = count()
+    clock = SimpleNamespace(monotonic_ms=lambda: float(next(elapsed_ms)))
+    connection = SimpleNamespace(park=lambda _: None, hold_frame=lambda: None)
+    requests = LongRequests(SimpleNamespace(clock=clock, add=lambda _: None), SimpleNamespace(), most=1)  # type: ignore[arg-type]
+    requests.slice_ms = 80.0
+    processed = []
+    for _ in range(2):
+        elements = iter(range(100_000))
+        ctx: Any = SimpleNamespace(connection=connection)
+        requests.run(ctx, partial(_iterate, ctx, elements), None)
+        processed.append(next(elements))
+        ctx.long.kill()
+    first, second = processed
+    assert first == 8 * second
 
 
 def test_few_long_arrays_of_integers_are_decoded_and_freed_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
