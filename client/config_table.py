@@ -1,7 +1,6 @@
 """The properties of each client, as tables: names, types, defaults and validators of Kafka 4.4's *Config classes.
 
-Different on purpose: the SASL mechanisms are PLAIN and SCRAM, without a default; key stores are PEM files. Other
-properties of Java clients are accepted without effect.
+Different on purpose: the SASL mechanisms are PLAIN and SCRAM, without a default; key stores are PEM files.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""From a client's request to its response: network, faults, the broker's queue, and timeouts.
-
-The outcome of a request is computed when it is sent, because the schedule is known.
-"""
+"""From a client's request to its response: network, faults, the broker's queue, and timeouts."""
 
 import numpy as np
 

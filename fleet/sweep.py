@@ -1,7 +1,6 @@
 """A grid of outages, loads and fleets: which combinations recover, and how fast.
 
-In each cell, the first of several brokers is killed after 20 s, for the outage. The run continues for 120 s afterwards;
-a cell without recovery by then is marked.
+In each cell, the first of several brokers is killed after 20 s, for the outage. The run continues for 120 s afterwards.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The connector's jars as files: from a given folder, the cache, or Maven Central (once).
 
-The Ivy inside PySpark downloads them. `SLUICE_IVY_SETTINGS` names an Ivy settings file that configures another
-repository. A downloaded file is rejected unless it has the digest in connector.py.
+The Ivy inside PySpark downloads them; `SLUICE_IVY_SETTINGS` names an Ivy settings file. A downloaded file is rejected
+unless it has the digest in connector.py.
 """
 
 import os

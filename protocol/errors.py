@@ -1,7 +1,4 @@
-"""Kafka's error codes (class `Errors`), as of 4.4.0, with their message and whether they are retriable.
-
-Names, codes and texts are part of the protocol: clients' tests and users compare them.
-"""
+"""Kafka's error codes (class `Errors`), as of 4.4.0, with their message and whether they are retriable."""
 
 from enum import IntEnum
 

@@ -3,8 +3,8 @@
     counts = ctx.store("counts")
     counts[b"to"] = b"%d" % (int(counts.get(b"to", b"0")) + 1)
 
-Changes of a task's store are written to its changelog topic, from which any member can restore it (Kafka's
-InMemoryKeyValueStore with its ChangeLoggingKeyValueBytesStore). A global table is read-only.
+Changes of a task's store are written to its changelog topic (Kafka's InMemoryKeyValueStore with its
+ChangeLoggingKeyValueBytesStore). A global table is read-only.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping

@@ -1,7 +1,6 @@
 """Verdicts on one client that exclude each other: at least one is wrong, so both become inconclusive.
 
-Only verdicts on one probe are compared, because clients may handle different failures differently. An exception is the
-first wait before a retry, which is the same for all errors.
+Only verdicts on one probe are compared, except on the first wait before a retry, which is the same for all errors.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The verdict on one statement from runs of one client. Pure functions.
 
-Clients handle different failures differently, so the runs of each probe are judged separately. The most informative
-verdict is returned: deviates before pass before inconclusive.
+The runs of each probe are judged separately. The most informative verdict is returned: deviates before pass before
+inconclusive.
 """
 
 from collections.abc import Callable, Mapping, Sequence

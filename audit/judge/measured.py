@@ -1,6 +1,6 @@
 """The backoffs that a client was seen to use, whatever its settings: base, multiplier, maximum, jitter, reset, scope.
 
-For each kind of operation the probe with the most waits counts. Reset and scope are visible only if the waits grow.
+For each kind of operation the probe with the most waits counts.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Connections that fail before the first request: rejected logins, lost brokers, stalled TLS handshakes (KIP-144).
 
-No listener speaks TLS: a client that begins a handshake there waits for an answer that never comes.
+The listeners do not answer TLS handshakes.
 """
 
 from sluice.audit.judge.model.observation import BOOTSTRAP_LISTENER

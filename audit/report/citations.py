@@ -1,7 +1,4 @@
-"""Citations of clients' documentation and source that confirm deviations: citations.toml, by client and statement.
-
-Published deviations should be confirmed there: wrong blame loses the trust of client authors.
-"""
+"""Citations of clients' documentation and source that confirm deviations: citations.toml, by client and statement."""
 
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""The KIPs' texts behind the statements, and where Kafka's own client departs from them: kip_texts.toml.
-
-Where both are legitimate, the judge accepts both.
-"""
+"""The KIPs' texts behind the statements, and where Kafka's own client departs from them: kip_texts.toml."""
 
 from functools import cache
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The plots of one verdict: attempts over time, and the wait before each, compared with the allowed band.
 
-Dots are zero-length strokes with round caps, so that hundreds form one short path. The page's template writes the SVG.
+Dots are zero-length strokes with round caps, so that hundreds form one short path.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,7 @@
 """A worker process for work that would delay the brokers: judging, and clients in virtual time.
 
 Requests on standard input and responses on standard output are each a 4-byte size and a MessagePack message. The worker
-keeps the observations, so each is sent once. It ends with its input, and so with its parent.
+keeps the observations, so each is sent once. It ends with its input.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A subject's process: started in its own group, read line by line, and ended with its child processes.
 
-Only the output of drivers is kept, and the last bytes of standard error, which explain an early end.
+Only the output of drivers and the last bytes of standard error are kept.
 """
 
 import asyncio

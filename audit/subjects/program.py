@@ -1,6 +1,6 @@
 """A client in another language: a driver program that is built once, from the sources beside this file.
 
-The build is kept in the cache folder until the sources change. It needs the language's own tools, and its registry.
+The build is kept in the cache folder until the sources change.
 """
 
 import asyncio

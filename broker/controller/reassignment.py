@@ -1,7 +1,7 @@
 """Partition reassignments (KIP-455): Kafka's PartitionReassignmentReplicas and PartitionReassignmentRevert.
 
 During a reassignment, a partition's replicas are the target ones, followed by those to remove. Once all added replicas
-are in sync, the others are removed; if none is added, this happens at once.
+are in sync, the others are removed.
 """
 
 from typing import NamedTuple

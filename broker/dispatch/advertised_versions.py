@@ -1,7 +1,7 @@
 """API versions of Apache Kafka releases, for `sluice serve --as kafka-X`.
 
 Taken from the releases: their ApiKeys and Protocol classes up to 1.1, their message definitions from 2.8 on; 2.8 as a
-broker with ZooKeeper, later ones with KRaft. APIs that are not served here are not advertised.
+broker with ZooKeeper, later ones with KRaft.
 """
 
 from sluice.config.kafka_releases import ALL

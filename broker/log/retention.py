@@ -1,7 +1,6 @@
 """Retention by size and time: Kafka's UnifiedLog.deleteOldSegments, as functions.
 
 Both rules delete whole segments, oldest first, up to the high watermark, including the active one if it is not empty.
-Memory segments are smaller than Kafka's 1 GiB, so a log exceeds its bound by less.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The cluster metadata of one broker: Kafka's MetadataCache.
 
-All brokers share the objects of topics and partitions; only their leadership (`image`) may be outdated. The subclass
-`controller.isolation.IsolatedMetadata`, for a broker cut off from the controller, has copies.
+All brokers share the objects of topics and partitions; only their leadership (`image`) may be outdated. An isolated
+broker has copies (controller/isolation.py).
 """
 
 from collections.abc import Collection, Mapping, Sequence

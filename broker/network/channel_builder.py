@@ -1,6 +1,6 @@
 """The security layers of a listener: TLS, SASL, or both.
 
-Follows SslChannelBuilder and SaslChannelBuilder, and the authentication metrics and log lines of Kafka's Selector.
+Follows SslChannelBuilder and SaslChannelBuilder.
 """
 
 import logging

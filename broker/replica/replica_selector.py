@@ -1,7 +1,7 @@
 """Preferred read replicas (KIP-392): the leader refers a consumer to a replica in its rack.
 
-Follows ReplicaManager.findPreferredReadReplica and RackAwareReplicaSelector. A response with a preferred replica has no
-records of that partition, and does not wait.
+Follows ReplicaManager.findPreferredReadReplica and RackAwareReplicaSelector. A response with a preferred replica does
+not wait.
 """
 
 from collections.abc import Callable

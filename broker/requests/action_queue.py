@@ -1,7 +1,7 @@
 """Completions deferred until the responses of the current read are sent: Kafka's ActionQueue.
 
-A request that appends may complete a parked fetch. Its own response is sent first: the completion waits here until its
-connection has no further request to handle.
+A request that appends may complete a parked fetch. The completion waits here until the connection of the append has no
+further request to handle.
 """
 
 from collections.abc import Hashable

@@ -1,7 +1,7 @@
 """Postpones full garbage collections while long requests are in progress.
 
 A full collection visits every container of the process: 50 ms with 500,000. Python starts one when a quarter of them is
-new, as in a large request. Its messages need no collector, and are freed before the next full collection.
+new, as in a large request, whose messages need no collector.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """Work that continues in a later event-loop iteration, so that no client holds the loop for long.
 
 The rest of a read's requests after TURN_MS, and of a long request, waits here. Each iteration runs the queue for up to
-TURN_MS, oldest first, after sockets and timers.
+TURN_MS, oldest first.
 """
 
 from collections import deque

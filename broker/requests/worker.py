@@ -1,7 +1,7 @@
 """Long work on records, in a thread beside the event loop.
 
-A compressed batch of 100 KB can have 10 million records, whose validation or conversion takes Python 10 s. Such work
-gets only the records and returns a value; it uses no state of the broker.
+A compressed batch of 100 KB can have 10 million records, whose validation takes 10 s. Such work uses no state of the
+broker.
 """
 
 import sys

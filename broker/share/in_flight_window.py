@@ -1,7 +1,6 @@
 """The window of records in flight of a share partition: its batches, and the offsets at which it starts and ends.
 
-ACKNOWLEDGED and ARCHIVED records at the start leave it. After a load, records between the loaded batches are gaps,
-which were never delivered.
+ACKNOWLEDGED and ARCHIVED records at the start leave it. After a load, records between the loaded batches are gaps.
 """
 
 from .delivery import RecordState

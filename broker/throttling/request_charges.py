@@ -1,7 +1,7 @@
 """Charges common to all throttling modes: request time (KIP-124), and the record of throttle times.
 
 Request time is a client's share of one thread, in percent. With a quota of 1 % and ten windows of 1 s, a client may use
-100 ms in ten seconds; a request that takes 5 ms is charged as 0.5.
+100 ms in ten seconds.
 """
 
 from typing import Protocol

@@ -1,7 +1,7 @@
 """Throttle times by API and client, for the metric `sluice_throttle_time_seconds`.
 
-Clients choose their client ids, so the number of series is bounded: the first throttled clients have their own, until
-an hour without throttling; the others share `__other__`.
+The number of series is bounded: the first throttled clients have their own, until an hour without throttling; the
+others share `__other__`.
 """
 
 from bisect import bisect_left

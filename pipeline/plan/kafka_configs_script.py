@@ -1,7 +1,7 @@
 """A recommendation as a shell script that runs Kafka's `kafka-configs.sh`.
 
-Client ids and users may contain any characters. Arguments are quoted for the shell. In comments, names are JSON in
-ASCII, so that a line break in a name cannot start a command.
+Arguments are quoted for the shell. In comments, names are JSON in ASCII, so that a line break in a name cannot start a
+command.
 """
 
 import json

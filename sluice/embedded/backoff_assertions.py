@@ -1,7 +1,6 @@
 """The check of `broker.assert_backoff`: the audit's judge compares a client's backoff with a KIP.
 
-KIP-580 covers retried requests, KIP-144 connections. A broker does not know the client's configuration, so settings
-that the test omits have Kafka's defaults.
+A broker does not know the client's configuration, so settings that the test omits have Kafka's defaults.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

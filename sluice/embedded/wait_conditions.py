@@ -1,6 +1,6 @@
 """The conditions of `broker.wait_for`, and the descriptions of their timeouts.
 
-Conditions are polled every few milliseconds, so they may depend on anything.
+Conditions are polled every few milliseconds.
 """
 
 from collections.abc import Callable, Collection

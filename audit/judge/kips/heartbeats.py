@@ -1,7 +1,7 @@
 """Separation of heartbeat retries from regular heartbeats.
 
 After a failed heartbeat, some clients do not retry but send the next one after `heartbeat.interval.ms`. A heartbeat
-that arrives when a regular one is due, and not when a retry is due, counts as regular.
+that arrives when only a regular one is due counts as regular.
 """
 
 from math import inf

@@ -1,7 +1,6 @@
 """KIP-13 and KIP-219: a client sends nothing on a connection until the throttle time of a response has passed.
 
-Only API versions whose clients enforce throttles are judged (Api.client_throttles). Requests already in flight are not
-early.
+Only API versions whose clients enforce throttles are judged (Api.client_throttles).
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
 """KIP-91: how long a producer retries a batch.
 
 A client may fail a record while its request is still in flight. So statements about attempts are judged by requests
-(delivery_attempts.py), statements about outcomes by the driver's events (delivery_outcomes.py); without a driver these
-are not observable.
+(delivery_attempts.py), statements about outcomes by the driver's events (delivery_outcomes.py).
 """
 
 from collections.abc import Callable

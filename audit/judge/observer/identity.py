@@ -1,6 +1,6 @@
 """The identity of a client as seen by a broker: its client id, its software (KIP-511), and its fingerprint.
 
-Not every client sends its software name. The order and versions of its first requests also distinguish libraries.
+The order and versions of its first requests distinguish libraries that do not send a software name.
 """
 
 from collections.abc import Iterable

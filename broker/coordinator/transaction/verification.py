@@ -2,6 +2,7 @@
 
 Otherwise late records could open a transaction that the coordinator does not know and never ends. Partitions of clients
 that send AddPartitionsToTxn are verified; for newer clients they are added here. Follows
+ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTxnManager.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """The transactions in the records of a cleaning: Kafka's CleanedTransactionMetadata.
 
 A marker stays while its transaction has records, and delete.retention.ms longer, for read_committed consumers in the
-middle of them. Records of aborted transactions are removed, and their marker when a cleaning finds none.
+middle of them. Records of aborted transactions are removed.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,4 @@
-"""One partition's directory, with the settings and flush state of its segments.
-
-Records before the recovery point, and their indexes, are flushed, and are not read after a crash.
-"""
+"""One partition's directory, with the settings and flush state of its segments."""
 
 import logging
 import os

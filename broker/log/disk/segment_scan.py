@@ -1,7 +1,6 @@
 """Validation of a segment's batches after a crash, which also rebuilds the index.
 
-One long loop, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes half a second, half of it
-for checksums.
+One long loop, because a start may have to scan gigabytes: with batches of 16 KiB, 1 GB takes half a second.
 """
 
 import os

@@ -1,8 +1,7 @@
 """The SASL configuration of one listener: mechanisms, users and session lifetime.
 
 Follows ChannelBuilders, SaslChannelBuilder and JaasContext. Different on purpose: SCRAM and OAUTHBEARER need no login
-module; `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners, each
-mechanism with its own login module.
+module; `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers ignore, applies to all listeners.
 """
 
 from base64 import b64encode

@@ -1,7 +1,6 @@
 """The SCRAM credentials of the cluster's users (KIP-84, KIP-554): salted hashes, never passwords.
 
-Follows ScramMechanism, ScramFormatter and ScramCredential. As in Kafka, passwords are not normalized by SASLprep. Only
-`put` and `remove` change the credentials.
+Follows ScramMechanism, ScramFormatter and ScramCredential. As in Kafka, passwords are not normalized by SASLprep.
 """
 
 from collections.abc import Callable, Iterator

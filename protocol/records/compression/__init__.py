@@ -1,7 +1,6 @@
 """The five codecs of records sections, as Kafka's producers write and its streams read them (`CompressionType`).
 
-Kafka's streams return the records before a corrupt position, then the error. So `decompress` returns both. Each codec
-is imported when it is first used.
+Kafka's streams return the records before a corrupt position, then the error. So `decompress` returns both.
 """
 
 from sluice.protocol.errors import ErrorCode

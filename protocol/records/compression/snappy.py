@@ -1,7 +1,7 @@
 """snappy, in the framing of Java's snappy library (SnappyOutputStream) or raw, as librdkafka and others write it.
 
-Framed data is a header of 16 bytes, then blocks of a length and a raw snappy stream. Like SnappyInputStream, data
-without the header is one raw stream.
+Framed data is a header of 16 bytes, then blocks of a length and a raw snappy stream. Data without the header is one raw
+stream.
 """
 
 import struct

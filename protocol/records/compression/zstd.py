@@ -1,7 +1,7 @@
 """zstd (RFC 8878) with cramjam, which decompresses into a buffer.
 
 Block headers are not compressed, and a block has at most 128 KiB. So an upper bound of the decompressed size is known
-before the buffer is allocated, and the buffer exceeds the limit by at most a block.
+before the buffer is allocated.
 """
 
 import struct

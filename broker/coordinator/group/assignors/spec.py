@@ -1,7 +1,6 @@
 """The input and output of server-side assignors (Kafka's GroupSpec and GroupAssignment).
 
-Kafka's assignors iterate in hash order; here, members are in order of joining and topics in order of name. Where hashes
-do not matter, the results are equal.
+Kafka's assignors iterate in hash order; here, members are in order of joining and topics in order of name.
 """
 
 from collections.abc import Callable, Mapping, Set

@@ -1,8 +1,8 @@
 """The `uniform` assignor for equal subscriptions.
 
 Follows Kafka's UniformAssignor and UniformHomogeneousAssignmentBuilder. Members keep their partitions, except where
-counts would differ by more than one. Example: of three partitions, A has 0 and 1, B has 2; C joins. 1 moves from A to
-C. Of four partitions, A would keep 0 and 1, and C would get 3.
+counts would differ by more than one. Example: of three partitions, A has 0 and 1, B has 2. If C joins, 1 moves from A
+to C.
 """
 
 from collections.abc import Set

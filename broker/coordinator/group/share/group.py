@@ -1,7 +1,6 @@
 """A share group (KIP-932): members, epochs, target assignment, and initialized partitions. Follows Kafka's ShareGroup.
 
-A member changes to a new target at once, because members share partitions. The group is Stable while it has members,
-else Empty.
+A member changes to a new target at once, because members share partitions.
 """
 
 from msgspec import field

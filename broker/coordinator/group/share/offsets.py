@@ -1,7 +1,7 @@
 """Start offsets of share groups: describing, altering and deleting them, and deleting them with the group (KIP-932).
 
 Follows Kafka's GroupCoordinatorService and GroupMetadataManager. The share coordinator has the offsets, so each method
-reports its result to a callback. Offsets are altered and deleted only in groups without members.
+reports its result to a callback.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
