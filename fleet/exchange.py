@@ -129,7 +129,7 @@ class Exchange:
     def _restarts_us(self, rows: Rows, kinds: Rows, at_us: Times) -> Times:
         """Return how much later a request timeout is detected, if a record restarts the wait.
 
-        That is the first record after those of the request. While it waits, later records join its batch.
+        That is the first record after those of the request.
         """
         clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
         created_us = clients.due_us[rows] + clients.in_batch[rows] * parameters.period_us[models] - at_us

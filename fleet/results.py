@@ -32,7 +32,7 @@ from .quota import Fairness
 FORMAT = 1
 _BINS_PER_S = US_PER_S // BIN_US
 ATTEMPTS = (CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES)
-# Recovered: for this long, operations complete at this share of the rate before, and not much later.
+# Recovered: for this long, operations complete at this share of the rate before.
 _STEADY_S = 5
 _STEADY_SHARE = 0.95
 _SLOWER, _SLOWER_MS = 2.0, 100.0

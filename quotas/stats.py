@@ -24,7 +24,7 @@ class WindowedCount(WindowedSum):
 class SimpleRate(Rate):
     """A rate per second over the time since the oldest sample opened, at least one window.
 
-    Kafka uses it for replication quotas. Without the N-1 windows of `Rate`, it measures a burst at its actual rate.
+    Kafka uses it for replication quotas. It measures a burst at its actual rate.
     """
 
     __slots__ = ()

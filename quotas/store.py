@@ -26,8 +26,8 @@ _Entity = TypeVar("_Entity")
 class QuotaStore(Generic[_Entity]):
     """The quotas of one key.
 
-    A dynamic quota overrides the static one of the same entity, and removing it restores the static one. Only then is
-    the most specific entity chosen: a static override for `gold` wins over a dynamic default.
+    A dynamic quota overrides the static one of the same entity, and removing it restores the static one. A static
+    override for `gold` still wins over a dynamic default.
     """
 
     def __init__(self, static: Mapping[_Entity, float]) -> None:

@@ -8,9 +8,9 @@
         def process(self, record: Record) -> None:
             self.ctx.store("latest")[record.key or b""] = record.value or b""
 
-A function is called for each record; a class is instantiated for each task. `forward` calls all child nodes
-synchronously and in order (as in Kafka's Processor API). Sinks send after the whole source record is processed. Keys
-and values are bytes; the application serializes.
+A function is called for each record; a class is instantiated for each task. `forward` calls all child nodes in order
+(as in Kafka's Processor API). Sinks send after the whole source record is processed. Keys and values are bytes; the
+application serializes.
 """
 
 from collections.abc import Callable, Mapping

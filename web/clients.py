@@ -15,8 +15,7 @@ from sluice.broker.server.cluster_server import ClusterServer
 
 from .client_row import ClientKey, ClientRow
 
-# Clients that a snapshot reads besides the visible ones: 500 within ten seconds. The first reads more, so that the
-# order is right at once.
+# Clients that a snapshot reads besides the visible ones; the first reads more, so that the order is right.
 _OTHERS, _OTHERS_AT_FIRST = 25, 500
 _MOST_GONE = 1000  # clients without connections that are kept
 # Clients that disconnected before they were read are sought once in this many snapshots.

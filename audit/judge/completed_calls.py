@@ -1,8 +1,8 @@
 """Splits sequences of attempts where a call ended: the next attempt is a new call, after a wait of the application.
 
 A driver reports these moments. For clients that send all requests within a call, they apply to all kinds of requests.
-Of a command only the requests are known: where its waits fall back, or grow by more than doubling allows, a new call
-may have begun, so waits are not compared across that point.
+Of a command only the requests are known: waits that fall back, or grow by more than doubling allows, may belong to a
+new call.
 """
 
 from collections.abc import Iterable, Sequence

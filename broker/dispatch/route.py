@@ -65,7 +65,7 @@ class Route(ApiRoute):
         self.handle = self.serve  # called with each request; fault rules replace it
         self.finish = finish
         self.about: Reader  # extracts the subject of a request; set only with a journal
-        # Like Kafka, ignore bytes after a request: librdkafka appends three to Metadata (its issue 5049).
+        # As in Kafka, bytes after a request are ignored: librdkafka appends three (its issue 5049).
         self.decode = decode_prefix(api.request, version)
         self.inline_bytes = (
             0 if handler.api.name in _LISTS else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)

@@ -48,7 +48,7 @@ class DesiredBrokerStates:
     def desire(self, node_id: int, state: BrokerState, failed: Failed, *, controlled: bool = False) -> Undo:
         """Bring a broker to a state until the returned function is called; raise ClusterError as `check` does.
 
-        `failed` gets the reason if the broker cannot be restarted; `controlled` is whether its shutdown is controlled.
+        `failed` gets the reason if the broker cannot be restarted.
         """
         self.check(node_id, state)
         desired = DesiredState(state, failed, controlled=controlled)

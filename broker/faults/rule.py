@@ -82,5 +82,5 @@ def rule_schema() -> dict[str, object]:
     return msgspec.json.schema(Rule)
 
 
-# msgspec inspects these types at their first use, and crashes if two threads do so at once. Imports use one thread.
+# msgspec inspects these types at their first use, and crashes if two threads do so at once.
 parse_rule({"action": "close"}, "")

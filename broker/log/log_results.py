@@ -14,8 +14,8 @@ _LOG_START_UNKNOWN = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO
 class AppendResult(msgspec.Struct, gc=False):
     """The outcome of an append, in the terms of a Produce response; missing offsets and times are -1.
 
-    `error_message` and `record_errors` [(index, message)] are for the client; as in Kafka, only for invalid records.
-    `reason` is for logs and the journal. A `duplicate` has the first copy's offsets, and its greatest timestamp as
+    `error_message` and `record_errors` [(index, message)] are for the client, and only for invalid records; `reason`
+    is for logs and the journal. A `duplicate` has the first copy's offsets, and its greatest timestamp as
     `log_append_time_ms`.
     """
 

@@ -8,8 +8,7 @@ connection of a listener has these states:
                                                                                              -> closed at once
                                                                                              -> closed after a delay
 
-TLS connections arrive here after their handshake. Different on purpose: a delayed close happens when its delay ends;
-Kafka checks every 500 ms.
+Different on purpose: a delayed close happens when its delay ends; Kafka checks every 500 ms.
 """
 
 from collections.abc import Iterable

@@ -34,7 +34,7 @@ class ChannelBuilder:
     ) -> None:
         """Create the TLS context and SASL mechanisms. Raises ConfigError.
 
-        `call_soon` runs a function in the next event-loop iteration.
+        `call_soon` is that of the event loop.
         """
         self.name = listener
         self.authentications = AuthenticationCounts()

@@ -69,10 +69,7 @@ class Session:
         return self.identity
 
     def endpoint_of(self, node: Node) -> Endpoint:
-        """Return a broker's address on the listener that this client uses.
-
-        This broker, and others that listen on all addresses, have the host to which the client connected.
-        """
+        """Return a broker's address on the listener that this client uses."""
         here = self.channel.advertised
         if node.node_id == self.node_id:
             return here

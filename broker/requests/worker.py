@@ -19,7 +19,7 @@ from .deferred_response import respond_when_done
 T = TypeVar("T")
 _Job = Callable[[], object]
 
-# The event loop gets the interpreter lock back within this time; Python's default is 5 ms.
+# The event loop gets the interpreter lock back within this time.
 _SWITCH_S = 0.0005
 
 
@@ -107,7 +107,7 @@ def respond_after(
 ) -> Message | Outcome:
     """Do `work` in the worker, and respond with `respond(value)`; its errors close the connection.
 
-    Until then, `request_bytes`, the records that `work` has copied, count as a request in flight.
+    Until then, `request_bytes` count as a request in flight.
     """
 
     def start(done: Callable[[Callable[[], T]], None]) -> None:

@@ -88,7 +88,7 @@ class MetadataUpdater:
             self._rebootstrap(now_ms)
             least_loaded = self._connections.least_loaded_node(now_ms)
         if least_loaded.node is None:
-            # Kafka checks every `reconnect.backoff.ms`; here, when the first backoff or throttle ends.
+            # Kafka checks every `reconnect.backoff.ms`.
             states = self._connections.states
             return min(states.poll_delay_ms(node_id, now_ms) for node_id in self._metadata.cluster.nodes)
         return self._send_request(least_loaded.node, now_ms)

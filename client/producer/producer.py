@@ -137,8 +137,9 @@ class Producer:
         """Append a record to a batch; return a future of its metadata.
 
         Raises:
-            ArgumentError: If an argument has a wrong type. TimeoutException: If metadata or memory is not available
-            within `max.block.ms`. RecordTooLargeException: If the record exceeds `max.request.size` or `buffer.memory`.
+            ArgumentError: If an argument has a wrong type.
+            TimeoutException: If metadata or memory is not available within `max.block.ms`.
+            RecordTooLargeException: If the record exceeds `max.request.size` or `buffer.memory`.
             KafkaException: If the topic is invalid or not authorized, or the producer is closed.
         """
         if self._is_closing or self._network.client.failure is not None:

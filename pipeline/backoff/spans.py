@@ -1,8 +1,7 @@
 """Failure spans of one client host: the events around failures, and the state of its open connections.
 
 A *span* begins with a failure: an error response, no response, or a connection that the broker closed or refused. It
-ends after a time without failures, or at its longest duration. Of successful requests it keeps the first of each failed
-operation, and the first of each API on each connection.
+ends after a time without failures, or at its longest duration.
 """
 
 import msgspec

@@ -2,7 +2,7 @@
 
 Both steps are the functions of `local_engine`, in Spark's Python workers. Between them Spark shuffles rows of up to
 half a million packed requests. A task of the second step receives whole clients, because grouping in Spark would start
-an Arrow stream for each. Quarantined input and counts are rows of the same data set, so the input is read once.
+an Arrow stream for each. Quarantined input and counts are rows of the same data set.
 
 Executors need this package, and the input at the same paths.
 """

@@ -1,9 +1,8 @@
 """Message sets, the formats before Kafka 0.11: magic 0, and magic 1 with a timestamp (KIP-32).
 
-A message is offset, size, CRC-32 of the rest, magic, attributes, in magic 1 a timestamp, key and value. A compressed
-set is a message (the wrapper) whose value is a message set. Its offset is that of the last inner message; inner offsets
-are relative in magic 1 (KIP-31), absolute in magic 0. As in Kafka (`LegacyRecord`, `AbstractLegacyRecordBatch`), key
-and value are decoded on access, so errors in them appear only then.
+A compressed set is a message (the wrapper) whose value is a message set. Its offset is that of the last inner message;
+inner offsets are relative in magic 1 (KIP-31), absolute in magic 0. As in Kafka (`LegacyRecord`,
+`AbstractLegacyRecordBatch`), key and value are decoded on access, so errors in them appear only then.
 """
 
 import struct

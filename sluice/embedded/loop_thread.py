@@ -1,7 +1,7 @@
 """A thread whose event loop runs a Broker, for code without an event loop or with another one.
 
 Calls from any thread run in the broker's loop, one at a time. An unexpected exception in the loop is raised to the next
-caller, or at the end. If the loop stops running, callers get an error after 30 s.
+caller, or at the end.
 """
 
 import asyncio

@@ -94,7 +94,7 @@ class _Location:
         return _Location(f"{self._path}[{index}]", value, list(self._inner_types("")))
 
     def _wrong_key(self) -> str:
-        """Return the first key with a value of a wrong type; tables with free names have plain values here."""
+        """Return the first key with a value of a wrong type."""
         assert isinstance(self._given, Mapping)
         plain = tuple({kind for one in _plain(list(self._inner_types(""))) for kind in _PLAIN.get(type(one), ())})
         return next((str(key) for key, value in self._given.items() if type(value) not in plain), "...")

@@ -21,8 +21,8 @@ T = TypeVar("T", int, float)
 def patch_time(loop: VirtualLoop) -> Iterator[None]:
     """Patch `time.time`, `time.time_ns`, `time.monotonic` and `time.monotonic_ns` for code that the loop runs.
 
-    Other threads, loops and code outside runs still see real time. So do names imported before (`from time import
-    monotonic`) and `datetime.now()`. aiokafka must already be imported.
+    Other threads and loops still see real time. So do names imported before (`from time import monotonic`) and
+    `datetime.now()`. aiokafka must already be imported.
     """
     readings: dict[str, Callable[[], float]] = {
         "time": lambda: loop.wall_ns() // 1000 / 1e6,  # a float is exact to microseconds

@@ -25,7 +25,7 @@ _NS_PER_MS = 1_000_000
 _MANY_FAILED = 5
 _SETUP_MS, _SETUP_MAX_MS = "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"
 _LEAST_SETUPS, _EARLY_MS = 2, 50.0
-# KIP-144/9 judges the jitter; with more than this, a wait may be as near to the next lower step.
+# With more jitter than this, a wait may be as near to the next lower step.
 _JITTER_OF_STEP = 1 - 1 / sqrt(2)
 
 

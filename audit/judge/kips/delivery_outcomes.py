@@ -100,7 +100,6 @@ def _in_order(case: Case) -> Verdict:
                 by_partition.setdefault(each.partition, []).append(each)
         for of_partition in by_partition.values():
             failed += len(of_partition)
-            # Failures within one millisecond belong to one sender iteration, which may fail queued batches first.
             swapped += sum(
                 before.ended_ns > after.ended_ns + _NS_PER_MS
                 for before, after in pairwise(sorted(of_partition, key=lambda each: each.number))

@@ -1,7 +1,7 @@
 """Throttle times in responses, and what clients did on those connections until they had passed (KIP-219).
 
 Only API versions whose clients enforce throttles are included. A request is early only if it was certainly sent after
-the response could be read, because KIP-219 lets pipelined requests complete. Not certain are requests that arrive
+the response could be read. Not certain are requests that arrive
 
 - within a round trip, measured on the same journal, and the lag of the broker's timers after the response;
 - while an earlier request of the connection waits for its response, or just after: the broker does not read meanwhile;

@@ -79,7 +79,7 @@ class DurableMetadata:
         return self.append([RemoveTopicRecord(topic_id=topic_id)])
 
     def partition_changed(self, partition: Partition) -> None:
-        """Write a partition's new state soon, with others that change at the same time or could not be written."""
+        """Write a partition's new state soon, with others that change at the same time."""
         if not self._changed:
             self._defer(self._write_changed)
         self._changed[partition] = None
@@ -115,7 +115,7 @@ class DurableMetadata:
             adding_replicas=_changed_list(before.adding_replicas, after.adding),
             removing_replicas=_changed_list(before.removing_replicas, after.removing),
             directories=[self._directory_id] * len(after.replicas) if moved else None,
-            # There is no ELR here (KIP-966), and one that Kafka wrote would be outdated.
+            # There is no ELR here (KIP-966).
             eligible_leader_replicas=[] if has_elr else None,
             last_known_elr=[] if has_elr else None,
         )

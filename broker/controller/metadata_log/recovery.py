@@ -2,8 +2,7 @@
 
 Follows KafkaRaftLog.createLog and recoverSnapshots, LogLoader, MetadataBatchLoader. A crash leaves at most a part of
 one batch, never acknowledged, at the end, which is truncated. Different on purpose: Kafka truncates the log at any
-corrupt batch. Here, the start fails with file and position, unless the user accepts the loss. It also fails for records
-that no Kafka up to 4.4 writes.
+corrupt batch. Here, the start fails with file and position, unless the user accepts the loss.
 """
 
 import re

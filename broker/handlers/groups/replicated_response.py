@@ -1,8 +1,8 @@
 """Responses that wait until the records of a group are replicated, so that a leader change cannot undo them.
 
-Follows the deferred events of Kafka's CoordinatorRuntime. If another broker becomes the leader first, the records may
-be lost, and the client gets NOT_COORDINATOR. Different: OffsetFetch also waits; Kafka returns the previous offsets
-unless the client requires stable ones.
+Follows the deferred events of Kafka's CoordinatorRuntime. If another broker becomes the leader first, the client gets
+NOT_COORDINATOR. Different: OffsetFetch also waits; Kafka returns the previous offsets unless the client requires stable
+ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -3,8 +3,7 @@
 Follows Kafka's LocalLog and the file operations of UnifiedLog. If a snapshot, epochs or an index cannot be written, the
 error is only logged: the next start rebuilds the file.
 
-Requests flush only if flush.messages requires it: the page cache survives the process. Another thread flushes full
-segments.
+Requests flush only if flush.messages requires it; another thread flushes full segments.
 """
 
 import logging

@@ -140,7 +140,7 @@ class FileSegment(FileRecords):
     def _checked_span(self, offset: int, start: int, end: int, next_offset: int) -> tuple[int, int, int]:
         """End the span before a batch with a wrong base offset, which no checksum covers.
 
-        If two batches overlap, the earlier one is wrong if there is a gap before it.
+        Of two batches that overlap, the earlier one is wrong if there is a gap before it.
         """
         begin = min(start, self.index().position_before(offset - self.base_offset))
         is_continued = begin <= self._checked_bytes

@@ -2,7 +2,7 @@
 
 Per `index.interval.bytes` of the log, there is an entry in each: a batch's last offset (relative to the segment, 4
 bytes) and position (4); the greatest timestamp so far (8) and the last offset of its batch (4). New entries are saved
-when the segment is full, before its recovery point moves, and at shutdown; after a crash, a scan rebuilds the others.
+when the segment is full, before its recovery point moves, and at shutdown.
 """
 
 import os

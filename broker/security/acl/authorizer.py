@@ -9,8 +9,8 @@ Follows StandardAuthorizer and its data. Requires `authorizer.class.name`.
     3. A DENY entry that applies denies. Else an ALLOW entry that applies allows.
     4. Else denied, unless no entry's pattern matches the name and `allow.everyone.if.no.acl.found` is set.
 
-Each decision is a line of the audit log, `sluice.broker.authorizer`: denials at INFO, the rest at DEBUG. Unlike in
-Kafka (TRACE), decisions that only filter a response are not logged.
+Each decision is a line of the log `sluice.broker.authorizer`: denials at INFO, the rest at DEBUG. Unlike in Kafka,
+decisions that only filter a response are not logged.
 """
 
 import logging

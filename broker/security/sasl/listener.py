@@ -35,7 +35,7 @@ _MODULES = {
     "SCRAM-SHA-512": SCRAM_MODULE,
     "OAUTHBEARER": OAUTHBEARER_MODULE,
 }
-# The first release with a mechanism; default: the first with SaslHandshake (0.10).
+# The first release with a mechanism; default: 0.10.
 _SINCE = {"SCRAM-SHA-256": (0, 10, 2), "SCRAM-SHA-512": (0, 10, 2), "OAUTHBEARER": (2, 0)}
 
 NewMechanism = Callable[[], Mechanism]

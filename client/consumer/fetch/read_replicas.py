@@ -4,7 +4,7 @@ With `client.rack`, a leader can refer a partition to a follower. That replica i
 `metadata.max.age.ms`, or until an error, a lost connection, a leader change, or metadata in which it is offline.
 
 Different on purpose: after an error of a follower, or if the leader names one that is offline, the partition waits for
-a metadata update. Kafka asks the leader again immediately, in a loop if that names it again.
+a metadata update. Kafka returns to the leader immediately, in a loop if that names it again.
 """
 
 from sluice.client.consumer.subscription_state import PartitionState, SubscriptionState

@@ -14,8 +14,8 @@ from .sticky_assignor import assign_cooperative, assign_sticky
 
 # Assigns partitions to members, given the partition counts of topics and the racks of replicas.
 Assign = Callable[[Sequence[GroupMember], Mapping[str, int], Racks], Plan]
-# Runs on the leader before the assignment, for example to create topics. Returns partition counts that metadata may
-# lack. If it raises RetriableException, the leader rejoins.
+# Runs on the leader before the assignment. Returns partition counts that metadata may lack. If it raises
+# RetriableException, the leader rejoins.
 Prepare = Callable[[Sequence[GroupMember]], Awaitable[Mapping[str, int]]]
 
 
@@ -40,8 +40,8 @@ def _in_order(members: Iterable[GroupMember]) -> list[GroupMember]:
 def assign_range(members: Iterable[GroupMember], partitions: Mapping[str, int], racks: Racks) -> Plan:
     """Assign a range of each topic to each member; the first members get the remainder.
 
-    With racks, members first get partitions in their racks, up to the size of their range; topics with the same members
-    and the same number of partitions remain co-partitioned.
+    With racks, members first get partitions in their racks; topics with the same members and number of partitions
+    remain co-partitioned.
     """
     ordered = _in_order(members)
     plan: Plan = {member.member_id: [] for member in ordered}
