@@ -124,7 +124,7 @@ class Clients:
         self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
         self._draws = np.zeros(count, dtype=np.uint32)
         # With "query" refreshes: the phase of the timer, whether its first try failed, and whether the connection is to
-        # a broker of bootstrap.servers, which is used for metadata only.
+        # a bootstrap address.
         self._tick_us = np.zeros(count, dtype=np.int64)
         queries = np.flatnonzero(parameters.queries[models])
         self._tick_us[queries] = self.draw(queries) * _TICK_US

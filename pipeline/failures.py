@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from sluice.errors import SluiceError
 
-# Lines that begin with an exception, with or without its package, as in a stack trace; and lines that end with one.
+# Lines that begin with an exception, as in a stack trace; and lines that end with one.
 _BEGINS = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([A-Z][\w$]*(?:Exception|Error)): (.+)$")
 _ENDS = re.compile(r"^.* (?:[a-z][\w$]*\.)+([A-Z][\w$]*(?:Exception|Error)): (.+)$")
 

@@ -18,7 +18,7 @@ For example, the wheel's time is 0x0012F0:
 from math import ceil
 
 # Width of a digit. Narrow digits move tasks often: a delay of 30 s moves twice at 6 bits, once at 8. Wide digits move
-# many at once: with 1,000,000 tasks over 30 s, a bucket of wheel 1 has 8,500 at 8 bits, 34,000 at 10.
+# many at once.
 _WHEEL_BITS = 8
 _BUCKETS = 1 << _WHEEL_BITS
 _LAST_BUCKET = _BUCKETS - 1

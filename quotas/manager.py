@@ -123,8 +123,8 @@ class ClientQuotaManager:
     def max_value_in_quota_window(self, user: str, client_id: str) -> float:
         """Return the largest charge that does not throttle an idle client; `sys.float_info.max` without a limit.
 
-        That is the limit times the N-1 whole windows of the rate's least divisor: 5 MB/s * 10 s = 50 MB by default. A
-        larger fetch would be throttled forever.
+        That is the limit times the N-1 whole windows: 5 MB/s * 10 s = 50 MB by default. A larger fetch would be
+        throttled forever.
         """
         try:
             limit: float | None = self._sensors_by_client[user][client_id].quota.bound

@@ -34,7 +34,7 @@ _HELP = (
 class SourceFinder:
     """An import finder for sluice that precedes pytest's import hook.
 
-    The hook would rewrite the asserts in the whole distribution, which takes half a second.
+    The hook would rewrite the asserts of sluice, which takes half a second.
     """
 
     @staticmethod

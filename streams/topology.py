@@ -6,8 +6,7 @@
     lines.process(split).repartition("words").process(count, stores=["counts"]).sink("word-counts")
 
 `repartition` writes to an internal topic and reads it again, so that all records of a key reach the same task. Nodes
-connected by edges or a store form a sub-topology, which one task runs for each partition of its topics; they are
-numbered in order of creation.
+connected by edges or a store form a sub-topology, which one task runs for each partition of its topics.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -26,7 +26,7 @@ _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
 # Share of the first quartile. Lag only lengthens waits; jitter also shortens them.
 _EDGE = 0.97
 # With a third quartile this many times the first, waits after the same number of failures do not follow one rule. Below
-# eight waits it may be chance: a sixteenth of all sets of four draws from 0 to twice the value differ that much.
+# eight waits it may be chance.
 _ONE_RULE, _QUARTERS, _LEAST_OF_ONE_STEP = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10

@@ -11,8 +11,8 @@ from .expected import Backoff, Tolerance
 
 _NS_PER_MS = 1e6
 _MOST_SERIES = 12
-# These errors require the client to rejoin at once, or with a given member id: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
-# REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED.
+# These errors require the client to rejoin at once: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS,
+# MEMBER_ID_REQUIRED.
 _JOINING = (Kind.JOIN_GROUP, Kind.SYNC_GROUP)
 _AGAIN_AT_ONCE = frozenset((22, 25, 27, 79))
 # The end of the observation may cut off one batch, but not several after the same number of attempts.

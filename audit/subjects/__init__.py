@@ -3,8 +3,8 @@
     SUBJECTS["aiokafka"].version()
     subject_of("my-app --bootstrap {bootstrap}")
 
-A ready subject has a driver, which runs a workload and reports the client's callbacks; drivers in other languages are
-built once. A command is only observed at the broker. Pure asyncio clients can also run in virtual time.
+A ready subject has a driver, which runs a workload and reports the client's callbacks. A command is only observed at
+the broker. Pure asyncio clients can also run in virtual time.
 """
 
 from collections.abc import Mapping

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Served without a token: an orchestrator's probes have none, and the response reveals nothing. The requests of the web
-# page have the token.
+# Served without a token: an orchestrator's probes have none.
 OPEN = frozenset({"/", "/healthz"})
 _PAGE = "/page/"
 

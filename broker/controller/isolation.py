@@ -84,7 +84,7 @@ class IsolatedMetadata(MetadataCache):
     def retain_partition(self, partition: Partition, *, shares_log: bool) -> None:
         """Keep this broker's version of a partition before the cluster changes its leader.
 
-        With `shares_log`, the cluster has no leader for it, and this broker's log stays the only one.
+        With `shares_log`, this broker's log stays the only one.
         """
         topic = self.topics.get(partition.topic.name)
         local = topic.partition(partition.index) if topic is not None else None

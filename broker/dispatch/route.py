@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # Requests up to this size are not sliced. The smallest elements of most APIs have 2 bytes and take up to 0.1 ms: 25 ms
-# in all; a partition of Produce or Fetch has at least 9 bytes, and takes 15 us.
+# in all.
 _OTHER_INLINE_BYTES = 512
 _INLINE_BYTES = {Charge.PRODUCE_BYTES: 16 * 1024, Charge.FETCH_BYTES: 16 * 1024}
 # A small request of these may return all topics, groups or settings.

@@ -100,7 +100,7 @@ def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
 def shrink(memory: SegmentMemory, size: int) -> SegmentMemory:
     """Move the first `size` bytes to memory that is little larger; no reader may have a view.
 
-    `memory` cannot be used afterwards. A mapping is kept: a copy of 64 MiB would block the event loop for 20 ms.
+    `memory` cannot be used afterwards. A mapping is kept: a copy would block the event loop for 20 ms.
     """
     mapping = memory.view.obj
     if not isinstance(mapping, mmap.mmap) or size < MAPPED_FROM_BYTES:

@@ -116,8 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self.peer = "?"
         self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
-        # For the journal: the connection's number, why the broker closed it, whether the client closed it, and when the
-        # requests of buffered responses were read.
+        # For the journal.
         self.number = 0
         self.close_reason = ""
         self.ended_by_client = False

@@ -1,8 +1,7 @@
 """The transport of a TCP connection: one call between a ready socket and its protocol, and one to the socket's send.
 
-asyncio's own needs several of each. Large writes that the socket does not accept are kept by reference, and the
-protocol is paused above HIGH_WATER_BYTES of them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2
-(CVE-2024-12254).
+Large writes that the socket does not accept are kept by reference, and the protocol is paused above HIGH_WATER_BYTES of
+them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2 (CVE-2024-12254).
 """
 
 import asyncio

@@ -36,8 +36,8 @@ _READ_BYTES = 256 * 1024
 _WRITE_BYTES = 256 * 1024
 # The maximum content of a TLS record; one SSL read returns at most one record.
 _RECORD_BYTES = 16 * 1024
-# OpenSSL takes 30 us for a key update of 27 bytes, and handles all of its input in one call. So it gets its input in
-# slices, and after this many bytes without content the rest waits for the next event-loop iteration.
+# OpenSSL takes 30 us for a key update of 27 bytes. So it gets its input in slices, and after this many bytes without
+# content the rest waits for the next event-loop iteration.
 _SLICE_BYTES = 8 * 1024
 _MOST_OVERHEAD_BYTES = _RECORD_BYTES + 4 * 1024
 _HANDSHAKE_RECORD = 22

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 # Reading the clock costs a tenth of the cheapest element. The most expensive, the creation of a topic, takes 0.1 ms.
 _ELEMENTS_PER_CHECK = 16
-# Share of a slice for a request that may have to wait after it: enough for most requests, with few objects in memory.
+# Share of a slice for a request that may have to wait after it: enough for most requests.
 _FIRST_SLICE_SHARE = 1 / 8
 
 

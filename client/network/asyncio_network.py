@@ -208,8 +208,8 @@ class AsyncioConnector:
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
         """Resolve a host to all its addresses.
 
-        Different on purpose: Kafka drops those of another family than the first. In a JVM the first is IPv4; a system's
-        resolver may return IPv6 first, and `localhost` would not reach a broker that listens on 127.0.0.1.
+        Different on purpose: Kafka drops those of another family than the first. If that is IPv6, `localhost` would not
+        reach a broker that listens on 127.0.0.1.
         """
         return self._start(self._resolve(host, port, resolved))
 

@@ -58,8 +58,7 @@ _PRODUCE = 0
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
 _ABORTED = "the transaction was aborted before the record was sent"
-# After these errors of a retry, the batch is not and will not be written. After others it may have been written before,
-# by a leader that lost its role.
+# After these errors of a retry, the batch is not and will not be written. After others it may have been written before.
 _NOT_WRITTEN = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

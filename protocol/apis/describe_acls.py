@@ -23,7 +23,7 @@ class DescribeAclsRequest(Message):
     pattern_type_filter: Annotated[int8, V("1+")] = 3  # 2: any that applies to the name, 3: literal, 4: prefixed
     principal_filter: Annotated[string | None, V("0+", null="0+")] = ""
     host_filter: Annotated[string | None, V("0+", null="0+")] = ""
-    operation: int8 = 0  # 2: all, 3: read, 4: write, ..., as in Kafka's AclOperation
+    operation: int8 = 0  # Kafka's AclOperation
     permission_type: int8 = 0  # 2: deny, 3: allow
 
 

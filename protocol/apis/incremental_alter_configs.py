@@ -17,7 +17,7 @@ class AlterableConfig(Message):
 
 
 class AlterConfigsResource(Message):
-    resource_type: int8 = 0  # 2: topic, 4: broker, 8: broker logger, 16: client metrics, 32: group
+    resource_type: int8 = 0  # as in describe_configs.py
     resource_name: string = ""
     configs: list[AlterableConfig] = []
 

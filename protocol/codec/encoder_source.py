@@ -205,8 +205,8 @@ class _Writer:
         self._pieces.append(content)
 
     def _records(self, field: Field, value: str) -> None:
-        # By reference: a fetch of 1 MiB is not copied. Null is allowed in any version: only our responses have records,
-        # and Kafka also writes null there if there are none.
+        # By reference: a fetch of 1 MiB is not copied. Null is allowed in any version: Kafka also writes null if there
+        # are no records.
         code = length_code(field, self._flexible)
         records = self._local(field, value)
         size = self._source.name(f"{field.name}_n")

@@ -1,7 +1,7 @@
 """Connections in the journal, and which of them are attempts at the same thing (KIP-144).
 
 A client keeps a separate backoff for each bootstrap address, broker, and coordinator. So one broker may see several
-sequences of attempts at once, even of several clients; a connection closed at once does not show its client.
+sequences of attempts at once; a connection closed at once does not show its client.
 
 Each connection continues one *sequence* of the same host to the same broker whose last connection has ended, and that
 is not known to be of another client (client id, KIP-511 name and version) or purpose (the APIs requested):
@@ -46,8 +46,7 @@ _COORDINATOR = frozenset(
     ]
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-# How far a sequence that has not waited since its last success is from being due, as a factor. It is larger if the wait
-# would be unusual for a first one.
+# How far a sequence that has not waited since its last success is from being due, as a factor.
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1

@@ -47,7 +47,7 @@ CLIENT = Client(
     before=frozenset({"KIP-219"}),
     # CONFIGURATION.md: reconnect.backoff.ms has a jitter of -25 % to +50 %, also at the maximum;
     # reconnect.backoff.max.ms has a separate default; a Produce request is given up when its messages expire
-    # (socket.timeout.ms), independently of other settings.
+    # (socket.timeout.ms).
     otherwise=frozenset({"KIP-91/5", "KIP-91/9", "KIP-144/2", "KIP-144/7", "KIP-144/9"}),
     fixed={role: {"log_level": 3} for role in Role},
 )

@@ -1,6 +1,6 @@
 """The versions in which records are written, by the cluster's metadata.version (Kafka's MetadataVersion).
 
-A log that Kafka created keeps its metadata.version, so that the same Kafka can read it again.
+A log that Kafka created keeps its metadata.version.
 """
 
 from sluice.protocol.metadata.brokers import BrokerRegistrationChangeRecord, RegisterBrokerRecord

@@ -3,8 +3,6 @@
 - `hits_route`: API, version and broker; evaluated once per route.
 - `hits_client`: client id, software, principal and listener; cached per combination.
 - `hits_names`: entities in a request; cached per topic and partition, group and transactional id.
-
-The Fault evaluates conditions that differ per request.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The last offset of each key in the dirty part of a log: Kafka's OffsetMap.
 
 Kafka's SkimpyOffsetMap uses 24 bytes per key, a hash and the offset, up to `log.cleaner.dedupe.buffer.size`.
-Dictionaries use more, but cannot mix up keys with equal hashes. There are many small ones, because a large one would
-block the event loop for 40 ms when it grows beyond 700,000 keys.
+Dictionaries use more, but cannot mix up keys with equal hashes. There are many small ones, because the growth of a
+large one would block the event loop for 40 ms.
 """
 
 # A dictionary entry with a short key: 33 bytes and the key, 32 for the offset, about 60 for the table.

@@ -17,7 +17,7 @@ _STOP = b"\0"  # terminates a varint whose last byte has the continuation bit
 # The equally sized records in a row after which `_take_alike` is tried, and the number it must read.
 _ALIKE, _WORTH_IT = 2, 10
 # For offset deltas of one and two bytes: the mask of the continuation bits, and their values if the varint ends with
-# its field. Longer deltas occur only in batches with more than 8192 records.
+# its field.
 _ENDS = {1: (0x80, 0), 2: (0x8080, 0x80)}
 _CONTROL_KEY = Struct(">hh")
 ABORT_MARKER = 0

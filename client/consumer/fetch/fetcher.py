@@ -8,8 +8,7 @@ node fetches all its partitions, through a fetch session (KIP-227). It is sent w
 and no records from it are buffered: the session would drop partitions that the request omits.
 
 A partition with an error is fetched again after a metadata update, a reset or a validation, which have backoffs, or
-`collect` raises the error. Different on purpose: Kafka fetches again immediately, from the same leader, during the
-backoff of metadata.
+`collect` raises the error. Different on purpose: Kafka fetches again immediately, from the same leader.
 """
 
 import logging

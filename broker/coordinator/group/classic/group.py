@@ -81,7 +81,7 @@ COMMIT_ERRORS = {
 }
 
 # (State, is leader): JoinGroup with unchanged metadata returns the current generation, as a response may have been
-# lost. Otherwise it starts a rebalance: a leader rejoins to request one, for example after new partitions.
+# lost. Otherwise it starts a rebalance, as a leader requests after new partitions.
 RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
 
 

@@ -3,7 +3,8 @@
 Follows the consumer part of Kafka's GroupMetadataManager (updateSubscriptionMetadata, maybeUpdateTargetAssignment,
 maybeReconcile, consumerGroupFenceMembers), for members of both protocols.
 
-Different on purpose: topic changes are detected by a member's request; in Kafka the controller reports them.
+Different on purpose, in all groups with member epochs: topic changes are detected by a member's request; in Kafka the
+controller reports them.
 """
 
 from collections.abc import Sequence

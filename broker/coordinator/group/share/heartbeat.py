@@ -10,8 +10,7 @@ A heartbeat is handled at once, in these steps:
     4. Move the member to its target.
     5. Initialize new partitions of subscribed topics at the share coordinator, after the response.
 
-A member that joins a new group gets no partitions; a later heartbeat assigns them. Different on purpose: as in
-consumer/rebalance.py, topic changes are detected by a member's request.
+A member that joins a new group gets no partitions; a later heartbeat assigns them.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 
 Follows the Streams part of Kafka's GroupMetadataManager (maybeUpdateStreamsTargetAssignment, maybeReconcile,
 streamsGroupFenceMember) and TargetAssignmentBuilder. group.py explains the epochs.
-
-Different on purpose: as in consumer/rebalance.py, topic changes are detected by a member's request.
 """
 
 from functools import partial
