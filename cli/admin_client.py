@@ -20,7 +20,7 @@ from sluice.text.error_text import expected
 TIMEOUT_S = 5.0  # for the headers, and for each read; the first response loads the HTTP stack in about half a second
 _PROBE_TIMEOUT_S = 1.0
 
-# Pages of other sites cannot send these headers; the admin port requires them for changes.
+# The admin port requires these headers for changes.
 _SENDER = {"X-Sluice-Request": "1", "Content-Type": "application/json"}
 # ApiVersions v0 with a correlation id and a null client id. Every Kafka broker responds to it, also before SASL.
 _CORRELATION_ID = 0x51C3

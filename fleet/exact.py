@@ -28,7 +28,7 @@ from .schedule import schedule_of, spread_replicas
 _EVENTS = 2_000_000
 _NS_PER_US, _NS_PER_MS = 1000, 1_000_000
 _TOPIC = "fleet"
-# In a long run, the connections to the bootstrap servers are closed for idleness, after 9 minutes by default.
+# In a long run, the connections to the bootstrap servers are closed for idleness.
 _MAX_IDLE_MS = 30_000
 _WARM_UP_S = 35.0
 _CLIENT = "client-"

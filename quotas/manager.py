@@ -170,7 +170,7 @@ class ClientQuotaManager:
             for bucket, sensors in self._sensors.items()
             if now_ms - sensors.quota.last_record_ms <= INACTIVE_SENSOR_EXPIRATION_MS
         }
-        # Clear it all: clients choose client ids, which could fill it while their shared bucket exists.
+        # Clear it all: clients choose client ids, which could fill it.
         self._sensors_by_client.clear()
 
     def _find_sensors(self, user: str, client_id: str, now_ms: int) -> ClientSensors:

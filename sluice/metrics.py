@@ -6,8 +6,7 @@ beans, in both spellings found in dashboards, so that those work unchanged.
 
 from msgspec import Struct
 
-# In seconds: a response from memory takes tens of microseconds, a long poll half a second, a throttled request up to
-# many seconds.
+# In seconds: a response from memory takes tens of microseconds, a throttled request up to many seconds.
 REQUEST_SECONDS_BOUNDS = (
     0.00005,
     0.0001,

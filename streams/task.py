@@ -7,8 +7,8 @@
 
 Kafka can also suspend tasks; here they are closed and restored again.
 
-If a client call times out in `process`, the next call repeats the record from the source (at least once: earlier
-changes of stores remain).
+If a client call times out in `process`, the next call repeats the record (at least once: earlier changes of stores
+remain).
 """
 
 import logging
@@ -228,10 +228,7 @@ class StreamTask:
             self._to_resume.clear()
 
     async def process(self, now_ms: int) -> bool:
-        """Process the next record; return False if it is not known yet.
-
-        After a TimeoutException, the next call repeats the record; StreamsException is final.
-        """
+        """Process the next record; return False if it is not known yet. A StreamsException is final."""
         if self._record is None:
             if not self._queues.is_ready(now_ms):
                 return False

@@ -24,7 +24,7 @@ _NS_PER_MS = 1_000_000
 STORM, STORM_MS = 200, 5000.0
 _STALL_MS = 10_000.0
 _STEADY_FROM, _WRAPPED_FROM = 8, 20
-# As shares of the previous waits. Draws of -25 % to +50 % (librdkafka) count as steady; draws from 0 do not.
+# As shares of the previous waits. Draws of -25 % to +50 % (librdkafka) count as steady.
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
 _STEADY_BUT = 10  # one in this many waits may be shorter
 _FEW_BESIDE = 0.1

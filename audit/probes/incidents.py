@@ -51,7 +51,7 @@ FIVE_OF_SEVEN = "5 fail, 2 pass, repeat"
 FIVE_OF_SIX = "5 fail, 1 pass, repeat"
 NOW_AND_THEN = "1 fail, 4 pass, repeat"
 
-# Shorter than the defaults, so that the maximum is reached in 1.5 s; the steps remain distinguishable.
+# Shorter than the defaults, so that the maximum is reached in 1.5 s.
 RETRY: dict[str, Setting] = {"retry.backoff.ms": 100, "retry.backoff.max.ms": 800}
 RECONNECT: dict[str, Setting] = {"reconnect.backoff.ms": 100, "reconnect.backoff.max.ms": 800}
 COMMON: dict[str, Setting] = {

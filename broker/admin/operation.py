@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 JSON = "application/json"
 SAFE = frozenset({"GET"})
-# A page of another site can make a browser send a form, but neither this header nor a JSON body.
+# Pages of other sites can send neither this header nor a JSON body.
 SENDER = "x-sluice-request"
 ACCEPT = "accept"  # a parameter of this name has the value of the header
 _LARGEST_BODY = 64 * 1024

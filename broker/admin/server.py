@@ -24,7 +24,7 @@ LoadPage = Callable[[], Page]
 
 log = logging.getLogger("sluice.broker")
 
-# A stop waits twice for this long, and may take a second. Streams check for it at least 25 times per second.
+# A stop waits twice for this long. Streams check for it at least 25 times per second.
 _ANSWERED_WITHIN_S = 0.25
 
 

@@ -12,7 +12,7 @@ partition at once.
 
 While fault rules make the controller *unavailable*, brokers are not fenced or unfenced, replicas do not join an ISR, no
 leader is elected, and forwarded requests wait; all of this happens afterwards. While elections are *slow*, a partition
-has no leader until its election ends. `elect_uncleanly` elects a leader that has lost records.
+has no leader until its election ends.
 """
 
 from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ The broker keeps its leaderships and its metadata. As with a real broker:
 - produce requests with acks=all time out, because followers do not fetch
 - records with acks=1 are appended, but the high watermark does not move, so consumers do not read them; they are lost
   if another broker leads the partition when the isolation ends
-- requests for the controller (new topics, configs, quotas) wait (forwarding.py)
+- requests for the controller wait (forwarding.py)
 
 A partition that the broker leads is the cluster's own object until the cluster elects another leader. Then the broker
 gets a copy with an `IsolatedLog`: the committed records, then its own, in memory.

@@ -8,7 +8,7 @@ The class of a rule's action (actions/action.py) determines how it is applied:
 - states begin at once or at the time that the rule sets, and are undone when the rule ends.
 
 Each rule has its own random generator and decides in the order of the requests: the same seed and traffic give the same
-faults. An error in a rule ends only that rule.
+faults.
 """
 
 import logging

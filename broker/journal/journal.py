@@ -40,7 +40,7 @@ class Journal:
         self.written = 0  # entries so far, and the number of the next one
         self.topics_by_id = topics_by_id
         self._clock = clock
-        # The fields of a RequestEntry or an OtherEntry: a plain tuple takes half the time to create.
+        # Fields of RequestEntry or OtherEntry; a plain tuple takes half the time to create.
         self._ring: list[tuple[object, ...]] = [()] * size
         self._reading = clock.reading
         self._answered = clock.reading()

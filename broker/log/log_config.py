@@ -11,7 +11,7 @@ from sluice.protocol.records.batch import CREATE_TIME, LOG_APPEND_TIME
 from sluice.protocol.records.compression import NAMES as CODEC_NAMES
 from sluice.protocol.records.log_validator import AppendConfig
 
-# Size of memory segments; Kafka's 1 GiB is for files. Larger ones would exceed 1/16 of a 64 MiB budget.
+# Size of memory segments: 1/16 of a 64 MiB budget. Kafka's 1 GiB is for files.
 DEFAULT_SEGMENT_BYTES = 4 * 1024 * 1024
 _TIMESTAMP_TYPES = {"CreateTime": CREATE_TIME, "LogAppendTime": LOG_APPEND_TIME}
 # compression.type -> codec; None keeps the producer's codec.

@@ -46,7 +46,7 @@ class MemoryStorage:
         segment.charged_bytes = resident_bytes
 
     def begin_cleaned(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
-        # Not charged: the segments to be replaced still are, and could be evicted for it. A batch can grow.
+        # Not charged, because the segments to be replaced could be evicted for it. A batch can grow.
         segment = Segment(base_offset, allocate(size * 2 + PAGE_BYTES), now_ms)
         segment.charged_bytes = 0
         return segment

@@ -1,7 +1,7 @@
 """A topic and its partitions, shared by all brokers of the cluster.
 
-Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log, to which its leader appends. A
-follower is only an offset (replication.py).
+Follows Kafka's Partition and TopicImage. Different on purpose: a partition has one log; a follower is only an offset
+(replication.py).
 """
 
 import re

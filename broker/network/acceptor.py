@@ -1,8 +1,7 @@
 """Connection limits: admission of new connections, one at a time per listener.
 
-Follows the Acceptor of Kafka's SocketServer, whose thread blocks while a connection may not be admitted; later ones
-wait in the socket's backlog. Here they are accepted but not read, which clients cannot distinguish. The first
-connection of a listener has these states:
+Follows the Acceptor of Kafka's SocketServer, whose thread blocks while a connection may not be admitted. Here later
+ones are accepted but not read, which clients cannot distinguish. The first connection of a listener has these states:
 
     new -> *throttled* by the creation rate -> *waiting for a slot* -> limits of its address -> admitted
                                                                                              -> closed at once

@@ -33,7 +33,7 @@ from .unsent_responses import JOIN_BYTES, UnsentResponses, memory_of, take_piece
 
 log = logging.getLogger("sluice.broker")
 
-# Pieces written at once to a client that reads as fast: 4 MiB take about 1 ms, half a turn.
+# Pieces written at once: 4 MiB take about 1 ms, half a turn.
 PIECES_AT_ONCE = 32
 # Bytes read behind a request without a response, to notice the end of the client.
 _MOST_UNANSWERED_BYTES = 1 << 20

@@ -5,7 +5,7 @@ transport to the layer above. Of several rules, the lowest limit and the first d
 released.
 
 - *limited*: bytes per second in each direction. Input is read in small pieces with pauses, so that TCP slows down the
-  client. Output waits here, and the layer above is paused as by a client that does not read.
+  client. Output waits here, and the layer above is paused.
 - *held*: nothing is handled or sent until the release. A little is read, to notice a client that disconnects.
 - *dropped*: discards input and output without notice, as a middlebox that forgot a connection. Unlike there, the
   client's kernel receives acknowledgements, and when the client closes, so does the broker.

@@ -30,7 +30,7 @@ log = logging.getLogger("sluice.broker")
 
 # In Kafka only connections.max.idle.ms limits a handshake.
 HANDSHAKE_TIMEOUT_MS = 10_000
-# One read; a listener's connections share the buffer, as each read is decrypted before the next.
+# One read; a listener's connections share the buffer.
 _READ_BYTES = 256 * 1024
 # Per write to the socket: enough to keep it busy, few enough to hold twice.
 _WRITE_BYTES = 256 * 1024

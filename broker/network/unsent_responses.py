@@ -14,7 +14,7 @@ from sluice.broker.log.segment_memory import RetainedMemory
 PROPERTY = "sluice.queued.max.response.bytes"
 # Responses up to this size are joined and written by one send.
 JOIN_BYTES = 64 * 1024
-# The transport gets large responses in such pieces. Until 3.12 it copies what the socket does not accept.
+# The transport gets large responses in such pieces: until Python 3.12 it copies unsent ones.
 PIECE_BYTES = 128 * 1024
 
 

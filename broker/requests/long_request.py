@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Reading the clock costs a tenth of the cheapest element. The most expensive, the creation of a topic, takes 0.1 ms.
+# Reading the clock costs a tenth of the cheapest element; the most expensive takes 0.1 ms.
 _ELEMENTS_PER_CHECK = 16
 # Share of a slice for a request that may have to wait after it: enough for most requests.
 _FIRST_SLICE_SHARE = 1 / 8

@@ -1,8 +1,8 @@
 """Records in flight: the delivery state of each batch or record, and their acquisition locks.
 
-A batch has one state until a request or an expired lock concerns a part of it; from then on, each offset has its own.
-Follows Kafka's InFlightBatch, InFlightState and AcquisitionLockTimerTask. Different on purpose: offsets acquired
-together share one lock, which counts them.
+A batch has one state until a part of it changes; from then on, each offset has its own. Follows Kafka's InFlightBatch,
+InFlightState and AcquisitionLockTimerTask. Different on purpose: offsets acquired together share one lock, which counts
+them.
 """
 
 from bisect import bisect_left, bisect_right

@@ -83,7 +83,7 @@ async def steady(client: Client, bootstrap: str, clock: Clock) -> None:
         except Exception as error:
             outcome.set_exception(error)
 
-    # A daemon thread: reconnecting to a stopped broker would block the end of the process for half a minute.
+    # A daemon thread: reconnecting would block the end of the process for half a minute.
     Thread(target=run, daemon=True).start()
     ended = asyncio.wrap_future(outcome)
     try:

@@ -10,7 +10,7 @@ from .trace import LONGEST_CYCLE_MS, PRODUCE, Client, Cycles, replay
 MOST_OFF_QUOTA: Final = 0.05
 # The rest is late timers; a consumer's rate varies by 4 % even in virtual time.
 MOST_OFF_REPLAY: Final = 0.02
-# Bursts are 11 to 12 s apart; two after the first make a whole cycle. The rest is for the start of clients.
+# Bursts are 11 to 12 s apart; two after the first make a whole cycle.
 SHORTEST_S: Final = 25
 _S_PER_BURST: Final = 11
 

@@ -29,7 +29,7 @@ class ServeArguments(NamedTuple):
 
 
 OVERRIDE = "--override"
-# Option -> field, and the values accepted here (None: any text). OVERRIDE is separate because it is repeatable.
+# Option -> field, and the values accepted here (None: any text).
 PLAIN: dict[str, tuple[str, range | Sequence[str] | None]] = {
     "--host": ("host", None),
     "--port": ("port", _PORTS),

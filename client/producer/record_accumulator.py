@@ -1,7 +1,6 @@
 """The queues of batches to send, by topic and partition (Kafka's RecordAccumulator). Sans-I/O.
 
-A record is appended to the last batch of its partition's queue, or to a new one. `drain` removes the first batch of
-each partition that a node leads, up to `max.request.size`.
+`drain` removes the first batch of each partition that a node leads, up to `max.request.size`.
 
 A batch is *sendable* if it is full, is not the last of its queue, or has lingered for `linger.ms`, or if memory is
 exhausted or the producer flushes or closes. A failed batch is sendable after its retry backoff (KIP-580), which is

@@ -2,7 +2,7 @@
 
 It reads the journal's topic with Structured Streaming. The state of a client host is its current span (spans.py) and
 events newer than the watermark. Events are processed in journal order when the watermark has passed them; Spark drops
-and counts later ones. A span becomes rows when it ends.
+and counts later ones.
 
 Exactly once: the checkpoint has the state and the position, and only files of complete batches are valid.
 """

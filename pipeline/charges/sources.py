@@ -1,7 +1,7 @@
 """The input files as splits, which are read independently.
 
 A text line that begins with `{` is a journal event, any other a line of Kafka's request log. Unreadable input is
-quarantined with a reason; no content of a file ends the job.
+quarantined with a reason.
 
 Paths are local, or of a scheme of pyarrow (s3://, gs://, hdfs://) that every reading process can access.
 """

@@ -102,7 +102,7 @@ def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Fin
 class _Search:
     """A bisection between a sufficient and an insufficient quota, to `_PRECISION`.
 
-    The result was replayed. A smaller quota may also be sufficient, if requests then fall into another sample.
+    A smaller quota may also be sufficient, if requests then fall into another sample.
     """
 
     def __init__(self, client: Client, requests: Requests, settings: Settings, limits: Limits) -> None:

@@ -8,7 +8,7 @@ Bytes are counted on the wire, and as byte quotas count them (`quota_bytes`): Pr
 response. The empty response of a throttled fetch counts 0 (KIP-219, Fetch since version 8); the delayed response of an
 older version counts.
 
-Throttle times come from `throttle` events, so they include requests without a response or without a field for it.
+Throttle times come from `throttle` events, so they include requests without a response.
 """
 
 from typing import NamedTuple

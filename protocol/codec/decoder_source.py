@@ -169,7 +169,7 @@ class _Reader:
         self._targets.append(variable)
 
     def _constructor(self, cls: type[Message], values: dict[str, str]) -> str:
-        # Positional arguments are twice as fast as keywords. Missing fields before the last one get their default.
+        # Positional arguments are twice as fast as keywords.
         arguments: list[str] = []
         given = 0
         for field in fields_of(cls):

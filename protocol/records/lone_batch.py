@@ -1,7 +1,7 @@
 """The batch of a producer without linger: one uncompressed record with a value, no key and no headers.
 
-For each batch size, such a record and most of its batch header have only one encoding. So the batch is compared, not
-parsed: one read splits it, and `place`, `PLAIN` and `begin` are the expected parts.
+For each batch size, most of such a batch has only one encoding. So it is compared, not parsed: one read splits it, and
+`place`, `PLAIN` and `begin` are the expected parts.
 """
 
 from collections.abc import Callable, Mapping

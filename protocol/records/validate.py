@@ -107,7 +107,7 @@ def stamp_usual(
 ) -> Appendable | None:
     """Return the result of `validate` for a client's single magic 2 batch that keeps its format; None if unsure.
 
-    By default, transactional batches return None too.
+    With None, `data` is unchanged. By default, transactional batches return None too.
     """
     size = len(data)
     if size < SMALLEST_BATCH:

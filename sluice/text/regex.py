@@ -24,7 +24,7 @@ _RE2J_ERRORS = {
 }
 _LOOK_BEHIND = "(?<"  # to RE2J, the start of a group name
 _MEMORY_BYTES = 1024 * 1024  # of each expression while it matches
-# Compiling takes up to 30 ms; matching a topic takes 1 us for each instruction of a program with repeats.
+# Compiling takes up to 30 ms; matching a topic takes 1 us for each instruction.
 MOST_REPEATS = 1_000
 MOST_INSTRUCTIONS = 5_000
 _REPEATS = "*+?"

@@ -4,8 +4,7 @@ It is asyncio's BaseEventLoop with another selector and an in-memory network. Ea
 nothing comes from outside (no threads, sockets, or signals but Ctrl-C), so runs are repeatable.
 
 One source of nondeterminism in asyncio is the order of sets: `asyncio.wait` returns sets of tasks, ordered by address.
-Here tasks and futures hash by a counter. Sets of strings depend on PYTHONHASHSEED: set it to compare runs of different
-processes.
+Here tasks and futures hash by a counter. Set PYTHONHASHSEED to compare runs of different processes.
 """
 
 import asyncio

@@ -84,7 +84,7 @@ def _by_batch(case: Case) -> Verdict:
             partitions.setdefault(partition_of(track.sequence), []).append(track)
         if len(partitions) < 2:
             return case.inconclusive("requires failed batches of two partitions", runs_needed=1)
-        # Judged separately: together, the correct waits of one partition would outweigh the wrong ones of the other.
+        # Judged separately, so that the correct waits of one partition do not outweigh wrong ones of the other.
         allowed = case.tolerance(backoff.base_ms)
         verdicts = [judge_growth(case, of_one, backoff, allowed) for of_one in partitions.values()]
         return min(verdicts, key=lambda verdict: _WORST_FIRST.index(verdict.state))

@@ -3,7 +3,7 @@
 A retry of an idempotent producer has the same producer id, epoch, base sequence and records. (A client may use a
 sequence number again for other records.) Without idempotence, records are identified by the hashes of their content
 (`sluice.journal.record.hashes`). Clients may regroup them, so a sequence is the attempts of records that were always
-sent together, and one request may be an attempt of several. Their keys end in `~` and a number.
+sent together, and one request may be an attempt of several.
 
 A sequence is *doubtful*, and decides no verdict, if records of equal content were sent (kafkajs chooses a partition for
 each retry), or the journal has no hashes. Then a batch counts as a retry of a failed one of the same size.

@@ -4,8 +4,8 @@ It has Kafka's format (KIP-500, KIP-595, KIP-630): `__cluster_metadata-0` in the
 with one voter writes it.
 
 A change takes effect only after its records were appended. `append` returns when they are on disk (Kafka's leader
-flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk accepts only a part, it
-is truncated, and the caller returns KAFKA_STORAGE_ERROR.
+flushes too). All records of a call are in one batch, so a crash keeps all or none. If the disk accepts only a part, the
+caller returns KAFKA_STORAGE_ERROR.
 
 A start loads the newest snapshot and the records since (recovery.py) into the image, and each append updates it.
 
@@ -42,7 +42,7 @@ from .snapshot import SnapshotId, snapshots_in, write_snapshot
 
 log = logging.getLogger("sluice.broker")
 
-# Reading this many records takes about 100 ms. At a stop, a snapshot is cheap and shortens the next start.
+# Reading this many records takes about 100 ms.
 _RECORDS_BEFORE_SNAPSHOT = 10_000
 _RECORDS_BEFORE_SNAPSHOT_AT_STOP = 1_000
 

@@ -1,7 +1,7 @@
 """The log of a coordinator: one of Kafka's internal topics, which loader.py reads back.
 
 A key (a group id or a transactional id) maps to a partition by its Java hash, as in Kafka's
-GroupCoordinatorService.partitionFor. A coordinator writes each change before applying it.
+GroupCoordinatorService.partitionFor.
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,7 +2,7 @@
 
 Follows the `replay` methods of Kafka's GroupMetadataManager and OffsetMetadataManager. A classic group is restored as
 Stable or Empty: rounds are not stored, nor are the protocols of a member except the selected one. A group with only
-offsets becomes a simple group. Records of unknown types are skipped.
+offsets becomes a simple group.
 """
 
 from collections.abc import Mapping

@@ -7,8 +7,8 @@ markers are written, the step to Complete* is pending; the response to EndTxn do
 
 An abort after a timeout, or for a new producer of the same id, also fences the producer.
 
-After loading a partition of `__transaction_state`, the markers of ids in Prepare* are written, possibly again, which
-changes nothing. When the broker stops leading it, requests waiting for steps fail with NOT_COORDINATOR.
+After loading a partition of `__transaction_state`, the markers of ids in Prepare* are written, possibly again. When the
+broker stops leading it, requests waiting for steps fail with NOT_COORDINATOR.
 
 Follows Kafka 4.4's TransactionCoordinator, TransactionStateManager and TransactionMarkerChannelManager. Different on
 purpose: markers are written at once, in this process; only their replication takes time.

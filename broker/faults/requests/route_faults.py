@@ -2,7 +2,7 @@
 
 A route with rules has `RouteFaults.handle` in place of its handler. Rules that may hit a client are cached by client
 id, software, principal and listener. Of those, the ones with conditions on topics, partitions, groups and transactional
-ids are cached per name. Nearly every Produce request names one partition, so one key covers all its names.
+ids are cached per name. For a Produce request of one partition, one key covers all names.
 """
 
 from collections.abc import Iterator, Sequence

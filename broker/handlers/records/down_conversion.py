@@ -21,7 +21,7 @@ from sluice.protocol.records.invalid import InvalidRecords
 
 _MAGIC_1_SINCE = 2
 _RECORD_BATCHES_SINCE = 4
-# Uncompressed records up to this size are converted at once; 4,000 records of 8 bytes take about 20 ms.
+# Uncompressed records up to this size are converted at once, in up to 20 ms.
 _SHORT_BYTES = 32 * 1024
 
 

@@ -12,8 +12,7 @@ undecided records are not touched (selection.py).
 2. Group all segments up to that offset, up to segment.bytes per group. The remains of a group's batches
    (record_filter.py) become one segment, which replaces the group. Offsets never change; removed records leave gaps.
 
-A cleaning is a generator with steps of about half a millisecond. It ends if a group loses segments between steps, by
-retention, DeleteRecords or eviction from memory.
+A cleaning is a generator with steps of about half a millisecond. It ends if a group loses segments between steps.
 
 Different from Kafka: no threads, and no splitting of groups, because segment files here cannot overflow.
 """

@@ -3,7 +3,7 @@
 Records before the recovery point were validated and flushed: they are not read. After a clean shutdown, the recovery
 point is the log end offset, and only the end of the active segment, after its last index entry, is scanned. After a
 crash, everything from the recovery point on is scanned: each batch must be complete, have a valid checksum and
-ascending offsets. At the first invalid batch, the log is truncated. Indexes are rebuilt.
+ascending offsets. At the first invalid batch, the log is truncated.
 
 The newest valid snapshot of the producer state is loaded, and later batches are replayed. Leader epochs come from their
 checkpoint and the scan.

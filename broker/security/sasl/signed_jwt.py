@@ -62,7 +62,7 @@ class FileKeys:
 
 
 class HttpKeys:
-    """The keys of a server, which a thread loads, because the broker's process may run the server."""
+    """The keys of a server, loaded by a thread, because the broker's process may run the server."""
 
     def __init__(self, url: str, refresh_s: float) -> None:
         self._url = url

@@ -1,7 +1,7 @@
 """Offset requests to leaders, for resets, validations and lookups (Kafka's OffsetFetcher and its utilities). Sans-I/O.
 
 Resets (ListOffsets) and validations (OffsetForLeaderEpoch, KIP-320) are retried after a constant `retry.backoff.ms`, as
-in Kafka. A pending request is not repeated before `request.timeout.ms`.
+in Kafka.
 
 Different on purpose: if no record is as young as `by_duration`, the position becomes the log end offset; Kafka repeats
 the request. Both continue with the same record.

@@ -179,7 +179,7 @@ class _Counts:
         if sources:
             wanted = _same_count(sources, sources)
         elif self._fixed:
-            # As in Kafka, all fixed counts of the topology must be equal, not only those of this group.
+            # As in Kafka, all fixed counts of the topology must be equal.
             wanted = _same_count({topic: self._count(topic) for topic in self._fixed}, repartition)
         else:
             wanted = max(repartition.values())
