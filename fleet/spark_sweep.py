@@ -1,4 +1,4 @@
-"""A sweep on Spark: one task for each cell and seed, with the same rows as in processes of one machine.
+"""A sweep on Spark: one task for each cell and seed.
 
 Executors need this package with the extra `fleet`.
 """

@@ -1,6 +1,6 @@
 """The jars of Spark's Kafka connector: four for each PySpark version, with their digests.
 
-PySpark contains the connector's other dependencies; resolving them would add older copies.
+PySpark contains the connector's other dependencies.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """Journal events in Spark: lines of JSON as columns, with a reason for each line that is not a valid event.
 
-Only Spark SQL expressions are used: no line passes through Python, and executors do not need this package.
+Only Spark SQL expressions are used, so executors do not need this package.
 
 An event with a missing field, or one of another type, is of an unsupported journal version. Unknown fields are ignored.
 """

@@ -1,7 +1,7 @@
 """The quota managers of a broker and of the controller. Follows Kafka's `QuotaFactory.QuotaManagers`.
 
 The managers other than those of byte rates are created with the first quota of their kind. Mutations are counted once
-per cluster, as in Kafka, where brokers forward them to the controller.
+per cluster, as in Kafka.
 """
 
 from collections.abc import Callable, Iterator

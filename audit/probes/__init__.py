@@ -3,7 +3,7 @@
     PROBES["reconnect-closed"].what
 
 audit/judge/model/statements.py lists the probes of each statement. Backoffs are shorter than the defaults where a
-statement allows it, so that an audit takes minutes.
+statement allows it.
 """
 
 import msgspec

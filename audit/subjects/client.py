@@ -1,7 +1,7 @@
 """The known properties of a client library: its names for Kafka's settings, their defaults, and its KIPs.
 
 A probe specifies settings by Kafka's names. The client receives those that it has, under its own names. The judge
-receives the values in force: those, or the documented defaults.
+receives the values in force.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The rules for connections: applied to new connections and to the listeners of brokers.
 
-Client id, software, principal and age are unknown when a connection is accepted. They are checked again after each
-read, by a ShapedTransport under the connection.
+Client id, software, principal and age are unknown when a connection is accepted. A ShapedTransport checks them after
+each read.
 """
 
 from collections.abc import Callable

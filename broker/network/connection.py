@@ -279,7 +279,6 @@ class Connection(asyncio.BufferedProtocol):
         self.abort()
 
     def abort(self) -> None:
-        """Flush the responses, discard unhandled requests, and close without a log line."""
         self.closed = True
         self._reader.drop_rest()
         self._flush()

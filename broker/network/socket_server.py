@@ -36,7 +36,7 @@ _LIMITS = (
 )
 # `connections.max.idle.ms` is minutes.
 _IDLE_CHECK_MS = 5_000
-# For responses in flight before connections are cut: a stop must complete within a second.
+# For responses in flight: a stop must complete within a second.
 STOP_GRACE_S = 0.2
 
 

@@ -50,7 +50,7 @@ class Channel(Protocol):
         """Close without waiting for unsent responses, and log the reason."""
 
     def abort(self) -> None:
-        """Close at once, without a log line."""
+        """Flush the responses, discard unhandled requests, and close without a log line."""
 
     def reset(self, reason: str) -> None:
         """Close by a TCP reset; the client loses what it has not read."""

@@ -1,8 +1,8 @@
 """One batch of records for a partition (Kafka's ProducerBatch and, as far as needed, MemoryRecordsBuilder).
 
 A closed batch is compressed, and each attempt sends the same bytes, under a header with producer id, epoch and
-sequence. It completes or fails once; later results are ignored, because a batch can expire while in flight (KIP-91).
-The delivery timeout starts with its creation, which the parts of a split batch inherit.
+sequence. It completes or fails once: a batch can expire while in flight (KIP-91). The delivery timeout starts with its
+creation, which the parts of a split batch inherit.
 """
 
 from collections.abc import Mapping, Sequence

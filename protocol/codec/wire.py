@@ -1,7 +1,7 @@
 """Functions and tables that generated code uses: cached unpackers and varints, tagged fields, errors.
 
-struct checks bounds, slices do not; so the generated code finally checks that the position is exactly the end. Counts
-are compared with the remaining bytes first, and strings with Kafka's maximum, so that no unchecked length allocates.
+struct checks bounds, slices do not; so the generated code finally checks the position. Counts are compared with the
+remaining bytes first, and strings with Kafka's maximum, so that no unchecked length allocates.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
 """Kafka's metadata records (KIP-631), which a KRaft cluster stores in `__cluster_metadata-0`.
 
 Follows Kafka's MetadataRecordType and MetadataRecordSerde: a record's value is a frame version, the record's type and
-its version, as unsigned varints, and then the message. All types up to Kafka 4.4 are here.
+its version, as unsigned varints, and then the message.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,9 @@
 """The in-memory network of a VirtualLoop: named hosts, TCP connections and network failures.
 
-A *host* is a name. Code runs on a host with `network.host("client-1")`, which also applies to tasks created there; the
-default is `localhost`. A *place* is a host, a server's `host:port`, or `*`. Settings for two places apply to all
-connections between them, in either direction. Different on purpose from a real network: `localhost` (and 127.0.0.1,
-::1) is one host that all others reach, and every name has an address.
+A *host* is a name. Code runs on a host with `network.host("client-1")`; the default is `localhost`. A *place* is a
+host, a server's `host:port`, or `*`. Settings for two places apply to all connections between them, in either
+direction. Different on purpose from a real network: `localhost` (and 127.0.0.1, ::1) is one host that all others reach,
+and every name has an address.
 """
 
 import asyncio

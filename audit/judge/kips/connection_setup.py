@@ -1,7 +1,6 @@
 """KIP-144's statements about the setup of connections, with KIP-899 and KIP-601: logins, bootstrap addresses, timeouts.
 
-A stalled TLS handshake shows the setup timeout of clients that include it; KIP-601 does not require that, and no broker
-sees a TCP connection that is not set up.
+A stalled TLS handshake shows the setup timeout of clients that include it; KIP-601 does not require that.
 """
 
 from collections.abc import Callable, Iterator

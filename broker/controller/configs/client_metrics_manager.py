@@ -1,6 +1,6 @@
 """Client metrics (KIP-714): the subscriptions of clients, and the metrics that they push.
 
-Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`, as Kafka's a plugin.
+Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`.
 
 Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not
 with its connection.

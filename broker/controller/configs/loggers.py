@@ -1,6 +1,6 @@
 """Levels of the broker's loggers (KIP-412, RuntimeLoggerManager), with Kafka's level names.
 
-The loggers are the existing ones of this project and "root", from which others inherit their level.
+The loggers are those of this project and "root", from which others inherit their level.
 """
 
 import logging

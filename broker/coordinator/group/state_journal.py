@@ -1,6 +1,6 @@
 """The last state of each group, so that the journal records each change once.
 
-The state of a consumer group (KIP-848) follows from its members and epochs, so it is compared after each write.
+The state of a consumer group (KIP-848) is compared after each write.
 """
 
 from sluice.broker.journal.journal import Journal

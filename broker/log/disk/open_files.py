@@ -1,7 +1,6 @@
 """The bound on open segment files, over all partitions.
 
-The file to close is found by the clock algorithm: a segment used since the last pass gets a second chance. A list
-ordered by use would cost every append more than it saves.
+The file to close is found by the clock algorithm: a segment used since the last pass gets a second chance.
 """
 
 import resource

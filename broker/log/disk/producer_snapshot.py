@@ -1,6 +1,6 @@
 """The producer state of a partition in a file: Kafka's ProducerSnapshot, version 1.
 
-The file's name is the offset up to which it applies. Of a producer's last batches, it has only the newest.
+Of a producer's last batches, it has only the newest.
 """
 
 from collections.abc import Iterable

@@ -128,7 +128,7 @@ def _load_trusted(context: ssl.SSLContext, config: ListenerConfig, client_auth: 
         context.load_verify_locations(cadata=pem[pem.index(_CERTIFICATE) :])
     except (ssl.SSLError, ValueError):
         raise config.wrong(name, "not valid PEM: a certificate is damaged") from None
-    # As in Java, every certificate in the store is trusted, not only those of authorities.
+    # As in Java, every certificate in the store is trusted.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_mode = _CLIENT_AUTH[client_auth]
 

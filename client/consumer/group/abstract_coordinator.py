@@ -1,6 +1,6 @@
 """The connection to a group coordinator (that part of Kafka's AbstractCoordinator).
 
-Its connection is separate, even if it also leads partitions: a fetch that waits must not delay a heartbeat.
+Its connection is separate: a fetch that waits must not delay a heartbeat.
 """
 
 import logging
