@@ -1,7 +1,8 @@
 """Dead-letter queues of share groups (KIP-1191): topics for records that were rejected or delivered too often.
 
 A dead letter has headers that describe the record and, with errors.deadletterqueue.copy.record.enable, its key and
-value. Follows Kafka 4.4's ShareGroupDLQStateManager, but calls the leader in this process.
+value. Follows Kafka 4.4's ShareGroupDLQStateManager, but calls the leader in this process. Records are archived even if
+they cannot be written.
 """
 
 import logging

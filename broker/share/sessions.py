@@ -1,7 +1,7 @@
 """Share sessions: the partitions that a member fetches from this broker (KIP-932).
 
 Follows Kafka's ShareSession, ShareSessionCache and SharePartitionManager.newContext. A session has no id: group and
-member identify it.
+member identify it. It ends with a request of the final epoch, or with its connection.
 """
 
 from collections.abc import Iterable

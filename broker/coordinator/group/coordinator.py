@@ -3,7 +3,7 @@
 Follows Kafka's GroupCoordinatorService and OffsetMetadataManager; runtime.py loads and writes groups.
 
 Offsets belong to a group id and survive a change of the group's type. The first commit creates a *simple* group,
-without members.
+without members. An empty group is deleted when its last offset expires.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

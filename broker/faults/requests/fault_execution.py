@@ -3,8 +3,8 @@
     matching rules in the order of addition: before -> the request is handled -> after, for each hit
     -> quotas -> answering -> the journal -> leaving -> sent
 
-A step may park the request; `Responder.complete` resumes it. A response, or an end of the request, skips further rules.
-A request parked before its handling has copies of its records, because the read buffer is reused.
+`before` and `after` may park the request; `Responder.complete` resumes it. A response, or an end of the request, skips
+further rules. A request parked before its handling has copies of its records, because the read buffer is reused.
 """
 
 from collections.abc import Callable, Iterator
