@@ -1,7 +1,7 @@
 """The HTML page for people. It is self-contained: it loads nothing, and works from a file.
 
-Because clients choose names, keys and error texts, a Content-Security-Policy blocks all scripts but the page's own, and
-all network access, the templates escape each value, and `_printable` replaces control characters.
+Because clients choose names, keys and error texts, a Content-Security-Policy blocks all network access and all scripts
+but the page's own, the templates escape each value, and `_printable` replaces control characters.
 """
 
 from base64 import b64encode

@@ -24,8 +24,8 @@ If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, 
 *Timeouts* share one timer: connection setup (KIP-601), requests, `connections.max.idle.ms`, metadata.
 
 Different on purpose: an internal error closes the client (`fail`), so that each caller gets the cause at once; a
-malformed response, or one with a wrong correlation id, closes the connection; `close_node` fails pending requests.
-Kafka logs the first two and continues, and discards pending requests.
+malformed response, or one with a wrong correlation id, closes the connection; `close_node` fails pending requests. In
+the first two cases Kafka logs the error and continues; in the last it discards the requests.
 """
 
 import logging

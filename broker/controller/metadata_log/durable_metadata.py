@@ -79,7 +79,7 @@ class DurableMetadata:
         return self.append([RemoveTopicRecord(topic_id=topic_id)])
 
     def partition_changed(self, partition: Partition) -> None:
-        """Write a partition's new state soon, with others that change at the same time."""
+        """Write a partition's new state soon, with others that change at the same time or could not be written."""
         if not self._changed:
             self._defer(self._write_changed)
         self._changed[partition] = None
