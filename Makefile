@@ -122,7 +122,7 @@ test-quick-starts: setup ## run the quick starts of the documentation in Java, G
 	$(BIN)/pytest -v -rs --quick-starts tests/docs/test_quick_starts.py
 
 # -s shows the number of records of each run.
-test-crash: setup ## kill the broker 50 times during writes, with and without flush.messages=1, and flip 1,000 bits of its files
+test-crash: setup ## kill the broker 50 times per kind of producer, with and without flush.messages=1; flip 1,000 bits of its files
 	$(BIN)/pytest -s --kills 50 --timeout 900 tests/crash
 
 # The inputs that find a defect are kept in build/fuzz. Change the time of each target by FUZZ_SECONDS=600.

@@ -6,15 +6,16 @@ from random import Random
 import pytest
 
 from tests.crash.bit_flips import flip_a_bit, problems, write_directories
-from tests.crash.crashes import survive
+from tests.crash.crashes import KINDS, survive
 
-# `make test-crash` kills 50 times per case; the normal suite kills a few times.
-_FEW = 3
+# `make test-crash` kills 50 times per case, the normal suite once.
+_FEW = 1
 _FEW_FLIPS = 30  # take about a second
 _FLIPS_PER_KILL = 20  # make test-crash: 1,000
 _FLUSHES = ("log.flush.interval.messages=1",)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "properties",
     [
@@ -22,12 +23,14 @@ _FLUSHES = ("log.flush.interval.messages=1",)
         pytest.param(_FLUSHES, id="with flush.messages=1"),
     ],
 )
-def test_acknowledged_records_survive(tmp_path: Path, properties: tuple[str, ...], pytestconfig: pytest.Config) -> None:
+def test_acknowledged_records_survive(
+    tmp_path: Path, kind: str, properties: tuple[str, ...], pytestconfig: pytest.Config
+) -> None:
     kills = pytestconfig.getoption("--kills") or _FEW
     # Small segments and frequent checkpoints, so that kills interrupt those too.
     small = ("log.segment.bytes=50000", "log.flush.offset.checkpoint.interval.ms=150")
-    records = survive(tmp_path, kills, seed=kills, properties=[*small, *properties])
-    print(f"{kills} kills, {records} records acknowledged, all found")
+    records = survive(tmp_path, kind, kills, seed=kills, properties=[*small, *properties])
+    print(f"{kills} kills, {records} {kind} records acknowledged, all found")
     assert records > kills
 
 
