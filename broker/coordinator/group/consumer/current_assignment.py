@@ -7,6 +7,14 @@ moves to the target's epoch and receives partitions as soon as their owners rele
     UnrevokedPartitions   in its old epoch, with partitions to give up within the rebalance timeout
     UnreleasedPartitions  in the target's epoch, without the partitions that others have not released
 
+and their transitions at a heartbeat:
+
+    Stable                in the target's epoch                  unchanged
+    Stable                in another epoch                       the next assignment
+    UnrevokedPartitions   may own partitions to give up          unchanged
+    UnrevokedPartitions   reports that it owns none of them      the next assignment
+    UnreleasedPartitions  any                                    the next assignment
+
 Topics that a member no longer subscribes to are revoked at once, and not assigned again, even before a new target.
 """
 
