@@ -40,6 +40,7 @@ def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
     for kip, statements in groupby(statements_of(result), kip_of):
         lines += ["", f"## {kip}: {title_of(kip)}".rstrip(": "), "", *_matrix(result, list(statements), texts)]
     lines += _deviations(result)
+    lines += _inconclusive(result)
     lines += _findings(result)
     lines += _recovery(result)
     return "\n".join([*lines, ""])
@@ -73,6 +74,17 @@ def _deviations(result: AuditResult) -> Iterator[str]:
             yield from ("", f"## Deviations of {_name(subject)}", "")
         for statement in in_order(found):
             yield _deviation(found[statement]) + _citation(subject.subject.name, statement, cited_before)
+
+
+def _inconclusive(result: AuditResult) -> Iterator[str]:
+    lines = [
+        f"- **{_text(statement)}** of {_name(subject)}: {_text(found[statement].why)}."
+        for subject in result.subjects
+        for found in [{each.statement: each for each in subject.verdicts if each.state is State.INCONCLUSIVE}]
+        for statement in in_order(found)
+    ]
+    if lines:
+        yield from ("", "## Inconclusive", "", *lines)
 
 
 def _deviation(verdict: Verdict) -> str:

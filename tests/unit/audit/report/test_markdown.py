@@ -30,12 +30,13 @@ def test_tables_are_complete() -> None:
         assert len(widths) == 1, table
 
 
-def test_every_deviation_has_its_line_with_the_numbers() -> None:
+def test_every_deviation_and_inconclusive_verdict_has_its_line() -> None:
     assert (
         "- ≠ **KIP-580/1** differs from the KIP: waits stay at 104 ms where they should double up to 1 s "
         "(first gap 104 ms, cap 104 ms), observed under: answered with error 7." in PAGE
     )
     assert "30.2 s" in PAGE
+    assert "- **KIP-580/16** of constant-client 2.2.1: 3 first gaps do not show a spread." in PAGE
     assert "- **Storm** of constant-client 2.2.1 in reconnect-refused: 412 connections in 2.1 s" in PAGE
 
 
@@ -73,4 +74,4 @@ def test_client_chosen_text_is_escaped() -> None:
 def test_verdicts_alone_make_a_page_without_other_sections() -> None:
     page = markdown(result(subject("a", "1", verdict("KIP-91/1", State.PASS))), {})
     assert "## KIP-91: Delivery timeout" in page
-    assert not re.search(r"Deviations|Findings|Recovery", page)
+    assert not re.search(r"Deviations|Inconclusive|Findings|Recovery", page)
