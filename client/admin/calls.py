@@ -1,9 +1,10 @@
 """Broker selection and retries of admin calls (Kafka's KafkaAdminClient.Call and AdminApiDriver).
 
-A call goes to the controller, a given broker or the least loaded one, when that node is ready, with the remaining time,
-at most `request.timeout.ms`. If the node is lost before that, another one is chosen; this is not an attempt. After a
-retriable error (KIP-580) the call is retried with a growing backoff, up to `retries` times; if another broker is
-responsible, after a metadata update. The final TimeoutException reports the last failure.
+A call is sent to the controller, a given broker or the least loaded one, as soon as that node is ready. Its request may
+take the rest of the call's time, but at most `request.timeout.ms`. A node that is lost before the request is sent is
+replaced by another one, which is not a retry. After a retriable error (KIP-580) the call is retried with a growing
+backoff, up to `retries` times; if another broker is responsible, after a metadata update. The final TimeoutException
+reports the last failure.
 
 In calls with several *keys*, all keys of a node share a request, and keys with a retriable error are looked up and
 requested again.

@@ -131,7 +131,7 @@ def stamp_usual(
         and place == lone_place
         and plain == PLAIN
         and not last
-        and not config.compression  # the topic's: none, or the producer's
+        and not config.compression  # None: the producer's; 0: no compression
         and not config.compacted
     ):
         lowest = highest = base_timestamp

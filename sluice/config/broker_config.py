@@ -444,7 +444,7 @@ def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -
 
 
 def _where(error: ValueError) -> str:
-    # `float` and others have their own texts.
+    # Errors of `float` and other conversions have texts for programmers.
     return f"{error}: " if str(error).startswith("item ") else ""
 
 

@@ -25,7 +25,7 @@ from .link import Link
 
 # Limit of bytes on the wire and unread: about that of Linux between two local processes.
 WINDOW_BYTES = 256 * 1024
-# On a wire of limited bandwidth.
+# Bytes sent at once if the bandwidth is limited.
 SEGMENT_BYTES = 16 * 1024
 # asyncio's default; the low-water mark is a quarter of it.
 HIGH_WATER_BYTES = 64 * 1024

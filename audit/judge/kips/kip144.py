@@ -1,7 +1,7 @@
 """KIP-144: the backoff before reconnects.
 
-A verdict applies to the failure of its probe and names it, because clients handle failed connections differently
-(accepted and closed, never answered, dropped after ApiVersions).
+A verdict names the failure that it was observed under, because clients handle connections differently that are accepted
+and closed, never answered, or dropped after ApiVersions.
 
 Since 3.7, Kafka caps after adding jitter. Before, and in the KIP's text, waits reach 1.2 times the maximum. Both pass.
 """
