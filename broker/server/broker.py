@@ -151,8 +151,8 @@ class Broker:
     def auto_create_topic(self, name: str) -> ErrorCode:
         """Create a topic; return the error for the client, which then requests metadata again.
 
-        Brokers return UNKNOWN_TOPIC_OR_PARTITION at once. A broker that writes to ZooKeeper, before 2.8 any and in 2.8
-        the controller, returns LEADER_NOT_AVAILABLE or the failure.
+        Brokers return UNKNOWN_TOPIC_OR_PARTITION at once. A broker that creates topics in ZooKeeper (before 2.8 any
+        broker, in 2.8 the controller) returns LEADER_NOT_AVAILABLE, or the error of the creation.
         """
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if self.is_isolated:

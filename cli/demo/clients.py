@@ -144,7 +144,7 @@ def _note_exchanges(
 
 
 def _fetched_bytes(response: _Response) -> int:
-    # The last field of a partition has its records, None or empty without any.
+    # The last field of a partition contains its records; without records, it is None or empty.
     records = [partition[-1] for _, partitions in response.topics for partition in partitions]
     return sum(len(batches) for batches in records if isinstance(batches, bytes))
 

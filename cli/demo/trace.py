@@ -23,7 +23,7 @@ _SECOND_MS = 1000.0
 _IN_BURST, _PEAK_OF_BURST = 1.0, 1.5
 # A burst may start in two or three steps, a second apart, as samples are dropped one after the other.
 _STEPS_APART_MS = 1500.0
-# An earlier start belongs to the same burst, of a client that waited for a processor.
+# A shorter time between two starts is one burst, interrupted while the client waited for a processor.
 _SHORTEST_CYCLE_MS = 8000.0
 
 # The longest time between two bursts, and the second that shows a burst.

@@ -128,7 +128,7 @@ def _client(sent: Sent) -> str:
 def _by_records(sent: Sequence[Sent], moved: Set[tuple[str, str, str]]) -> Iterator[_Found]:
     """Yield attempts of records that were always sent together; `sent` is of one client and partition."""
     client, topic = _client(sent[0]), sent[0].partition.topic
-    attempts: dict[str, list[int]] = {}  # by record: numbers in `sent`
+    attempts: dict[str, list[int]] = {}  # record hash -> indexes in `sent`
     equal: set[str] = set()
     for number, one in enumerate(sent):
         hashes = one.partition.record_hashes
