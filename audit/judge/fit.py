@@ -39,7 +39,7 @@ _SHORTEST_MS = 0.5  # shorter intervals are not waits; their logarithms would do
 _ROUNDING = 0.02**2
 # A multiplier within 10 % of one of these is rounded to it.
 _MULTIPLIERS, _NEAR = (1.5, 2.0, 3.0, 4.0, 5.0, 10.0), 0.1
-# A model that grows by less than this factor in all counts as constant.
+# A model that grows by less than this factor over all steps is constant.
 _LEAST_GROWTH = 1.3
 _AS_LONG = 0.01
 _CAPPED_SHARE = 1 / 3
