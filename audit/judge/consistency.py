@@ -16,7 +16,7 @@ _PASS, _DEVIATES = State.PASS, State.DEVIATES
 _SECOND_MS = 1000.0
 _FAR = 2.0
 _JITTER, _RESIDUAL = 0.15, 0.1
-_UNANSWERED = "produce-mute"  # here request.timeout.ms comes before the wait
+_UNANSWERED = "produce-mute"  # requests of this probe wait for request.timeout.ms before the backoff
 
 
 class _Pair(NamedTuple):

@@ -15,8 +15,8 @@ The most likely of these three densities gives base and jitter; redrawing is ass
 Redrawn waits show little of the lower end: for two polls no estimator has a standard deviation of the jitter below 4 %
 with 480 waits, or 1.6 % with 3,000.
 
-*Cap.* Kafka caps after the jitter, so half of the draws equal the cap. If a third of the waits there are nearly equal,
-or of many waits a fifth, that value is the cap, otherwise the midpoint. By chance, this is wrong in 1 of 1,000 fits.
+*Cap.* Kafka caps after the jitter, so half of the draws equal the cap. If a third of the waits there are nearly equal
+(of many waits, a fifth), that value is the cap, otherwise the midpoint. By chance, this is wrong in 1 of 1,000 fits.
 """
 
 from collections import Counter

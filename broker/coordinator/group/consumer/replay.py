@@ -116,7 +116,7 @@ def _member(member_id: str, stored: ConsumerGroupMemberMetadataValue) -> Consume
 def _with_current(
     group: ConsumerGroup, member: ConsumerMember, current: ConsumerGroupCurrentMemberAssignmentValue | None
 ) -> ConsumerMember:
-    """Return a member that is about to join if there is no assignment."""
+    """Return the member with its current assignment; without one, it is about to join."""
     if current is None:
         return member
     taken: set[tuple[bytes, int]] = set()
