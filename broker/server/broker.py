@@ -328,7 +328,7 @@ class Broker:
         return ErrorCode.NONE
 
     def topic_deleted(self, topic: Topic) -> None:
-        """Complete the requests for a deleted topic; drop its offsets, and of an internal topic the coordinator's state."""
+        """Complete the requests for a deleted topic, and drop offsets and coordinator state that belong to it."""
         for partition in topic.partitions:
             if (coordinator := self._coordinator_in(partition)) is not None:
                 coordinator.shards.unload(partition)
