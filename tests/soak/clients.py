@@ -159,7 +159,10 @@ async def _stop(consumer: aiokafka.AIOKafkaConsumer) -> None:
     try:
         async with asyncio.timeout(_STOP_S):
             await consumer.stop()
-    except ERRORS:
+    except (*ERRORS, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # otherwise aiokafka passes on the cancellation of its own task
         coordinator, fetcher = consumer._coordinator, consumer._fetcher
         closes = [consumer._client.close]
         if fetcher is not None:
