@@ -19,7 +19,7 @@ _LONG_MS = 200.0
 _NO_JITTER = 0.05
 # The limit for clients that redraw: a few draws may be this close by chance.
 _SURELY_NO_JITTER = 0.02
-# Redrawing on every poll moves draws to the upper end: of ± 20 % only 8 % remain visible.
+# Redrawing on every poll moves draws to the upper end: of ± 20 % only 8 % remain visible, and of some samples less.
 _SOME_JITTER = 0.08
 # For clients that draw once per wait.
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
@@ -44,6 +44,8 @@ def judge_jitter(
     waits = _of_one_rule(every)
     spread = _spread(waits, backoff)
     low, high = (_JITTER_FROM, _JITTER_TO) if is_one_draw else (_SOME_JITTER, _JITTER_TO)
+    if not is_one_draw and len(waits) >= 2 * least and _are_shortened(waits):
+        low = _NO_JITTER
     details: VerdictDetails = {
         **evidence,
         "measured": {"waits": len(waits), "jitter": round(spread, 4)},
@@ -112,11 +114,15 @@ def _first_quarter_ms(waits: Sequence[Wait]) -> float:
 
 
 def _of_one_rule(waits: Sequence[Wait]) -> list[Wait]:
-    by_failures: dict[int, list[float]] = {}
-    for wait in waits:
-        by_failures.setdefault(wait.failures, []).append(max(wait.waited_ms, _SHORTEST_MS))
-    differ = {failures for failures, here in by_failures.items() if _differ(here)}
+    differ = {failures for failures, here in _by_failures(waits).items() if _differ(here)}
     return [wait for wait in waits if wait.failures not in differ]
+
+
+def _by_failures(waits: Sequence[Wait]) -> dict[int, list[float]]:
+    grouped: dict[int, list[float]] = {}
+    for wait in waits:
+        grouped.setdefault(wait.failures, []).append(max(wait.waited_ms, _SHORTEST_MS))
+    return grouped
 
 
 def _differ(waits: Sequence[float]) -> bool:
@@ -136,14 +142,18 @@ def _spread(waits: Sequence[Wait], backoff: Backoff) -> float:
     The medians of few draws differ much; a client may also use another base. The longest tenth, which may be late, is
     dropped, and the result extrapolated to uniform draws.
     """
-    by_failures: dict[int, list[float]] = {}
-    for wait in waits:
-        by_failures.setdefault(wait.failures, []).append(wait.waited_ms)
+    by_failures = _by_failures(waits)
     values = {failures: backoff.value_ms(failures) for failures in by_failures}
     if all(len(here) < _FEW for here in by_failures.values()):
         return _around(waits, values)
-    medians = {failures: max(median(here), _SHORTEST_MS) for failures, here in by_failures.items()}
+    medians = {failures: median(here) for failures, here in by_failures.items()}
     return min(_around(waits, values), _around(waits, medians))
+
+
+def _are_shortened(waits: Sequence[Wait]) -> bool:
+    """Return whether waits are further below the median than above it, which lag does not cause."""
+    ratios = sorted(each / median(here) for here in _by_failures(waits).values() for each in here)
+    return 1 - ratios[0] > ratios[-1] - 1
 
 
 def _around(waits: Sequence[Wait], middles: Mapping[int, float]) -> float:

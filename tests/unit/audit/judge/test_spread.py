@@ -73,6 +73,8 @@ def test_one_draw_per_connection(factors: list[float], state: State) -> None:
         pytest.param(evenly(1.0, 1.2), PASS, id="the upper half, as left by repeated draws"),
         pytest.param(evenly(1, 1), DEVIATES, id="none"),
         pytest.param(evenly(0.94, 1.06), INCONCLUSIVE, id="6 percent: inconclusive"),
+        pytest.param([0.9, 0.93, *evenly(0.97, 1.02, 11)], PASS, id="6 percent, of waits that are shorter than most"),
+        pytest.param([1.1, 1.07, *evenly(0.98, 1.03, 11)], INCONCLUSIVE, id="5 percent, of waits that may be late"),
         pytest.param(evenly(0.97, 1.03, 5), INCONCLUSIVE, id="3 percent of few waits, possibly chance"),
         pytest.param(evenly(0.97, 1.03), DEVIATES, id="3 percent of many waits"),
         pytest.param(evenly(0.99, 1.01, 5), DEVIATES, id="1 percent, also of few waits"),
