@@ -127,7 +127,7 @@ def place_of(found: Iterable[Track], wanted: Wait) -> str:
 
 
 def gives_up_after(found: Sequence[Track]) -> int:
-    """Return the attempts after which several batches were given up, or 0 if one had more."""
+    """Return the number of attempts after which several batches were given up, or 0 if another batch had more."""
     most = max((len(each.sequence.attempts) for each in found), default=0)
     longest = [each.sequence.attempts[-1] for each in found if len(each.sequence.attempts) == most]
     given_up = sum(attempt.outcome is Outcome.ERROR for attempt in longest)

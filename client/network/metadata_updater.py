@@ -23,7 +23,7 @@ log = logging.getLogger("sluice.client")
 
 class LeastLoadedNode(NamedTuple):
     node: Node | None
-    is_any_ready: bool  # some node is ready, apart from its requests in flight
+    is_any_ready: bool  # some node is connected and ready, but may have too many requests in flight
 
     @property
     def is_hopeless(self) -> bool:

@@ -1,7 +1,7 @@
 """The batch of a producer without linger: one uncompressed record with a value, no key and no headers.
 
-For each batch size, most of such a batch has only one encoding. So it is compared, not parsed: one read splits it, and
-`place`, `PLAIN` and `begin` are the expected parts.
+Most bytes of such a batch follow from its size. So the batch is not parsed: one read splits it into parts, and some of
+them are compared with their only valid values, `place`, `PLAIN` and `begin`.
 """
 
 from collections.abc import Callable, Mapping
