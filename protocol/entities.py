@@ -157,7 +157,7 @@ def _read_value(source: Source, field: Field, entity: str, value: str) -> None:
         source.line(f"partitions += [(name, {WHOLE_TOPIC}) for name in {value}]")
     elif field.is_array:
         source.line(f"{_VARIABLES[entity]} += filter(None, {value})")
-    elif entity == TOPIC_NAME:  # of something else than a topic
+    elif entity == TOPIC_NAME:  # the sink topic of a Streams topology
         source.line(f"if {value}:")
         source.line(f"    partitions.append(({value}, {WHOLE_TOPIC}))")
     else:

@@ -80,7 +80,7 @@ def levels_of(api_key: int, version: int) -> dict[str, ErrorLevel]:
 
 
 def level_of(api_key: int, version: int, name: str) -> ErrorLevel | None:
-    """Return the level of this name, or the one that has its errors in this version, if any."""
+    """Return the named level; if this version lacks it, the level with its errors, or None."""
     levels = levels_of(api_key, version)
     if name not in levels:
         code = _error_code(API_KEYS[api_key].response)
@@ -205,7 +205,7 @@ def _topic_name(item: object, topics_by_id: Topics) -> str:
     return named.get(TOPIC_NAME) or name_of(named.get(TOPIC_ID, b""), topics_by_id)
 
 
-# -- failing some of it ------------------------------------------------------------------------------------------------
+# -- partial failures --------------------------------------------------------------------------------------------------
 
 
 class _Splitter(NamedTuple):

@@ -16,7 +16,7 @@ from sluice.errors import RemoteProtocolError
 
 # A bulk producer needs 4 system calls per MiB, a small request wastes nothing.
 SCRATCH_BYTES = 256 * 1024
-# Bytes read from a connection that waits, before its reading is paused: enough to notice a close.
+# Bytes read from a waiting connection before its reading is paused: enough to notice a disconnect.
 PARKED_READ_BYTES = 4 * 1024
 # All buffers kept for reuse: eight frames of 1 MiB, the default maximum of producers.
 POOL_FREE_BYTES = 8 * 1024 * 1024
@@ -193,13 +193,13 @@ class FrameReader:
             self._adopt(self.pool.take(max(rest, self._mapped_bytes or min(self._size, 2 * rest))))
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
-            # Source and target may overlap; copying the rest to bytes first is a memmove.
+            # Source and target may overlap, so the rest is first copied to bytes.
             self.view[:rest] = bytes(self.view[self._position : self._filled])
         self._position, self._filled = 0, rest
         return self.retry_reservation()
 
     def retry_reservation(self) -> bool:
-        """Reserve room for an incomplete large frame, if any; return False if there is none."""
+        """Reserve room for the incomplete large frame, if any; return False if the budget has none."""
         large = self._size if self._size > SCRATCH_BYTES else 0
         if large > self._reserved:
             if not self.pool.reserve(large - self._reserved):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
-    """Return a random (version 4) id of 16 bytes; printed, it never starts with '-' as an option does."""
+    """Return a random (version 4) id of 16 bytes, whose text never starts with '-', like an option."""
     while True:
         raw = bytearray(random_bytes(16))
         raw[6] = raw[6] & 0x0F | 0x40

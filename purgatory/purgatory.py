@@ -117,7 +117,7 @@ class DelayedOperationPurgatory:
         try:
             return operation.try_complete()
         except BaseException:
-            operation.completed = True  # a check drops its entries, and cannot complete it
+            operation.completed = True  # so that a check drops its entries
             self._count_lingering()
             raise
 

@@ -24,7 +24,7 @@ TYPES = (USER, CLIENT_ID, IP)
 Entity = Mapping[str, str | None]
 
 _LONG_MAX, _INT_MAX = 2**63 - 1, 2**31 - 1
-# Key -> for keys with whole values, the largest value and Kafka's name of the type; None: any value.
+# Key -> the largest value and Kafka's name of the type, if only whole numbers are valid; None: any number.
 _OF_CLIENTS: dict[str, tuple[int, str] | None] = {
     PRODUCER_BYTE_RATE: (_LONG_MAX, "a LONG"),
     CONSUMER_BYTE_RATE: (_LONG_MAX, "a LONG"),

@@ -1,8 +1,8 @@
 """Throttle times that one connection received: KIP-13's client metrics, measured by the broker.
 
 Kafka's clients measure `produce-throttle-time-avg` and `-max`, and the same for fetches, over 2 samples of 30 s and all
-responses. Here only responses of that kind count, while it has quotas. Zeros are counted in an integer, which is ten
-times as fast, and moved to the samples at least every 30 s.
+responses. Here only Produce or Fetch responses count, while such quotas exist. Zeros are counted in an integer, which
+is ten times as fast, and moved to the samples at least every 30 s.
 """
 
 from math import isnan, nan
@@ -31,7 +31,7 @@ class ThrottleTimeStats:
         self._total = _Total(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self._max = Max(METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS)
         self.zeros = 0  # responses without a throttle time, not in a sample yet; incremented by the caller
-        self.put_by_ms = 0  # when the caller must move them, with `put_zeros`
+        self.put_by_ms = 0  # when the caller must call `put_zeros`
 
     def record(self, throttle_ms: int, now_ms: int) -> None:
         if self.zeros:

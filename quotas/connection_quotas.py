@@ -104,7 +104,7 @@ class ConnectionQuotas:
         return throttle_ms
 
     def add(self, listener: str, address: str) -> bool:
-        """Count an accepted connection; False if its address is over its limit: then close it and call `remove`."""
+        """Count an accepted connection; if False, its address is over the limit: close it and call `remove`."""
         before = self._by_address.get(address, 0)
         self._by_address[address] = before + 1
         self.listeners[listener].connections += 1

@@ -165,7 +165,7 @@ class QuotaTable:
 
 
 def _more_specific(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Bucket], ...]:
-    """Return the more specific entities in order of precedence, with the bucket that each selects."""
+    """Return the entities with a user in order of precedence, with the bucket that each selects."""
     both, user_alone = (user, client_id), (user, None)
     return (
         (QuotaEntity(user, client_id), both),

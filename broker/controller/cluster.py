@@ -179,7 +179,7 @@ class Cluster:
 
     @property
     def metadata_end_offset(self) -> int:
-        # Without a metadata log, that of no-op records.
+        # Without a metadata log, count the no-op records that it would contain.
         if self.metadata_log is not None:
             return self.metadata_log.end_offset
         return int(self.clock.monotonic_ms() - self._started_ms) // _IDLE_INTERVAL_MS
@@ -209,7 +209,7 @@ class Cluster:
         return self.brokers.get(partition.leader)
 
     def new_producer_ids(self, node_id: int) -> range:
-        """Raise NotDurableError if the metadata log cannot be written."""
+        """Allocate a block of ids. Raises NotDurableError if the metadata log cannot be written."""
         given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
         if self.metadata_log is not None and self.metadata_log.producer_ids_allocated(node_id, given.stop):
             raise NotDurableError("producer ids")

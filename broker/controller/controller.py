@@ -221,9 +221,9 @@ class Controller:
         return None
 
     def elect_uncleanly(self, partition: Partition, node_id: int | None, records: int) -> None:
-        """Make another replica the leader (default: the first live one), without at least the last `records` records.
+        """Make another replica (default: the first live one) the leader, which lacks the last `records` records.
 
-        Only whole batches are lost.
+        Only whole batches are lost, so more records may be.
         """
         chosen = self._unclean_candidates(partition, node_id)[0]
         log = partition.log

@@ -97,7 +97,7 @@ class IsolatedMetadata(MetadataCache):
             local.log = IsolatedLog(local.log)
 
     def resign_stale_leaders(self) -> list[tuple[Partition, Partition]]:
-        """Return each with the cluster's object."""
+        """Give up partitions that other brokers lead now; return each with the cluster's object."""
         stale = [
             (local, partition)
             for topic in self.topics.values()

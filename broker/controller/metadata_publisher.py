@@ -43,7 +43,7 @@ class MetadataPublisher:
         image = self._cluster.brokers[node_id].metadata.image
         if image is None:
             self._restart(node_id)
-        elif lag_ms == inf:  # updates in flight reach the previous image
+        elif lag_ms == inf:  # so that updates in flight reach only the previous image
             self._cluster.brokers[node_id].metadata.image = MetadataImage(image.fenced, image.partitions)
         return partial(self._end_delay, node_id, lag_ms)
 

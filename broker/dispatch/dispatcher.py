@@ -322,7 +322,7 @@ class Dispatcher:
         served = self._broker.served.get(api_key)
         if api_key == ApiKey.API_VERSIONS and served:
             from sluice.broker.handlers.cluster.api_versions import (
-                unsupported_version,  # as all handlers: with the first request of its API
+                unsupported_version,  # deferred: handlers are imported with their first request
             )
 
             route = self._routes.get(ApiKey.API_VERSIONS << 16) or self._open_route(ApiKey.API_VERSIONS << 16)

@@ -2,7 +2,7 @@
 
 from sluice.broker.requests.served_api import Charge, ServedApi
 
-# API key -> module of its handler, header of that.
+# API key -> module and header of its handler.
 INDEX: dict[int, tuple[str, ServedApi]] = {
     0: ("records.produce", ServedApi("Produce", 0, 13, charge=Charge.PRODUCE_BYTES)),
     1: ("records.fetch", ServedApi("Fetch", 0, 18, charge=Charge.FETCH_BYTES)),

@@ -40,8 +40,7 @@ class RuleOwner(Protocol):
     def record_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
         """Record the throttle time of the response in progress in the journal."""
 
-    def remove(self, fault_id: str) -> None:
-        """Remove and end a rule."""
+    def remove(self, fault_id: str) -> None: ...
 
     def disable(self, fault: "Fault", error: Exception) -> None:
         """End a rule because of an error."""
@@ -49,8 +48,7 @@ class RuleOwner(Protocol):
     def end(self, fault: "Fault") -> None:
         """Undo a rule, and release the requests that it delays."""
 
-    def take_off_routes(self, fault: "Fault") -> None:
-        """Remove a rule from all routes."""
+    def take_off_routes(self, fault: "Fault") -> None: ...
 
 
 class Fault:

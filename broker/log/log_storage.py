@@ -99,8 +99,7 @@ class LogStorage(Protocol):
     def largest_segment_bytes(self, log: StoredLog) -> int:
         """Return the maximum size of a segment with several batches."""
 
-    def segment_filled(self, log: StoredLog, segment: LogSegment) -> None:
-        """Finish a full segment."""
+    def segment_filled(self, log: StoredLog, segment: LogSegment) -> None: ...
 
     def begin_cleaned(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
         """Create a segment for the compacted remains of `size` bytes; before `replace` or `delete`."""

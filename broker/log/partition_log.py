@@ -273,7 +273,7 @@ class PartitionLog:
             return at_most  # lets the read report the error at once
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return the transactions to skip between these offsets (exclusive)."""
+        """Return the transactions to skip from `offset` up to `upper_offset` (exclusive)."""
         return self._producers.aborted_transactions(offset, upper_offset)
 
     @property
@@ -355,7 +355,7 @@ class PartitionLog:
         self._move_log_start(end)
 
     def batch_start(self, offset: int) -> int:
-        """Return `offset` if no batch has it."""
+        """Return the base offset of the batch with `offset`, or `offset` if there is none."""
         header = next((header for header, _ in self.segment_list.batches(offset)), None)
         return offset if header is None else min(offset, header.base_offset)
 

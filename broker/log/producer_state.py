@@ -365,7 +365,7 @@ class ProducerState:
         return bool(self._ongoing or self._unreplicated)
 
     def aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-        """Return transactions, by marker, with possible records between these offsets (exclusive)."""
+        """Return transactions, by marker, that may have records from `offset` up to `upper_offset` (exclusive)."""
         found = []
         for aborted in islice(self._aborted, self._ended_before(offset), None):
             if aborted.first_offset < upper_offset:
@@ -413,7 +413,7 @@ class ProducerState:
             self.batch_stored(header, header.base_offset, header.last_offset, header.max_timestamp)
 
     def replace_aborted(self, start_offset: int, end_offset: int, kept: Iterable[AbortedTransaction]) -> None:
-        """Replace the transactions with markers between these offsets (exclusive)."""
+        """Replace the transactions with markers from `start_offset` up to `end_offset` (exclusive)."""
         self._aborted[self._ended_before(start_offset) : self._ended_before(end_offset)] = kept
 
     def truncate_from_start(self, log_start_offset: int) -> None:

@@ -95,7 +95,7 @@ class Partition:
         self.lagging_followers: dict[int, FollowerLag] = {}
         self.replicated_offset = log.high_watermark
         self.epoch_start_offset = log.high_watermark  # the log end offset when the leader was elected
-        # Purgatories of followers with waiting fetches of consumers.
+        # The purgatories of followers on which consumers' fetches wait.
         self.follower_fetches: tuple[DelayedOperationPurgatory, ...] = ()
         self.deleted = False
         log.begin_epoch(self.leader_epoch)

@@ -33,9 +33,9 @@ from .unsent_responses import JOIN_BYTES, UnsentResponses, memory_of, take_piece
 
 log = logging.getLogger("sluice.broker")
 
-# Pieces written at once: 4 MiB take about 1 ms, half a turn.
+# Pieces written at once: 4 MiB take about 1 ms, half of TURN_MS.
 PIECES_AT_ONCE = 32
-# Bytes read behind a request without a response, to notice the end of the client.
+# Bytes read after a request that gets no response, to notice a disconnect.
 _MOST_UNANSWERED_BYTES = 1 << 20
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
@@ -143,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._cancel_wait is not None:
             cancel, self._cancel_wait = self._cancel_wait, None
             cancel()
-        if not self._holds_frame:  # the request in it is still being processed
+        if not self._holds_frame:  # else `release_frame` closes the reader
             self._reader.close()
         self._out.clear()
         self._drop_unsent()
@@ -206,7 +206,6 @@ class Connection(asyncio.BufferedProtocol):
     # -- called by the dispatcher ------------------------------------------------------------------------------------
 
     def park(self, cancel: Callable[[], object]) -> None:
-        """Handle no further request until `resume`; call `cancel` if the client disconnects before."""
         self.waiting = True
         self._cancel_wait = cancel
 
@@ -224,11 +223,9 @@ class Connection(asyncio.BufferedProtocol):
         return self.waiting and self._cancel_wait == cancel
 
     def mute(self) -> None:
-        """Stop reading at once; data stays in the kernel's buffers, so TCP pushes back (KIP-219)."""
         self._pause_reading()
 
     def hold_frame(self) -> None:
-        """Do not read until `release_frame`, if the current frame is too large to be copied."""
         if self._reader.end - self._reader.start > SCRATCH_BYTES:
             self._holds_frame = True
             self._pause_reading()
@@ -272,7 +269,6 @@ class Connection(asyncio.BufferedProtocol):
         self.abort()
 
     def fail(self) -> None:
-        """Close after an internal error, from its exception handler; other connections continue."""
         extra = {"peer": self.peer, "client_id": self.ctx.session.client_id, "api": self.ctx.api}
         log.exception("request failed", extra=extra)
         self.close_reason = "internal error while handling a request"

@@ -19,12 +19,12 @@ _ACCEPTED_AT_ONCE = 16
 # As in asyncio: without file descriptors or memory, the next attempt is after this time.
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RETRY_AFTER_S = 1.0
-# Left for files, such as segments and modules imported on first use. Of a low limit, an eighth.
+# Descriptors left for files, such as segments and modules; with a low limit, an eighth of it.
 _RESERVED_DESCRIPTORS = 64
 
 
 def most_descriptors() -> float:
-    """Return the number of open files from which connections wait."""
+    """Return the number of open files at which new connections wait."""
     try:
         from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
     except ImportError:  # Windows
@@ -55,7 +55,7 @@ class Listener:
         self._closed = False
         self._opening = False
         self._is_accepting = False
-        self._is_paused = False  # for want of file descriptors
+        self._is_paused = False  # because few file descriptors are left
         self._most_descriptors = most_descriptors()
         self._listening: asyncio.Server | None = None  # of a loop that accepts itself
 
@@ -116,7 +116,7 @@ class Listener:
                     raise
                 self._pause(str(error))
                 return
-            if accepted.fileno() >= self._most_descriptors:  # the lowest free one
+            if accepted.fileno() >= self._most_descriptors:  # the system assigns the lowest free number
                 self._pause("few file descriptors are left")
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

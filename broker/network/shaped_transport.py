@@ -134,7 +134,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
         return partial(self._remove_limit, limit)
 
     def hold(self) -> None:
-        """Stop handling and sending until as many calls of `release`."""
+        """Stop handling and sending until `release` is called as many times."""
         self._holds += 1
         self._scratch = memoryview(bytearray(_READ_AHEAD_BYTES))
 

@@ -34,7 +34,7 @@ _LIMITS = (
     "max.connections.per.ip.overrides",
     "max.connection.creation.rate",
 )
-# `connections.max.idle.ms` is minutes.
+# Precise enough: `connections.max.idle.ms` is usually minutes.
 _IDLE_CHECK_MS = 5_000
 # For responses in flight: a stop must complete within a second.
 STOP_GRACE_S = 0.2
@@ -52,8 +52,6 @@ class _IdleCheck(DelayedOperation):
 
 
 class SocketServer:
-    """The sockets of one broker."""
-
     def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
         self.broker = broker
@@ -147,7 +145,7 @@ class SocketServer:
         self.cut()
 
     def close_idle(self) -> None:
-        """Close connections idle for `connections.max.idle.ms`, again and again."""
+        """Close connections idle for `connections.max.idle.ms`, now and periodically."""
         if self._max_idle_ms >= 0:
             oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
             for connection in list(self.connections):

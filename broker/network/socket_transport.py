@@ -51,7 +51,7 @@ class SocketTransport(asyncio.Transport):
         self._lost = False  # `connection_lost` was or will be called
 
     def start(self) -> None:
-        """Call the protocol with the connection, and read unless it pauses that."""
+        """Call `connection_made`, then read unless the protocol has paused reading."""
         self._is_reading = True
         self._protocol.connection_made(self)
         if self._is_reading and not self._closing:

@@ -18,8 +18,8 @@ A new session in a full cache (`max.incremental.fetch.session.cache.slots`) evic
 open, and the client continues with full requests:
 
 1. a session unused for two minutes
-2. the smallest session that was in use two minutes after it was opened, or for a follower any consumer's, if it is
-   smaller than the new one; consumers' sessions count as smaller than followers'
+2. the smallest session that was still used two minutes after it was opened, if it is smaller than the new one; for a
+   follower, any consumer's session, because those count as smaller than followers'
 
 Different on purpose: all sessions together have at most `sluice.fetch.session.partitions.max` partitions. A session
 that would exceed this does not open, unless unused ones make room; one that grows above it is closed.

@@ -29,7 +29,7 @@ def send_request(
     request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
-    """Call `request(respond)` there, then `done` with the code of `respond`, or else NETWORK_EXCEPTION."""
+    """Call `request(respond)` on the other broker, then `done` with its response, or NETWORK_EXCEPTION."""
     pending = _PendingRequest(broker, other, done)
     if reaches(broker, other):
         request(pending.respond)

@@ -56,4 +56,4 @@ class Channel(Protocol):
         """Close by a TCP reset; the client loses what it has not read."""
 
     def fail(self) -> None:
-        """Close and log the current exception."""
+        """Close and log the current exception, an internal error."""

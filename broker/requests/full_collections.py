@@ -18,7 +18,7 @@ class FullCollections:
         self._since_ms = 0.0
 
     def postpone(self, now_ms: float) -> None:
-        """Postpone full collections until the same number of calls of `resume`."""
+        """Postpone full collections until `resume` is called as many times."""
         if not self._requests:
             self._thresholds = gc.get_threshold()
             self._since_ms = now_ms

@@ -1,7 +1,7 @@
 """Work that continues in a later event-loop iteration, so that no client holds the loop for long.
 
-The rest of a read's requests after TURN_MS, and of a long request, waits here. Each iteration runs the queue for up to
-TURN_MS, oldest first.
+If a read's requests or a long request take longer than TURN_MS, the rest waits here. Each iteration runs the queue for
+up to TURN_MS, oldest first.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ class TurnQueue:
     def _run(self) -> None:
         end_ms = self.clock.monotonic_ms() + TURN_MS
         try:
-            for _ in range(len(self._waiting)):  # not what these add
+            for _ in range(len(self._waiting)):  # without work that these add
                 self._waiting.popleft()()
                 if self.clock.monotonic_ms() >= end_ms:
                     break

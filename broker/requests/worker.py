@@ -61,7 +61,7 @@ class ThreadWorker(Worker):
 
 
 class _Switching:
-    """Frequent switches between threads, while any worker works."""
+    """A short switch interval between threads, while any worker works."""
 
     def __init__(self) -> None:
         self._lock = Lock()

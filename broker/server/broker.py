@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 # Kafka's Metrics removes expired sensors as often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
-# By release with ZooKeeper: which brokers, of this id and with this controller, create topics there.
+# Release with ZooKeeper -> whether a broker creates topics there, by its id and the controller's.
 _WRITES_TO_ZOOKEEPER: Mapping[str, Callable[[int, int], bool]] = {
     **dict.fromkeys(("kafka-0.9", "kafka-0.10.2", "kafka-1.1"), lambda _node_id, _controller_id: True),
     "kafka-2.8": int.__eq__,

@@ -4,7 +4,7 @@ Clients choose their ids, so `sluice.metrics.client.ids.max` limits how many hav
 sensors expire; selection by rate would make counters jump. The others are added up as `__other__`. Fault rules have the
 same limit.
 
-Replicas count for log and partition metrics, leaders for the traffic of a topic.
+A broker reports log and partition metrics for its replicas, traffic for the partitions that it led.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -80,7 +80,7 @@ class Throttler:
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
     ) -> Message | Outcome:
-        """Charge a held fetch `size` bytes; after its throttle time in ms, call `read` with that."""
+        """Charge a held fetch `size` bytes; after its throttle time, call `read` with that time in ms."""
         return self._hold.charge_before_read(ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:

@@ -74,7 +74,7 @@ class ThrottlingMode:
         if fetch is not None and fetch.sent(response):
             body = ctx.encode(response)
         ctx.responder.send(ctx, body, sum(map(len, body)))
-        if self._charges.quotas.fetch.quotas_enabled and not throttle_time_of(response):  # else it was held before
+        if self._charges.quotas.fetch.quotas_enabled and not throttle_time_of(response):  # else recorded already
             stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:

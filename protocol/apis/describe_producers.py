@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): partitions' state of their idempotent and transactional producers (KIP-664)."""
+"""DescribeProducers (key 61): the state of partitions' idempotent and transactional producers (KIP-664)."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class TransactionState(Message):
     transaction_start_time_ms: int64 = 0  # -1: not started
     producer_id: int64 = 0
     producer_epoch: int16 = 0
-    topics: list[TopicData] = []  # while it ends, only those without a marker
+    topics: list[TopicData] = []  # while the transaction ends: only partitions without a marker
 
 
 class DescribeTransactionsResponse(Message):

@@ -2,7 +2,7 @@
 
 
 class ApiKey:
-    """The number of each API; plain ints, as an enum of them would take a start a millisecond."""
+    """The number of each API; plain ints, because an enum would make each start a millisecond slower."""
 
     PRODUCE = 0
     FETCH = 1

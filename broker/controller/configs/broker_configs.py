@@ -33,7 +33,7 @@ _THREADS = (
     *("remote.log.reader.threads", "remote.log.manager.copier.thread.pool.size"),
     *("remote.log.manager.expiration.thread.pool.size", "remote.log.manager.follower.thread.pool.size"),
 )
-# Per-broker properties of listeners only (DYNAMIC_SECURITY_CONFIGS), and a listener's that all brokers may have.
+# Dynamic only with the prefix of a listener (DYNAMIC_SECURITY_CONFIGS).
 _KEY_STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 _LEAST_DEDUPE_BYTES = 2**20  # for each thread
 _SAME_AS_WHOLE_LOG = -2

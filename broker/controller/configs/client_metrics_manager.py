@@ -160,7 +160,7 @@ class Telemetry:
 def unpacked_size(metrics: bytes, compression: int, limit_bytes: int = _LARGEST_UNPACKED_BYTES) -> int | None:
     """Return the size of decompressed metrics, or None if they are invalid.
 
-    Raises SectionTooLarge for a size above a lower limit than the largest allowed one.
+    Raises SectionTooLarge above a `limit_bytes` that is lower than the default.
     """
     try:
         unpacked, failure = decompress(compression, metrics, _MAGIC, limit_bytes)

@@ -133,7 +133,7 @@ class RecordReader:
         self._skipped: Counter[bytes] = Counter()
 
     def read(self, key: bytes, stored: StoredRecord) -> tuple[Message, Message] | None:
-        """Return None if they cannot be decoded."""
+        """Return key and value; None if they cannot be decoded."""
         value = stored.value
         prefixes = key[:2] + value[:2]
         if prefixes not in self._readers:

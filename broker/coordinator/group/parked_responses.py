@@ -29,7 +29,6 @@ class ParkedResponses:
         self._actions.defer(self, self)
 
     def add_when_replicated(self, ctx: RequestContext, group_id: str, response: SyncGroupResponse) -> None:
-        """Respond once the records are replicated."""
         log = self._runtime.log.partition_of(group_id).log
         if log.high_watermark >= log.log_end_offset:
             self.add(ctx, response)

@@ -56,7 +56,7 @@ class _ModernGroups:
         self._builders[type(key)].add(key, value)
 
     def groups(self) -> Mapping[str, Group]:
-        builders = dict.fromkeys(self._builders.values())  # one for several key classes
+        builders = dict.fromkeys(self._builders.values())  # key classes share a builder
         return {group_id: group for one in builders for group_id, group in one.groups().items()}
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _METADATA, _ELECT_LEADERS = 3, 43
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _OF_SASL = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-# Read-only APIs whose response has more than the error, which the client needs: always handled.
+# Always handled: clients also need the parts of the response without an error.
 _IS_HANDLED = frozenset({_METADATA})
 # Metadata v0 cannot request an empty list of topics.
 _NO_TOPICS_SINCE = 1
@@ -97,7 +97,7 @@ class Error(RequestAction, frozen=True, tag="error"):
         if api_key not in _IS_HANDLED or (level.is_in_request and ctx.version >= _NO_TOPICS_SINCE):
             divided = split(api_key, ctx.version, level, intercepted.request, code, fails, topics_by_id)
         if divided is None:
-            if api_key == _ELECT_LEADERS:  # of all partitions, which only the election lists
+            if api_key == _ELECT_LEADERS:  # null: the request does not list its partitions
                 return _failed_as_a_whole(intercepted, hit, code)
             intercepted.overwrite(hit.fault)
             return None

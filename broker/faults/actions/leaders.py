@@ -142,7 +142,7 @@ def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
 
 
 def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
-    """Move leaders; undoing that leaves those that were moved again."""
+    """Move leaders; the undo skips those that were moved again."""
     controller = target.cluster.controller
     moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sluice.broker.faults.target import FaultedBroker
 
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
-# The first version whose answers name the leader (KIP-951).
+# The first version whose responses name the leader (KIP-951).
 _HINTS_SINCE = {ApiKey.PRODUCE: 10, ApiKey.FETCH: 16}
 _MAX_OFFSET = 2**63 - 1
 _LATEST, _EARLIEST = (-1,), (-2, -4)
@@ -231,7 +231,7 @@ def _hintable(outcome: Message | Outcome) -> Iterator[tuple[str | bytes, int, _H
 
 
 def _other(partition: _MetadataPartition, nodes: list[int]) -> int:
-    """Prefer a replica."""
+    """Return another broker, if possible a replica."""
     others = [*partition.replica_nodes, *nodes]
     return next(node_id for node_id in others if node_id != partition.leader_id)
 

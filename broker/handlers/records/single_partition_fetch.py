@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
 
 READ_COMMITTED = 1
-# Older clients do not support zstd (KIP-110), and up to v3 record batches.
+# Clients before v10 do not support zstd (KIP-110); those before v4, no record batches.
 FORMATS_KNOWN_SINCE = 10
 _RECORD_BATCHES_SINCE = 4
 

@@ -56,7 +56,7 @@ def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         remaining -= max(0, end - start)
-    # Denied topics are on every page, beyond its limit, but only if requested by name.
+    # Each page ends with the denied topics that were requested by name, beyond its limit.
     response.topics += [_hidden(ctx, name) for name in names if name in hidden and requested]
     return response
 
@@ -106,7 +106,7 @@ def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTo
 
 
 def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    # As in Kafka, there is no error without topics.
+    # As in Kafka, a request without topics gets no error.
     code = ctx.error_code = ErrorCode.INVALID_REQUEST
     return DescribeTopicPartitionsResponse(
         topics=[

@@ -9,8 +9,6 @@ from sluice.broker.log.producer_state import AbortedTransaction, LastRecord
 
 
 class CompactedLog:
-    """A PartitionLog whose segments are replaced by cleaned ones."""
-
     def __init__(self, log: PartitionLog) -> None:
         self._log = log
 

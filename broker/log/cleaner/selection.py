@@ -4,10 +4,10 @@ In a log with `compact` in cleanup.policy, these parts are not cleaned:
 
     the active segment
     records above the high watermark or of an undecided transaction
-    segments with a record younger than min.compaction.lag.ms
+    segments from the first one with a record younger than min.compaction.lag.ms
 
-The rest is due if it exceeds min.cleanable.dirty.ratio of all bytes up to its end, or starts with a segment whose first
-batch is older than max.compaction.lag.ms. The highest ratio is first.
+The rest is due if it exceeds min.cleanable.dirty.ratio of all bytes up to its end, or if the first batch of any dirty
+segment is older than max.compaction.lag.ms. The highest ratio is first.
 """
 
 from bisect import bisect_left, bisect_right

@@ -79,7 +79,7 @@ class DirectoryStorage:
         segment = FileSegment.create(self.directory, base_offset, max(size, log.config.segment_bytes), now_ms)
         self._save_snapshot(log, base_offset)
         if self.directory.snapshot == base_offset:
-            self.directory.snapshot = NO_SNAPSHOT  # now belongs to the segment
+            self.directory.snapshot = NO_SNAPSHOT  # the snapshot now belongs to the segment
         return segment
 
     def largest_segment_bytes(self, log: StoredLog) -> int:

@@ -124,7 +124,7 @@ class FileSegment(FileRecords):
         if self._max_timestamp == _UNKNOWN:
             self._max_timestamp, self._offset_of_max = self.index().last_time()
             if self._handle < 0 and self.capacity == self.size:
-                self._index = None  # retention checks every segment
+                self._index = None  # only retention needed it, which checks every segment
         return self._max_timestamp
 
     def largest_timestamp(self) -> int:

@@ -268,7 +268,7 @@ class LogDirectory:
             lines = {}
         topic_id = lines.get("topic_id", "")
         raw = uuid_from_printed(topic_id)
-        if raw is None or printed_uuid(raw) != topic_id:  # also guards the name of a stray directory
+        if raw is None or printed_uuid(raw) != topic_id:  # it may become part of a directory name
             log.warning("rewriting an invalid topic id", extra={"file": path})
             return ""
         return topic_id

@@ -40,7 +40,7 @@ class PartitionDirectory:
         self.failing = False  # the last append failed
         self.flushed_ms = 0  # last check of flush.ms
         self.recovery_point = 0
-        self.snapshot = NO_SNAPSHOT  # of the newest snapshot inside a segment
+        self.snapshot = NO_SNAPSHOT  # offset of the newest snapshot inside a segment
         self.unflushed: list[Flushable] = []  # full segments whose flush is not complete
         self.configure(config)
 

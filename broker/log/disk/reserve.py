@@ -1,7 +1,7 @@
 """Space of the disk that is kept for the metadata log, so that topics can be deleted when the disk is full.
 
-When the metadata log finds the disk full, at a start too, this file is removed. Appends to partitions fail until there
-is room for it again. Kafka has no such reserve and does not start on a full disk.
+When the metadata log finds the disk full, at a start too, the reserved file is removed. Appends to partitions fail
+until there is room for it again. Kafka has no such reserve and does not start on a full disk.
 """
 
 import logging

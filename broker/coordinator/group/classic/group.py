@@ -81,7 +81,7 @@ COMMIT_ERRORS = {
 }
 
 # (State, is leader): JoinGroup with unchanged metadata returns the current generation, as a response may have been
-# lost. Otherwise it starts a rebalance, as a leader requests after new partitions.
+# lost. Otherwise it starts a rebalance, which a leader requests when partitions are added.
 RETURNS_CURRENT_GENERATION = {(COMPLETING_REBALANCE, True), (COMPLETING_REBALANCE, False), (STABLE, False)}
 
 
@@ -158,7 +158,7 @@ class ClassicGroup(msgspec.Struct, eq=False):
     def retention_start_ms(self, committed: CommittedOffset) -> int | None:
         """Return when the retention of an offset starts (KIP-211): at the commit, or when the group became empty.
 
-        At the commit: in simple groups, and for topics that a stable group does not consume.
+        It starts at the commit in simple groups, and for topics that a stable group does not consume. None: not yet.
         """
         if self.protocol_type is None:
             return committed.commit_timestamp_ms

@@ -373,7 +373,7 @@ class ClassicProtocol:
             if member.awaiting_join is None and not member.is_static:
                 group.remove(member.member_id)
         if group.members and not group.elect_joined_leader():
-            # No static member joined: they stay until their sessions expire.
+            # Only static members are left, and none joined: they stay until their sessions expire.
             self._end_join_round_in(group, group.rebalance_timeout_ms)
             return
         group.begin_generation(self._runtime.now_ms())

@@ -139,7 +139,7 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all members have the same subscription."""
+        """Whether all members have the same subscription: the same names, or the same regular expression."""
         subscriptions = {(one.subscribed_topic_names, one.subscribed_topic_regex) for one in self.members.values()}
         return len(subscriptions) <= 1 and not any(names and regex for names, regex in subscriptions)
 

@@ -200,6 +200,6 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    # As when a member joins, or has missed a response.
+    # Members send all fields when they join, and after a lost response.
     names_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and names_topics and request.topic_partitions is not None

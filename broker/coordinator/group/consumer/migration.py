@@ -158,12 +158,12 @@ class Migration:
         *,
         rebalance: bool = True,
     ) -> ErrorCode:
-        """Convert to a classic group of these members and targets; write `records`, of earlier changes, first."""
+        """Convert to a classic group of these members; write `records`, of earlier changes, first."""
         now_ms = self._runtime.now_ms()
         classic = ClassicGroup(group.group_id, now_ms)
         for member in members:
             classic.add(_downgraded_member(member))
-        # As after a rebalance of the classic group.
+        # As after a rebalance: `begin_generation` makes the group epoch the generation.
         classic.generation_id = group.group_epoch - 1
         classic.transition_to(PREPARING_REBALANCE, now_ms)
         classic.begin_generation(now_ms)
