@@ -69,7 +69,7 @@ def load_callback(path: str, configs: Mapping[str, str]) -> ClientQuotaCallback:
     try:
         callback: ClientQuotaCallback = getattr(import_module(module), name)()
         callback.configure(configs)
-    except Exception as error:  # foreign code
+    except Exception as error:  # third-party code
         raise ConfigError(f"{PROPERTY}={path}: cannot load: {type(error).__name__}: {error}") from None
     missing = [method for method in _METHODS if not callable(getattr(callback, method, None))]
     if missing:
@@ -81,7 +81,7 @@ def has_new_limits(callback: ClientQuotaCallback, cluster: Cluster) -> bool:
     """Pass topics and leaders to a callback; return whether limits have changed."""
     try:
         return bool(callback.update_cluster_metadata(cluster))
-    except Exception as error:  # foreign code
+    except Exception as error:  # third-party code
         extra = {"method": "update_cluster_metadata", "error": f"{type(error).__name__}: {error}"}
         log.error("quota callback failed, limits unchanged", extra=extra)
         return False
@@ -90,7 +90,7 @@ def has_new_limits(callback: ClientQuotaCallback, cluster: Cluster) -> bool:
 def close(callback: ClientQuotaCallback) -> None:
     try:
         callback.close()
-    except Exception as error:  # foreign code
+    except Exception as error:  # third-party code
         extra = {"method": "close", "error": f"{type(error).__name__}: {error}"}
         log.error("quota callback failed", extra=extra)
 
@@ -164,7 +164,7 @@ class CallbackRules:
     def _call(self, method: str, call: Callable[[], _T], default: Callable[[], _T]) -> _T:
         try:
             result = call()
-        except Exception as error:  # foreign code must not fail a request
+        except Exception as error:  # third-party code must not fail a request
             if method not in self._failing:
                 self._failing.add(method)
                 extra = {"method": method, "kind": self._type.value, "error": f"{type(error).__name__}: {error}"}

@@ -70,7 +70,7 @@ class QuotaRules(Protocol):
         """Return the entities that match a client, the most specific first, with their limits."""
 
     def why(self, user: str, client_id: str) -> str:
-        """Return the reason for a client's bucket, for people."""
+        """Return a readable reason for a client's bucket."""
 
 
 class QuotaTable:

@@ -2,8 +2,9 @@
 
 Each partition starts at the next rack, and each of its replicas is in the rack after the previous one's. In every rack,
 the brokers take turns. A fenced broker gets replicas only if the live ones of its rack do not suffice, and is never the
-preferred leader. After as many partitions as live brokers, racks and brokers are shuffled. Different on purpose: they
-are also shuffled at the start, where Kafka sorts them and draws the first one. A single broker needs no random numbers.
+preferred leader. After every N partitions, for N live brokers, racks and brokers are shuffled. Different on purpose:
+they are also shuffled at the start, where Kafka sorts them and draws the first one. A single broker needs no random
+numbers.
 """
 
 from collections.abc import Collection, Mapping, Sequence

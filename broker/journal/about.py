@@ -45,7 +45,7 @@ def produce_subject(request: "ProduceRequest") -> RequestSubject:
     try:
         (topic,) = request.topic_data
         (item,) = topic.partition_data
-    except ValueError:  # several batches
+    except ValueError:  # not exactly one
         return _many_batches_subject(request)
     try:
         header = _read_header(item.records, _MAGIC_AT)  # type: ignore[arg-type]  # the decoder returns bytes

@@ -8,7 +8,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """Epochs that have records, with their first offsets; both ascend."""
+    """Epochs with their start offsets; both ascend."""
 
     __slots__ = ("_epochs", "_start_offsets", "latest")
 
@@ -21,7 +21,7 @@ class LeaderEpochs:
         return zip(self._epochs, self._start_offsets, strict=True)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Assign records from `start_offset` on; remove contradicting entries."""
+        """Start an epoch at an offset; remove contradicting entries."""
         assert min(epoch, start_offset) >= 0
         if epoch == self.latest and start_offset >= self._start_offsets[-1]:
             return

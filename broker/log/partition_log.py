@@ -243,7 +243,7 @@ class PartitionLog:
         """Return whole batches from the one that contains `offset`, within `max_bytes` and before `up_to_offset`.
 
         Args:
-            offset: Up to the log end offset; otherwise the result is OFFSET_OUT_OF_RANGE.
+            offset: From the log start to the log end offset; otherwise the result is OFFSET_OUT_OF_RANGE.
             max_bytes: The limit on the result.
             up_to_offset: The high watermark, last stable offset or log end offset.
             min_one_batch: Return the first batch even if it is larger.
@@ -308,13 +308,13 @@ class PartitionLog:
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
     def leader_epoch_at(self, offset: int) -> int:
-        """Return the epoch at `offset` (at the log end, of the last record); -1 if unknown."""
+        """Return the epoch at `offset` (at the log end, the latest one); -1 if unknown."""
         return self._epochs.at(offset)
 
     # Deleting
 
     def delete_records_before(self, offset: int) -> ErrorCode:
-        # Only whole segments free memory.
+        # Only whole segments are deleted.
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         try:

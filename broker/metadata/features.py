@@ -34,7 +34,7 @@ _KAFKA_4_4 = (
     Feature(STREAMS_VERSION, 0, 1, 1, needed_api=ApiKey.STREAMS_GROUP_HEARTBEAT),
     Feature(TRANSACTION_VERSION, 0, 2, 2),
 )
-# Releases before 3.4 have none here; those with ZooKeeper never do.
+# Releases before 3.4 list none here; those with ZooKeeper have none.
 _OF_RELEASE = {
     ALL: _KAFKA_4_4,
     "kafka-4.4": _KAFKA_4_4,

@@ -32,7 +32,7 @@ log = logging.getLogger("sluice.broker")
 HANDSHAKE_TIMEOUT_MS = 10_000
 # One read; a listener's connections share the buffer.
 _READ_BYTES = 256 * 1024
-# Per write to the socket: enough to keep it busy, few enough to hold twice.
+# Bytes per write to the socket: enough to keep it busy, few enough to hold twice.
 _WRITE_BYTES = 256 * 1024
 # The maximum content of a TLS record; one SSL read returns at most one record.
 _RECORD_BYTES = 16 * 1024

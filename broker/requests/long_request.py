@@ -240,7 +240,7 @@ def _finish(request: LongRequest) -> None:
 
 
 def _serve_requests(caller: "greenlet") -> None:
-    # The first request is no argument, because greenlet would reference it until the end.
+    # The first request is not an argument, because greenlet would reference it until the end.
     while True:
         request: LongRequest = caller.switch()
         caller = request.execute()

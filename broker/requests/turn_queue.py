@@ -34,7 +34,7 @@ class TurnQueue:
     def _run(self) -> None:
         end_ms = self.clock.monotonic_ms() + TURN_MS
         try:
-            for _ in range(len(self._waiting)):  # without work that these add
+            for _ in range(len(self._waiting)):  # excluding work added meanwhile
                 self._waiting.popleft()()
                 if self.clock.monotonic_ms() >= end_ms:
                     break

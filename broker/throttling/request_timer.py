@@ -20,7 +20,7 @@ class RequestTimer:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._since_ms = 0.0  # end of the last request, or resumption of a parked one; monotonic
+        self._since_ms = 0.0  # last charge, pause or resumption; monotonic
 
     def take_nanos(self, ctx: RequestContext) -> int:
         worked_ms, ctx.worked_ms = ctx.worked_ms, 0.0

@@ -79,7 +79,10 @@ class DurableMetadata:
         return self.append([RemoveTopicRecord(topic_id=topic_id)])
 
     def partition_changed(self, partition: Partition) -> None:
-        """Write a partition's new state soon, with others that change at the same time or could not be written."""
+        """Write a partition's new state soon, with others that change at the same time.
+
+        If the write fails, the next change of the partition includes this one.
+        """
         if not self._changed:
             self._defer(self._write_changed)
         self._changed[partition] = None

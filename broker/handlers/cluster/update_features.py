@@ -69,7 +69,7 @@ def _problem(broker: "ClusterServices", update: FeatureUpdateKey) -> str | None:
         return invalid + "Can't downgrade to a newer version."
     if level < before and name == KRAFT_VERSION:
         return invalid + "Can't downgrade the version of this feature."
-    if level < before and name == METADATA_VERSION:  # the latest version of each release changed the records
+    if level < before and name == METADATA_VERSION:  # Kafka rejects it if metadata changed in between
         return f"Unsupported metadata.version downgrade from {before} to {level}. " + (
             "Unsafe metadata downgrade is not supported in this version."
             if update.upgrade_type == _UNSAFE_DOWNGRADE

@@ -64,7 +64,7 @@ class _Conversion:
 
     @property
     def size(self) -> float:
-        """The size of the records; unknown if they are compressed."""
+        """The size of the records; infinite if they are compressed."""
         if any(
             part[position + ATTRIBUTES_AT + 1] & CODEC_MASK
             for part in self._parts

@@ -80,7 +80,7 @@ class _DelayedFetch(DelayedOperation):
 
 
 class _DelayedSinglePartitionFetch(DelayedOperation):
-    """Falls back to the general path."""
+    """A long poll of one partition; uses the fast path if possible."""
 
     __slots__ = ("_broker", "_ctx", "_found", "_item", "_partition", "_request")
 

@@ -32,7 +32,7 @@ for _other in (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOp
 _IMPLYING[AclOperation.DESCRIBE_CONFIGS] |= 1 << AclOperation.ALTER_CONFIGS
 _SUPER_USER = "SuperUser"
 _DEFAULT_ALLOW, _DEFAULT_DENY = "DefaultAllow", "DefaultDeny"
-# Kafka's stand-in for a name without entries.
+# Kafka's placeholder for a name without entries.
 ANY_NAME = "hardcode"
 
 # An entry, or the name of another rule.

@@ -59,7 +59,7 @@ class StatePartitions(NamedTuple):
         return found
 
     def start(self, topics: Topics) -> "StatePartitions":
-        """Initialize partitions; a topic that is being deleted is kept."""
+        """Initialize partitions; their topics leave `deleting`."""
         initializing = _combined(self.initializing, topics)
         return self._replace(initializing=initializing, deleting=self.deleting - initializing.keys())
 
