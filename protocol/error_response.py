@@ -109,7 +109,7 @@ def fail(api_key: int, version: int, request: Message, code: ErrorCode, sliced: 
 def split(
     api_key: int, version: int, level: ErrorLevel, request: Message, code: ErrorCode, fails: Fails, topics_by_id: Topics
 ) -> Split | None:
-    """Return the failed part and the rest; None if a list is null or empty, so that it stands for all items."""
+    """Return the failed part and the rest; None if the request does not list the items of this level."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return Split(_no_user_altered(request, code), None)
     if not level.is_in_request:

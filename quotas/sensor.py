@@ -314,7 +314,7 @@ def whole_ms(exact_ms: float) -> int:
 class Violation(Struct, frozen=True):
     at_ms: int  # wall clock
     value: float  # the charge
-    rate: float  # units per second, including `value`
+    rate: float  # units per second, including `value`; for mutations, the tokens
     bound: float
     window_size_ms: int  # the divisor of `rate`
     throttle_ms: int

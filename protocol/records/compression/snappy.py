@@ -71,7 +71,7 @@ def _blocks(view: memoryview, position: int, limit_bytes: int) -> tuple[bytes, s
 
 def _decompress_raw(block: memoryview, room: int, limit_bytes: int) -> tuple[bytes, str | None]:
     size = _uncompressed_bytes(block)
-    if size > _LARGEST_EXPANSION * len(block):  # Java cannot allocate this size, or finds that the data ends before
+    if size > _LARGEST_EXPANSION * len(block):  # Java cannot allocate this size, or finds that the data ends early
         return b"", f"the snappy stream declares {size} bytes"
     if size > room:
         raise SectionTooLarge(limit_bytes)
