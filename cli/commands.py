@@ -9,8 +9,6 @@ from sluice.text.error_text import did_you_mean
 
 
 class Command(click.Command):
-    """A command whose help includes examples, exit codes and environment variables."""
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from .help_pages import write_page
 

@@ -53,8 +53,6 @@ class ExponentialBackoff:
 
 
 class KipRetryBackoff:
-    """The backoff of KIP-580's text."""
-
     __slots__ = ("_base_ms", "_max_ms", "_uniform")
 
     def __init__(self, base_ms: int, max_ms: int, uniform: Uniform) -> None:
@@ -82,7 +80,7 @@ class KipReconnectBackoff:
 
 
 class StaticBackoff:
-    """A constant wait without jitter, where Kafka did not apply KIP-580."""
+    """A constant wait without jitter, for operations without the backoff of KIP-580."""
 
     __slots__ = ("_ms",)
 
@@ -94,7 +92,7 @@ class StaticBackoff:
 
 
 def _grown(base_ms: int, max_ms: int, attempts: int) -> int:
-    # From twice the maximum on, every factor gives at least the maximum, so the shift can be limited.
+    # Twice the maximum, times any factor, exceeds the maximum, so the shift can be limited.
     return base_ms << min(attempts, (2 * max_ms // max(base_ms, 1)).bit_length())
 
 

@@ -167,7 +167,7 @@ def _parsed(client: str, row: Property, value: object) -> Value:
     try:
         return row.kind.parse(given)
     except ValueError:
-        # Passwords are never rejected here.
+        # A password accepts any text, so no message contains one.
         raise ConfigError(f"{client}: {row.name}: {expected(row.kind.accepts, given)}") from None
 
 
@@ -238,7 +238,7 @@ def _acks_as_number(config: ClientConfig) -> None:
 
 
 def _idempotence(config: ClientConfig) -> None:
-    """Disable the default if other properties rule it out; raise ConfigError if it was set."""
+    """Disable idempotence if it conflicts with `retries` or `acks`; raise ConfigError if it was enabled explicitly."""
     if config.boolean("enable.idempotence"):
         for name, needed, is_met in (
             ("retries", "above 0", config.integer("retries") > 0),
@@ -269,7 +269,7 @@ def _producer_client_id(config: ClientConfig) -> None:
 
 
 def _delivery_timeout(config: ClientConfig) -> None:
-    """Ensure time for one attempt (KIP-91)."""
+    """Ensure that `delivery.timeout.ms` covers one attempt (KIP-91)."""
     parts = ["linger.ms", "request.timeout.ms"] + ["retry.backoff.ms"] * (config.profile == "kip")
     needed = min(sum(config.integer(part) for part in parts), INT_MAX)
     given = config.integer("delivery.timeout.ms")

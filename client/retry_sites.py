@@ -1,6 +1,6 @@
 """The operations that a client retries, and the backoff of each (KIP-580).
 
-Kafka's clients did not convert all operations of the KIP, and converted others, such as the group rebalances.
+Kafka's clients did not convert all operations of the KIP, and converted others, such as heartbeats.
 "exponential" is `ClientConfig.retry_backoff`; "static" is a constant `retry.backoff.ms`.
 """
 

@@ -60,7 +60,7 @@ if __name__ == "__main__":
             for partition in range(2):
                 broker.client().send("orders", *map(str, range(500)), partition=partition)
         folder = mkdtemp() if broker else sys.argv[2]
-        # Four attempts per task, as on a cluster. The log would show each failure of the story.
+        # Four attempts per task, as on a cluster. The log would show each failure.
         settings = {"spark.log.level": "OFF"} if broker else {}
         spark = open_session("through a restart", master="local[2,4]", settings=settings)
         with outage(broker, when=lambda: bool(broker and broker.journal.requests(api="Fetch")), for_s=5):

@@ -144,7 +144,7 @@ class Behaviour:
         asks_on = clients.parameters.queries[clients.models[chosen]] & ~clients.connected[chosen, leaders]
         clients.wants_metadata[chosen] = (leaders < 0) | asks_on
         learns = chosen[clients.bootstraps[chosen] & is_news]
-        clients.connected[learns, clients.target[learns]] = False  # its own connection follows
+        clients.connected[learns, clients.target[learns]] = False  # a connection to the leader follows
         clients.metadata_received(chosen, at_us[received], is_news=is_news)
 
     # -- decisions -----------------------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ BROKERS = {
 class CpuQueue:
     """The queue of one broker. `serve` may be called several times for one window of time.
 
-    Requests of a later call are served in order of arrival among those of earlier ones, whose results stand. The end of
-    all work is exact.
+    Requests of a later call are served in order of arrival among those of earlier calls, whose results do not change.
+    The end of all work is exact.
     """
 
     __slots__ = ("_arrivals", "_costs", "_idle_from", "_window_from")

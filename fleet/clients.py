@@ -13,10 +13,10 @@ from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
 from .draws import uniform
 from .models.client_model import ClientModel
 
-# A shift by this many bits exceeds every maximum, without an overflow of floats. Counting continues 32 lower, where a
-# wrapped 32-bit shift is the same.
+# The largest count of failures: its backoff exceeds every maximum, and floats do not overflow. Counting continues 32
+# lower, where a wrapped 32-bit shift is the same.
 _MOST_FAILURES, _SHIFTS = 255, 32
-_MOST_REDRAWS = 11  # as many longer draws in a row have the probability 1/11!
+_MOST_REDRAWS = 11  # the probability that a client redraws more often is below 1/11!
 # librdkafka's timer, which requests metadata and, without a connection, connects: to a broker of bootstrap.servers and,
 # if that fails, to a known one after a pause.
 _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000

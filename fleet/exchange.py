@@ -127,10 +127,7 @@ class Exchange:
         clients.target[rows] = brokers
 
     def _restarts_us(self, rows: Rows, kinds: Rows, at_us: Times) -> Times:
-        """Return how much later a request timeout is detected, if a record restarts the wait.
-
-        That is the first record after those of the request.
-        """
+        """Return how much later a timeout is detected if the first record after the request restarts the wait."""
         clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
         created_us = clients.due_us[rows] + clients.in_batch[rows] * parameters.period_us[models] - at_us
         restarts = (kinds == PRODUCE) & parameters.request_timeout_restarts[models] & parameters.is_open[models]

@@ -44,7 +44,7 @@ class Sensors:
         elapsed = now_ms - np.where(is_used, starts, now_ms[:, None]).min(axis=1)
         elapsed = np.where(elapsed < _WHOLE_MS, _WHOLE_MS + elapsed % _WINDOW_MS, elapsed)
         totals = np.zeros(len(rows))
-        for slot in range(_SLOTS):  # in this order: it decides the last bits
+        for slot in range(_SLOTS):  # the order of the sum decides its last bits
             totals += samples[:, slot]
         rates = totals / (elapsed / 1000.0)
         exact = (rates - bounds) / bounds * elapsed

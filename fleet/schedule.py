@@ -301,7 +301,7 @@ _NO_DELAY = (0, 0)
 
 
 def _effect(rule: Rule, path: str) -> _Effect:
-    """Return what a rule does to which requests. To a client, it is the same before and after they are handled."""
+    """Return the requests that a rule hits, and its effect, which is the same before and after they are handled."""
     action = rule.the_action
     match action:
         case Error(error_code=code) if code in _STALE_METADATA:

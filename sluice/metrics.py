@@ -1,7 +1,7 @@
 """Declarations of all exported metrics; `sluice.broker.metrics` collects their values.
 
-Names with the prefix `sluice_` follow Prometheus' rules. Kafka's metrics have the names that the JMX exporter gives its
-beans, in both spellings found in dashboards, so that those work unchanged.
+Names with the prefix `sluice_` follow Prometheus' rules. Kafka's metrics have the JMX exporter's names, in both
+spellings found in dashboards, so that dashboards work unchanged.
 """
 
 from msgspec import Struct

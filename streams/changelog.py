@@ -124,7 +124,7 @@ class ChangelogReader:
         self._consumer.seek_to_beginning(new)
 
     def _failed(self, changelogs: Iterable[_Changelog], error: KafkaException) -> None:
-        """Count any error as a timeout, as in Kafka: leaders may return."""
+        """Count any error as a timeout, as in Kafka: a partition without a leader may get one."""
         if not isinstance(error, TimeoutException):
             error = ClientTimeoutException("Admin.list_offsets of changelogs", TimeoutException(str(error)))
         now_ms = int(self._clock.monotonic_ms())
@@ -144,7 +144,7 @@ class ChangelogReader:
             self.restored += 1
 
     async def _check(self, partition: TopicPartition) -> None:
-        """Check the position: the last offset may have no record."""
+        """Complete the restoration if the position is at the end; the last offset may have no record."""
         changelog = self._changelogs.get(partition)
         if changelog is None or changelog.end_offset is None:
             return

@@ -92,7 +92,7 @@ class GlobalThread:
         log.info(f"global table {name}: restored, {len(self.tables[name])} keys")
 
     async def _read_to(self, partition: TopicPartition, end: int) -> int:
-        """Read partitions one by one, so that no other extends the deadline."""
+        """Read only this partition, so that records of others do not extend the deadline."""
         settings = self._settings
         deadline = _Deadline(settings.task_timeout_ms)
         self._consumer.assign([partition])

@@ -1,6 +1,6 @@
 """The buffered records of a task (Kafka's PartitionGroup and RecordQueue).
 
-The next record is the one with the lowest timestamp at the head of a partition. Before, a task waits until each
+The next record is the one with the lowest timestamp at the head of a partition. A task first waits until each
 partition has a record: without a limit if the broker has unfetched records, otherwise for `max.task.idle.ms`.
 """
 
@@ -26,7 +26,7 @@ class PartitionGroup:
         self._idle_until_ms: dict[TopicPartition, int] = {}
 
     def add(self, partition: TopicPartition, records: Iterable[ConsumerRecord]) -> int:
-        """Return the partition's buffered records; raise StreamsException for a missing timestamp."""
+        """Return the number of the partition's records; raise StreamsException for a missing timestamp."""
         queue = self._queues[partition]
         for record in records:
             if record.timestamp < 0:

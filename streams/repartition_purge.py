@@ -1,6 +1,6 @@
 """Deletes committed records of repartition topics (maybePurgeCommittedRecords of Kafka's TaskManager).
 
-These topics have no retention limit. A separate asyncio task deletes; its failures are only logged.
+These topics have no retention limit. A separate asyncio task deletes the records; its failures are only logged.
 """
 
 import asyncio

@@ -111,7 +111,7 @@ class TaskManager:
                 self.tasks[task_id] = self._to_initialize[task_id] = task
                 self.totals["task-created"] += 1
         for task in others:
-            if task.id in self.tasks:  # recreated with other partitions, some of which have been read
+            if task.id in self.tasks:  # recreated with other partitions, some of them read already
                 self.tasks[task.id].rewind()
         self._consumer.pause(
             partition

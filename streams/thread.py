@@ -6,7 +6,8 @@
                                 RUNNING <----------------'      ... and from each: PENDING_SHUTDOWN -> DEAD
 
 After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. So that no task delays
-the others, a task's records per iteration grow by one, and are halved after a commit or at that limit (as in Kafka).
+the others, the limit of its records per iteration grows by one, and is halved after a commit or at that time (as in
+Kafka).
 
 errors.py describes which exceptions end the thread.
 """

@@ -34,10 +34,10 @@ _NS_PER_MS = 1_000_000
 # A single failure without a retry may just be the last event of the run.
 _GIVEN_UP = 2
 
-# Rearranges the sequences of a run, given the case with the runs that count.
+# Rearranges the sequences of a run of a case.
 Regroup = Callable[["Case", Sequence[AttemptSequence]], list[AttemptSequence]]
 
-# The probes that cause each failure, because clients handle them differently.
+# The failure that each probe causes.
 PATHS = {
     "reconnect-closed": "accepted, then closed",
     "reconnect-reset": "accepted, then reset",

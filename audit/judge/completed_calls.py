@@ -1,7 +1,7 @@
 """Splits sequences of attempts where a call ended: the next attempt is a new call, after a wait of the application.
 
-A driver reports these moments. For clients that send all requests within a call, they apply to all kinds of requests.
-Of a command only the requests are known: waits that fall back, or grow by more than doubling allows, may belong to a
+A driver reports the ends of calls. For clients that send all requests within a call, they split all kinds of requests.
+Of a command only the requests are known: a wait that falls back, or grows by more than doubling allows, may begin a
 new call.
 """
 
@@ -22,7 +22,7 @@ IDENTIFIED = (Kind.PRODUCE, Kind.CONNECT)
 _SAME_NS = 1_000_000
 # In virtual time a response and the report of it have the same time, except for rounding.
 _ROUNDED_NS = 10_000
-# With more beginnings per wait, several calls overlap.
+# If more than this share of waits begin a call, several calls overlap.
 _MOST_BEGINS = 1 / 3
 SEVERAL_CALLS = "the waits follow no single rule; without a driver, several calls at once cannot be distinguished"
 _SHORTEST_MS = 5.0  # shorter waits differ by chance
@@ -32,7 +32,7 @@ _FELL, _ROSE = 0.55, 3.3
 
 def split_calls(found: Iterable[AttemptSequence], run: Observation) -> list[AttemptSequence]:
     failed = [callback.at_ns for callback in run.callbacks if callback.event == "call-failed"]
-    made = [callback.at_ns for callback in run.callbacks if callback.event == "started"][1:]  # the first ends none
+    made = [callback.at_ns for callback in run.callbacks if callback.event == "started"][1:]  # the first ends no call
     gave_up = [callback.at_ns for callback in run.callbacks if callback.event == "gave-up"]
     ends = {kind: [*gave_up, *(failed if kind in _CALLED else [])] for kind in Kind if kind not in IDENTIFIED}
     parts = [part for sequence in found for part in _parts(sequence, made, ends.get(sequence.kind, []))]

@@ -32,7 +32,7 @@ def required(value: T | None) -> T:
 class Backoff(NamedTuple):
     """A configured backoff, in ms.
 
-    other_delay_ms: waiting for something else may lengthen a wait up to this
+    other_delay_ms: the client may wait this long for another reason
     constant_jitter: share by which a constant wait may be shorter and longer, where the KIP's text has jitter
     jittered_steps: number of first waits to which this applies; the formula of KIP-580 caps the others
     jitter: share by which a growing wait may be shorter and longer

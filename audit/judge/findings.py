@@ -1,7 +1,7 @@
 """Findings besides the statements: storms, stalls, duplicates, waits that fall back.
 
-No configuration causes the rate of a storm. Of APIs that a workload calls constantly, only failures (Fetch) or repeated
-batches (Produce) count. runs/ finds lost records by reading the log.
+A storm has a rate that no probe's configuration causes. Of APIs that a workload calls constantly, only failures (Fetch)
+or repeated batches (Produce) count. runs/ finds lost records by reading the log.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -28,8 +28,8 @@ _STEADY_FROM, _WRAPPED_FROM = 8, 20
 _STEADY, _FELL_TO, _ROSE_TO = 0.65, 0.4, 0.7
 _STEADY_BUT = 10  # one in this many waits may be shorter
 _FEW_BESIDE = 0.1
-# The steady wait is that of this many last waits. A sequence of another run refutes a fall only if it has this many
-# waits after it.
+# The steady wait is the median of at most this many last waits, and at least this long. A sequence of another run
+# refutes a fall only with this many waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
 _ORDINARY = frozenset(("Fetch",))
 _NO_BAND = Tolerance(0, 0)
@@ -106,7 +106,7 @@ def _stalls(run: _Run) -> Iterator[WeightedFinding]:
         return
     came = _came_ns(one)
     if not came or any(one.fault_until_ns < at_ns <= until_ns for at_ns in came):
-        return  # no request arrived, which is a problem of the run; or the client continued
+        return  # the run failed before any request, or the client continued
     yield (
         observed_ms,
         Finding(
@@ -213,7 +213,7 @@ def _fell_back(waits: Sequence[Wait]) -> tuple[Wait, float] | None:
 
 
 def _is_refuted(finding: Finding, runs: Sequence[_Run]) -> bool:
-    """Return whether a longer sequence of another run did not fall back there: a counter always wraps."""
+    """Return whether a longer sequence of another run did not fall back there: a counter wraps in every run."""
     failures, before_ms = finding.measured["failures"], finding.measured["before_ms"]
     assert isinstance(failures, float | int), "measured by _wrapped"
     assert isinstance(before_ms, float | int), "measured by _wrapped"

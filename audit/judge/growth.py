@@ -1,7 +1,7 @@
 """Compares the growth of waits with a backoff rule; judges all waits together, never a single one.
 
-A wait that is too short is the client's choice; one that is too long may be the machine's. So a deviation needs
-several, and a quarter of all waits or half of those after equally many failures.
+A wait that is too short is the client's choice; one that is too long may be the machine's. So long waits deviate only
+if they are several, and a quarter of all waits or half of those after equally many failures.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ def judge_growth(case: Case, tracks: Sequence[Track], backoff: Backoff, allowed:
     steps = max((wait.failures for wait in waits), default=-1) + 1
     needed_steps = 1 if backoff.is_constant else min(backoff.steps_to_cap, 2) + 1
     if steps == _LEAST_STEPS and sum(wait.failures == steps - 1 for wait in waits) >= _LEAST_WAITS:
-        needed_steps = min(needed_steps, steps)  # the client retries no more often, but these waits already differ
+        needed_steps = min(needed_steps, steps)  # the client then gives up, but two steps show growth
     evidence = case.evidence(tracks, backoff, allowed)
     off = _off(waits, backoff, allowed)
     is_off = share_is_off(len(off.short), len(off.long), len(waits)) or _steps_are_off(waits, off)
@@ -107,7 +107,7 @@ def _off(waits: Sequence[Wait], backoff: Backoff, allowed: Tolerance) -> _Off:
 
 
 def _steps_are_off(waits: Sequence[Wait], off: _Off) -> bool:
-    """Return whether half of the waits after equally many failures are too long: few of all, if most are at the cap."""
+    """Return whether half of the waits after some number of failures are too long, even if these are few of all."""
     every = Counter(wait.failures for wait in waits if not wait.may_be_longer)
     long = Counter(wait.failures for wait in off.long)
     return any(count >= _SURELY_LONG and count >= every[failures] / 2 for failures, count in long.items())

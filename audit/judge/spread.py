@@ -23,10 +23,10 @@ _SURELY_NO_JITTER = 0.02
 _SOME_JITTER = 0.08
 # For clients that draw once per wait.
 _JITTER_FROM, _JITTER_TO, _SURELY_TOO_MUCH = 0.12, 0.28, 0.35
-# Share of the first quartile. Lag only lengthens waits; jitter also shortens them.
+# Without jitter no wait is below this share of the first quartile: lag only lengthens waits.
 _EDGE = 0.97
-# With a third quartile this many times the first, waits after the same number of failures do not follow one rule. Below
-# eight waits it may be chance.
+# If the third quartile is this many times the first, waits after the same number of failures do not follow one rule;
+# with fewer than eight waits, that may be chance.
 _ONE_RULE, _QUARTERS, _LEAST_OF_ONE_STEP = 12.0, 4, 8
 _FEW = 3
 _LATE_SHARE = 10

@@ -25,8 +25,8 @@ class Wait(NamedTuple):
 
     failures: failures in a row before it, less one
     waited_ms: its length
-    may_be_shorter: the attempt goes to another broker, which needs no backoff
-    may_be_longer: the attempt also had to wait for another one
+    may_be_shorter: the attempt needs no backoff: it goes to another broker, or rejoins at once
+    may_be_longer: the attempt also had to wait for another batch, or for a connection
     """
 
     failures: int
@@ -72,7 +72,7 @@ class Track(NamedTuple):
 
 def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]:
     made: list[Track] = []
-    last_ns: dict[str, int] = {}  # by partition: the last attempt of any batch that precedes later ones
+    last_ns: dict[str, int] = {}  # by partition: the last attempt of earlier batches
     for sequence in found:
         where = partition_of(sequence) if sequence.kind is Kind.PRODUCE else ""
         made.append(track(sequence, repetition, blocked_until_ns=last_ns.get(where, 0)))

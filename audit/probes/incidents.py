@@ -88,7 +88,7 @@ def cluster(
     partitions: Sequence[Sequence[int]] = ((1,),),
     **config: Property,
 ) -> Scenario:
-    """Return a cluster with the topic; `partitions` are its replicas, `config` has _ for dots in names."""
+    """Return a cluster with the topic; `partitions` are its replicas; in names of `config`, _ means a dot."""
     return Scenario(
         name="probe",
         brokers=brokers,

@@ -28,7 +28,7 @@ _WORKS_WITHIN_MS = 20_000.0
 _STARTS_WITHIN_MS = 5000.0
 _LOOK_EVERY_MS = 50.0
 _READ_MS = 5000.0
-# The requests that show that a client works; for an admin client any call.
+# The requests that show that a client works; for an admin client, all but _BEFORE_WORK.
 _WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
 _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
 _NS_PER_MS = 1_000_000
@@ -170,7 +170,7 @@ async def run(
     """Run once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
     probe = _at_free_port(probe)
     given = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
-    config = {"group.initial.rebalance.delay.ms": 3000, **given}  # Kafka's, which Broker shortens
+    config = {"group.initial.rebalance.delay.ms": 3000, **given}  # Kafka's default; Broker's is shorter
     async with Broker(probe.cluster.brokers, config=config, seed=seed) as broker:
         await _prepare(broker, probe)
         probe_run = ProbeRun(broker, subject, probe, seed, clock, starting)
@@ -201,7 +201,7 @@ def _at_free_port(probe: Probe) -> Probe:
     config = probe.cluster.config
     if not any(FREE_ADDRESS in str(value) for value in config.values()):
         return probe
-    # Those of sluice.testing are not real.
+    # A loop in virtual time has its own sockets.
     bind: Callable[[str, int, int], socket.socket] = getattr(asyncio.get_running_loop(), "bind", _bind)
     listening = bind("127.0.0.1", 0, 1)
     address = f"127.0.0.1:{listening.getsockname()[1]}"

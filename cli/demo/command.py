@@ -30,7 +30,7 @@ _OVERRIDES = ("quota.producer.default=1M", "quota.producer.override=gold:4M", "q
 _JOURNAL = "sluice.journal.events=16384"  # for the web page
 _TICK_S = 0.25  # four updates a second cost a percent of a core
 _TICKS_PER_SCRAPE = 4  # once a second: the broker's metrics change no faster
-_WAIT_FOR_BURST_MS = 3000.0  # for a last cycle that is nearly complete: bursts are 11 to 12 s apart
+_WAIT_FOR_BURST_MS = 3000.0  # for a last cycle that is nearly complete
 
 
 @click.command(cls=Command)

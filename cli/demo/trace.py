@@ -1,11 +1,11 @@
 """The requests of a demo client, its cycles of throttling, and a replay of the requests in virtual time. Pure.
 
 A windowed sensor drops a sample 11 s after its last event, all at once. So a client that sends as fast as possible has
-no constant rate: an empty sensor admits ten seconds' worth at once, then each request is delayed for its size, and 11
-to 12 s after the burst, when it is dropped, the next burst follows. A single second shows 0 to 11 times the quota. Only
-an average over whole cycles, from the start of one burst to the start of another, is meaningful.
+no constant rate: an empty sensor admits ten seconds' worth at once, then each request is delayed for its size. After 11
+to 12 s, the sensor drops the burst, and the next one follows. A single second shows 0 to 11 times the quota. Only an
+average over whole cycles, from the start of one burst to the start of another, is meaningful.
 
-In simulations, two whole cycles gave 0.99 to 1.04 of the quota; a fixed 24 s gave 0.92 to 1.40.
+In simulations, two cycles gave 0.99 to 1.04 of the quota; a fixed 24 s gave 0.92 to 1.40.
 """
 
 from bisect import bisect_left
@@ -26,7 +26,7 @@ _STEPS_APART_MS = 1500.0
 # A shorter time between two starts is one burst, interrupted while the client waited for a processor.
 _SHORTEST_CYCLE_MS = 8000.0
 
-# The longest time between two bursts, and the second that shows a burst.
+# The longest time between two bursts, plus the second that shows a burst.
 LONGEST_CYCLE_MS = 13_000.0
 
 PRODUCE, FETCH = "Produce", "Fetch"  # Kafka's QuotaType, as the metrics spell it

@@ -8,7 +8,7 @@ from .trace import LONGEST_CYCLE_MS, PRODUCE, Client, Cycles, replay
 
 # Maximum deviation from the quota. Apache Kafka itself is 1 % (produce) and 4 % (fetch) above.
 MOST_OFF_QUOTA: Final = 0.05
-# The rest is late timers; a consumer's rate varies by 4 % even in virtual time.
+# Maximum deviation of a producer from its replay, by late timers. A consumer's rate varies by 4 % even there.
 MOST_OFF_REPLAY: Final = 0.02
 # Bursts are 11 to 12 s apart; two after the first make a whole cycle.
 SHORTEST_S: Final = 25

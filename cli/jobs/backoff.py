@@ -69,7 +69,7 @@ def backoff(
 
     from sluice.pipeline.session import open_session, open_session_without_kafka
 
-    # Spark's log is off: errors are reported here in one line.
+    # Errors are reported here in one line.
     of_spark = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
     name = "sluice backoff"
     if inputs:

@@ -58,7 +58,7 @@ def throttle(
 
     if to_topic is not None and output is None:
         raise ConfigError("--to-topic needs --output DIR, which keeps the position of the writes")
-    # Spark's log is off: errors are reported here in one line.
+    # Errors are reported here in one line.
     settings = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
     quotas = byte_quotas(bootstrap)
     session = open_session(

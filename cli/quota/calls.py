@@ -37,7 +37,6 @@ def alter_quotas(bootstrap: str, entity: Mapping[str, str | None], changes: Mapp
 
 
 async def _first_outcome(bootstrap: str, call: _Call[_T]) -> _T:
-    """Call without retries."""
     try:
         if "://" in bootstrap:
             raise ConfigError

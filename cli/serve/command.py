@@ -1,4 +1,4 @@
-"""The options of `sluice serve` for click, which prints the help and parses what `arguments.read_plain` does not."""
+"""The options of `sluice serve` for click (see arguments.py)."""
 
 import click
 

@@ -140,7 +140,7 @@ class Top:
         self._frozen = None
         if self.display.paused:
             self._frozen, self.state = self.state, State()
-            self._watch()  # fills a new state
+            self._watch()  # a restarted stream fills the new state
 
     def _help(self) -> None:
         self.display.help = True

@@ -1,9 +1,9 @@
 """Broker selection and retries of admin calls (Kafka's KafkaAdminClient.Call and AdminApiDriver).
 
-A call is sent to the controller, a given broker or the least loaded one, as soon as that node is ready. Its request may
-take the rest of the call's time, but at most `request.timeout.ms`. A node that is lost before the request is sent is
-replaced by another one, which is not a retry. After a retriable error (KIP-580) the call is retried with a growing
-backoff, up to `retries` times; if another broker is responsible, after a metadata update. The final TimeoutException
+A call is sent to the controller, a given broker or the least loaded one, as soon as that node is ready. The timeout
+of its request is the rest of the call's time, at most `request.timeout.ms`. If the node is lost before the request is
+sent, another one is chosen; this is not a retry. After a retriable error (KIP-580) the call is retried with a growing
+backoff, up to `retries` times. If another broker is responsible, metadata is updated first. The final TimeoutException
 reports the last failure.
 
 In calls with several *keys*, all keys of a node share a request, and keys with a retriable error are looked up and
@@ -48,7 +48,7 @@ NodeProvider = Callable[[NetworkClient, float], Node | None]
 RequestSource = Request | Callable[[int], Request]
 Lookup = Callable[["AdminCalls", Collection[K], float], Awaitable[Mapping[K, NodeProvider | KafkaException]]]
 Fetch = Callable[[NodeProvider, list[K], float], Awaitable[Mapping[K, V | KafkaException]]]
-# Error codes of keys that are retried.
+# Error codes after which a key is retried.
 RetriedCodes = Collection[int]
 
 CONTROLLER_RETRIES: RetriedCodes = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED))

@@ -75,7 +75,7 @@ class Alteration(NamedTuple):
     operation: AlterOperation = AlterOperation.SET
 
 
-# Only lost connections and timeouts are retried.
+# No error code is retried, only lost connections and timeouts.
 _NEVER: Collection[int] = ()
 
 

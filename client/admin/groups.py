@@ -38,7 +38,7 @@ from .lookups import find_group_coordinators
 
 M = TypeVar("M", bound=Message)
 
-_FIRST_OF_MANY_MEMBERS = 3  # version of LeaveGroup
+_FIRST_OF_MANY_MEMBERS = 3  # the first LeaveGroup with several members
 _COORDINATOR_ERRORS = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,

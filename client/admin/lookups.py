@@ -13,7 +13,7 @@ from sluice.protocol.errors import ErrorCode
 from .calls import AdminCalls, NodeProvider, broker, least_loaded, outcome
 
 _GROUP, _TRANSACTION = 0, 1
-_FIRST_OF_MANY = 4  # version of FindCoordinator with more than one key (KIP-699)
+_FIRST_OF_MANY = 4  # the first FindCoordinator with several keys (KIP-699)
 
 
 async def find_leaders(
@@ -57,7 +57,7 @@ async def _find_coordinator(
     key_type: int, calls: AdminCalls, key: str, deadline_ms: float
 ) -> NodeProvider | KafkaException:
     message = FindCoordinatorRequest(key_type=key_type, key=key)
-    # Version 0 has groups only.
+    # Version 0 finds only group coordinators.
     request = request_of(message, oldest=int(key_type != _GROUP), latest=_FIRST_OF_MANY - 1)
     response = await calls.call_once(least_loaded, request, FindCoordinatorResponse, deadline_ms)
     return outcome(response, broker(response.node_id))

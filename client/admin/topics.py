@@ -51,7 +51,7 @@ _FIRST_WITH_TOPIC_STATES = 6  # version of DeleteTopics with topic states instea
 
 
 class NewTopic(NamedTuple):
-    """A topic to create. -1: the broker's default. `assignments`: replicas by partition, instead of both numbers."""
+    """A topic to create. -1: the broker's default. `assignments`: replicas by partition, in place of both numbers."""
 
     name: str
     num_partitions: int = -1
@@ -157,7 +157,7 @@ class TopicAdmin:
     async def describe_topics(
         self, names: Iterable[str], *, timeout_ms: Milliseconds | None = None
     ) -> Outcomes[str, DescribeTopicPartitionsResponseTopic | MetadataResponseTopic]:
-        """Return partitions, leaders and replicas, by DescribeTopicPartitions (KIP-966) or an old broker's Metadata."""
+        """Return partitions, leaders and replicas, from DescribeTopicPartitions (KIP-966) or an older Metadata."""
         wanted = sorted(set(names))
         deadline_ms = self._calls.deadline_ms(timeout_ms)
         try:

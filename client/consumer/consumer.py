@@ -228,7 +228,7 @@ class Consumer:
             self._ensure_open()
 
     def _find_positions(self, now_ms: float) -> float:
-        """Return when to call again."""
+        """Request missing positions; return when to call again."""
         self._metadata.raise_fatal_error()
         for topic in self._metadata.cluster.topic_errors:
             self._metadata.raise_topic_error(topic)
@@ -268,7 +268,7 @@ class Consumer:
         self._network.wakeup()
 
     async def position(self, partition: TopicPartition, *, timeout_ms: Duration | None = None) -> int:
-        """Return the offset of the next record, once it is known; raise TimeoutException, or as `poll` does."""
+        """Return the offset of the next record, once it is known; raise TimeoutException, or the errors of `poll`."""
         self._ensure_open()
         deadline_ms = self._deadline_ms(timeout_ms)
         while True:

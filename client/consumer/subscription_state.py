@@ -35,7 +35,7 @@ class NoSubscriptionError(KafkaException):
 
 
 class FetchPosition(NamedTuple):
-    """A fetch position. `offset_epoch`: epoch of the record before it; `leader`: that it is valid for."""
+    """A fetch position. `offset_epoch`: epoch of the record before it; `leader`: the leader that it is valid for."""
 
     offset: int
     offset_epoch: int
@@ -122,7 +122,7 @@ class PartitionState:
         return self._preferred_replica == node_id
 
     def prefer_replica(self, node_id: int, until_ms: float) -> None:
-        """Prefer a replica; being named again does not extend its time."""
+        """Prefer a replica until a time, which a repeated call does not extend."""
         if self._preferred_replica != node_id:
             self._preferred_replica, self._preferred_until_ms = node_id, until_ms
 

@@ -9,7 +9,7 @@ It is not sent before the longer of two backoffs since the last response or fail
 `retry.backoff.ms` up to its maximum. A backoff is drawn once: Kafka draws at each check, but an update reported as due
 must still be due a moment later. The backoffs grow with
 - failures in a row: disconnects and empty responses. The first failure does not count;
-- *equivalent* responses in a row: successful ones without news. A producer to a missing topic requests metadata at 0
+- *equivalent* responses in a row: successful ones without changes. A producer to a missing topic requests metadata at 0
   and then after about 100, 200, 400, 800, 1000, 1000 ms.
 
 A response with an older leader epoch than the newest one seen does not replace the leader (KIP-320), unless its topic
@@ -110,7 +110,7 @@ class Metadata:
         return self._need_full_update or self._need_partial_update
 
     def request_update(self, *, resets_backoff: bool = False) -> int:
-        """Request an update; return the current version. `resets_backoff`: news is expected, so send it now."""
+        """Request an update; return the current version. `resets_backoff`: metadata has probably changed."""
         self._need_full_update = True
         if resets_backoff:
             self._equivalent_response_count = 0
@@ -182,7 +182,7 @@ class Metadata:
         if not sent.is_partial_update:
             self._need_full_update = False
             self._last_successful_refresh_ms = now_ms
-        self._equivalent_response_count += 1  # reset below by news
+        self._equivalent_response_count += 1  # reset below if the metadata has changed
         self.cluster = self._cluster_from(response, sent.is_partial_update, version >= _FIRST_RELIABLE_EPOCHS, now_ms)
         internal = self.cluster.internal_topics
         self._last_seen_leader_epochs = {

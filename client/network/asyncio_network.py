@@ -189,7 +189,7 @@ def _connection_error(client: NetworkClient, node: Node) -> Exception:
 
 
 class AsyncioConnector:
-    """Connections of the event loop.
+    """A Connector of the event loop.
 
     Different on purpose: `send.buffer.bytes` and `receive.buffer.bytes` apply only if set; Kafka's defaults would
     disable the automatic tuning of kernels.
@@ -208,7 +208,7 @@ class AsyncioConnector:
     def resolve(self, host: str, port: int, resolved: Callable[[Sequence[Address] | OSError], None]) -> Cancelable:
         """Resolve a host to all its addresses.
 
-        Different on purpose: Kafka drops those of another family than the first. If that is IPv6, `localhost` would not
+        Different on purpose: Kafka uses only the family of the first address. If that is IPv6, `localhost` would not
         reach a broker that listens on 127.0.0.1.
         """
         return self._start(self._resolve(host, port, resolved))
@@ -260,7 +260,7 @@ def _connect_error(error: OSError) -> Exception:
     if isinstance(error, ssl.SSLError):
         is_lost = isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError)
         return error if is_lost else SslAuthenticationException(str(error))
-    return OSError(os.strerror(error.errno)) if error.errno else error  # asyncio replaces the system's text
+    return OSError(os.strerror(error.errno)) if error.errno else error  # with the system's text instead of asyncio's
 
 
 def _is_address(host: str) -> bool:

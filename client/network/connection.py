@@ -27,7 +27,7 @@ _LEAST_BUFFER_BYTES = 4096
 class ResponsePool(FramePool):
     """Buffers that are not reused, because records in them may be in use.
 
-    A size prefix may be garbage: `HTTP` announces 1.2 GB, which must not be cleared. A mapping uses only what arrives.
+    A size prefix may be garbage: `HTTP` means 1.2 GB, too much to zero. A memory mapping uses only what arrives.
     """
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class ResponsePool(FramePool):
         super().__init__(None)
 
     def take(self, size: int) -> Buffer:
-        """Return a buffer with hardly any spare room, because all of it is zeroed."""
+        """Return a buffer of little more than `size`, because all of it is zeroed."""
         return super().take(size) if size > POOL_FREE_BYTES else bytearray(max(size, _LEAST_BUFFER_BYTES))
 
     def give(self, buffer: Buffer) -> None:

@@ -12,8 +12,8 @@ node id for a group coordinator. It is in one of five states, and has two times 
       from other states     DISCONNECTED            grown               reset
     authentication_failed   AUTHENTICATION_FAILED   grown               unchanged
 
-So an ApiVersions response resets the backoff, not a TCP connection. The first reconnect after a good connection waits
-too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
+So an ApiVersions response resets the backoff; a TCP connection does not. The first reconnect after a good connection
+waits too. A failed authentication, which is also a disconnect, counts twice. Each reset and each growth is one draw.
 
 A throttle outlasts a reconnect.
 

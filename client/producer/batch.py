@@ -277,7 +277,7 @@ class ProducerBatch:
         return delivery_timeout_ms <= now_ms - self.created_ms
 
     def waited_ms(self, now_ms: float) -> float:
-        """Return the time since its creation or its last failed attempt."""
+        """Return the time since the creation or the last failed attempt."""
         return now_ms - self.last_attempt_ms
 
     def reenqueued(self, now_ms: float) -> None:
@@ -323,7 +323,7 @@ class ProducerBatch:
         return True
 
     def split(self, limit: int) -> "list[ProducerBatch]":
-        """Return the records in batches of up to `limit` bytes, with the same sequences and futures."""
+        """Return the records in batches of up to `limit` bytes; each keeps its sequence number and future."""
         parts: list[ProducerBatch] = []
         deliveries = iter(self._deliveries)
         for record in iter_records(self.records()):

@@ -6,7 +6,7 @@
 
 One iteration drains ready batches into one request for each node. Then it fails expired batches (KIP-91), queued ones
 before those in flight, in order of creation. Then it sends the requests, expired batches included. The request of an
-expired batch continues; a muted partition stays muted until its end.
+expired batch continues, and its partition stays muted until the request ends.
 
 A batch is retried after a retriable error if it has not expired and `retries` are left. After MESSAGE_TOO_LARGE, a
 batch of several records is split, without using a retry.
@@ -58,7 +58,7 @@ _PRODUCE = 0
 _OLDEST_VERSION, _LATEST_BY_NAME = 3, 12
 _OTHERS_ARE_INVALID = "it was in a batch with invalid records, which was not written"
 _ABORTED = "the transaction was aborted before the record was sent"
-# After these errors of a retry, the batch is not and will not be written. After others it may have been written before.
+# An attempt that fails with one of these has not written the batch, and will not. After other errors it may have.
 _NOT_WRITTEN = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -213,7 +213,7 @@ class Sender:
         return now_ms if is_any_sent else until_ms  # there may be more for the same nodes
 
     def _expire(self, now_ms: float) -> float:
-        """Return when the next batch expires, or now if that may unblock others."""
+        """Fail expired batches; return when the next one expires, or now if other batches may be unblocked."""
         queued, next_expiry_ms = self._accumulator.expired(now_ms)
         timeout_ms = self._accumulator.settings.delivery_timeout_ms
         expired_in_flight: list[ProducerBatch] = []
@@ -230,7 +230,7 @@ class Sender:
         for batch in queued:
             self._fail_expired(batch, now_ms)
             self._accumulator.give_back(batch)
-        for batch in expired_in_flight:  # the end of the request returns its memory
+        for batch in expired_in_flight:  # their memory is released when the request ends
             self._fail_expired(batch, now_ms)
         return now_ms if queued or expired_in_flight else next_expiry_ms
 

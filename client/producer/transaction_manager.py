@@ -17,9 +17,9 @@ those in flight. After the last epoch it requests a new id.
 
 Different on purpose: a partition is also unresolved while the first attempt of a batch is in flight, or after its last
 retry; in Kafka, later batches then fail with OUT_OF_ORDER_SEQUENCE_NUMBER until they expire. A batch written under an
-earlier epoch does not advance the current sequences. And behind a batch with an unknown result, one that may still be
-written keeps its sequence until it is written or expires: brokers learn of an epoch only with its first batch, so it
-could be written twice.
+earlier epoch does not advance the current sequences. And a batch that follows one with an unknown result, and may
+still be written, keeps its sequence until it is written or expires: a broker learns of an epoch only with its first
+batch, so the batch could be written twice.
 """
 
 from math import inf

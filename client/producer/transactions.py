@@ -251,7 +251,7 @@ class Transactions(TransactionManager):
         self._transition_to(State.ABORTABLE_ERROR, error)
         unknown = [request for request in self._requests if request.may_have_started]
         self._fail_requests(error)
-        self._requests = unknown  # repeated, so that there is a transaction to abort
+        self._requests = unknown  # they are repeated, so that the coordinator has a transaction to abort
 
     def _fail_requests(self, error: KafkaException) -> None:
         requests, self._requests = self._requests, []

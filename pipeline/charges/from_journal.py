@@ -26,7 +26,7 @@ LOST = "lost by the journal before they were read"
 _NS_PER_MS = 1_000_000
 _FIRST_FLEXIBLE_FETCH = 12  # from this version the response header has one more byte, which is not charged
 _CHARGED: dict[str, Kind] = {"Produce": "Produce", "Fetch": "Fetch"}
-_SLACK_NS = 2 * _NS_PER_MS  # a delayed response leaves up to this early by the journal's clock
+_SLACK_NS = 2 * _NS_PER_MS  # by the journal's clock, a delayed response may be up to this early
 _LIMITS = {
     "connection": 2**48,
     "version": 255,

@@ -306,7 +306,7 @@ class _Replay:
 
 
 def _after(due_ns: int, think_ns: int, throttle_ns: int, throttling: Throttling) -> tuple[int, int]:
-    """Return when a closed-loop client sends its next request, and how much of this only the mute adds."""
+    """Return when a closed-loop client sends its next request, and the delay that a mute adds to its think time."""
     if throttling is MUTE:
         return due_ns + max(think_ns, throttle_ns), max(0, throttle_ns - think_ns)
     return due_ns + throttle_ns + think_ns, 0

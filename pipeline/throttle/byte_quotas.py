@@ -28,7 +28,7 @@ def _most_specific(by_entity: Mapping[QuotaEntity, float], user: Column, client_
     users = [f.concat(f.lit(_NAMED), user), f.lit(_DEFAULT), f.lit(_ABSENT)]
     clients = [f.concat(f.lit(_NAMED), client_id), f.lit(_DEFAULT), f.lit(_ABSENT)]
     keys = [f.concat(one, f.lit(_SEPARATOR), other) for one in users for other in clients]
-    return f.coalesce(*(f.try_element_at(bounds, key) for key in keys[:-1]))  # the last key has no entity
+    return f.coalesce(*(f.try_element_at(bounds, key) for key in keys[:-1]))  # the last key is no entity
 
 
 def _key(entity: QuotaEntity) -> str:

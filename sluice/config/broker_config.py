@@ -81,7 +81,7 @@ class Config(Values):
         self._defaults = {row.name: row.default for row in PROPERTIES.values()}
         self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
         self._kept: dict[str, str] = {}  # properties without effect
-        self._racks: tuple[str, ...] = ()  # of the brokers in turn
+        self._racks: tuple[str, ...] = ()  # assigned to the brokers in turn
         self._origins: dict[str, str] = {}
         self.warnings: list[str] = []
 
@@ -141,7 +141,7 @@ class Config(Values):
         """Return the sources that define a property, in order of precedence.
 
         As in Kafka, they start at the property itself: for a retention set in hours, `log.retention.ms` has none.
-        `bases` are properties without effect whose values this one also has.
+        `bases` are properties whose values and defaults also apply, as the broker's to `listener.name.` properties.
         """
         names = (*_SAME_TIME.get(name, (name,)), *(row.name for row in bases if row.name != name))
         static = {key: self._static_text(key) for key in names}
@@ -161,7 +161,7 @@ class Config(Values):
         return list(dropwhile(lambda synonym: synonym.name != name, found))
 
     def _static_text(self, name: str) -> str | None:
-        if name in _NODE_IDS:  # a broker of Kafka's must have it in its properties
+        if name in _NODE_IDS:  # Kafka requires it in the properties
             return str(self.integer("node.id"))
         if name not in self._origins:
             return None

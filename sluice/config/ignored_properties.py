@@ -1,8 +1,8 @@
 """Kafka properties without effect in sluice, so that files and environments for Kafka are accepted.
 
 ignored_properties.txt lists the names that are not in Kafka 4.4 (kafka_properties.txt): those of 3.9, including
-internal ones, those removed by 3.0, and one that Kafka's own tests misspell. Loaded only for names that sluice does not
-define.
+internal ones, those removed by 3.0, and a misspelled one of Kafka's own tests. Loaded only for names that sluice does
+not define.
 """
 
 from pathlib import Path

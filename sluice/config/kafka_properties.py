@@ -1,8 +1,8 @@
 """All broker properties of Kafka 4.4 that can be described, and which of them can be altered (KIP-226).
 
-kafka_properties.txt has a line for each, from ConfigDef and DynamicBrokerConfig of that release: name, update mode, and
-without effect here also type, default (`-`: none), `internal`, and accepted values. Loaded when broker configs are
-altered or described, or when a property has no effect.
+kafka_properties.txt has a line for each, from ConfigDef and DynamicBrokerConfig of that release: name and update mode.
+If it has no effect here, type, default (`-`: none), `internal` and accepted values follow. Loaded when broker configs
+are altered or described, or when a property has no effect.
 """
 
 import re
@@ -46,7 +46,7 @@ def _load() -> dict[str, KafkaProperty]:
         if row is None:
             row = Property(name, _kind(kind, accepts), None if default == _NO_DEFAULT else default, "Kafka", NO_EFFECT)
         found[name] = KafkaProperty(row, mode, bool(internal))
-    for name in TOPIC_DEFAULT_OF.values():  # also those of earlier releases
+    for name in TOPIC_DEFAULT_OF.values():  # includes properties of earlier releases
         found.setdefault(name, KafkaProperty(PROPERTIES[name], CLUSTER_WIDE, is_internal=False))
     return found
 

@@ -2,7 +2,8 @@
 
 Their names, in lower case, are `listener.name.<listener>.<property>` and
 `listener.name.<listener>.<mechanism>.<property>`. Follows `AbstractConfig.valuesWithPrefixOverride` and ListenerName: a
-mechanism's setting precedes the listener's, and that the broker's. Loaded only for listeners with TLS, SASL or limits.
+mechanism's setting overrides the listener's, which overrides the broker's. Loaded only for listeners with TLS, SASL or
+limits.
 """
 
 from collections.abc import Mapping

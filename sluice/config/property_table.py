@@ -81,7 +81,6 @@ _AUTHORIZERS = (
 )
 
 # fmt: off
-# One row per entry reads better than one argument per line.
 _ROWS: tuple[Property, ...] = (
     # Identity and addresses.
     Property("node.id", integer(0), "1", "KIP-631",
@@ -542,7 +541,7 @@ _ROWS: tuple[Property, ...] = (
              "Address of the admin HTTP port; a non-loopback address requires sluice.admin.token."),
     Property("sluice.admin.token", bearer_token(), "", "sluice",
              "Bearer token that the admin HTTP port requires; empty: no authentication."),
-    # 200: each is about ten time series, and 2,000 are a light scrape.
+    # 200 ids have about 2,000 time series, a light scrape.
     Property("sluice.metrics.client.ids.max", integer(0), "200", "sluice",
              "Maximum client ids, and fault rules, with separate metrics; the others share __other__."),
 )
@@ -551,8 +550,8 @@ _ROWS: tuple[Property, ...] = (
 PROPERTIES = {row.name: row for row in _ROWS}
 
 # fmt: off
-# Columns: config, kind, default, the broker property that is its default, description. None: that of the broker
-# property; empty: kept and shown without effect.
+# Columns: config, kind, default, the broker property that is its default, description. Without a description,
+# that of the broker property applies; with an empty one, the config is kept and shown without effect.
 _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str | None], ...] = (
     ("cleanup.policy", _CLEANUP, "delete", "log.cleanup.policy", None),
     ("compression.type", _COMPRESSION, "producer", "compression.type", None),

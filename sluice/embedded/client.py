@@ -54,7 +54,7 @@ class LocalClient:
         sent: list[asyncio.Future[RecordMetadata]] = []
         try:
             async with asyncio.timeout(timeout_s), Producer(config) as producer:
-                for value in values:  # so that `sent` is complete up to a timeout
+                for value in values:  # a comprehension would lose `sent` at a timeout
                     sent.append(  # noqa: PERF401
                         await producer.send(topic, value, key=key, partition=partition)
                     )

@@ -83,7 +83,7 @@ class BrokerThread:
         self._ended.wait(ms / 1000)
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Call a function in the broker's loop; after its end, in this thread."""
+        """Call a function in the broker's loop or, after the loop has ended, in this thread."""
         if self._ended.is_set() or current_thread() is self._thread:
             return function()
 

@@ -11,7 +11,7 @@ from sluice.quotas.client_quotas import CLIENT_ID, USER, Entity
 from sluice.quotas.store import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE
 from sluice.text.error_text import expected
 
-# Keywords of Python, and keys of Kafka and the command line.
+# Keywords of the Python API, with their names in Kafka.
 QUOTA_KEYWORDS = {"produce": PRODUCER_BYTE_RATE, "fetch": CONSUMER_BYTE_RATE}
 
 

@@ -48,7 +48,7 @@ class AclFields(TypedDict, total=False):
 
 
 class _Files(NamedTuple):
-    folder: TemporaryDirectory[str]  # kept, as its end removes the files
+    folder: TemporaryDirectory[str]  # kept, because its finalizer removes the files
     ca: str
     broker: str
 

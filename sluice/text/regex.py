@@ -28,7 +28,7 @@ _MEMORY_BYTES = 1024 * 1024  # of each expression while it matches
 MOST_REPEATS = 1_000
 MOST_INSTRUCTIONS = 5_000
 _REPEATS = "*+?"
-# A repeat count, a class of Unicode or a named group takes as long as some repeats.
+# A repeat count, a Unicode class or a named group takes as long as COSTLY_FACTOR repeats.
 _COSTLY = ("{", r"\p", r"\P", "(?P<", "(?<")
 COSTLY_FACTOR = 10
 _TOO_COMPLEX = "expression is too complex"
@@ -41,7 +41,7 @@ class InvalidRegexError(Exception):
 class Regex(Protocol):
     @property
     def programsize(self) -> int:
-        """The number of instructions, which are few for each character of the expression if nothing is repeated."""
+        """The number of instructions: without repeats, a few for each character of the expression."""
 
     def fullmatch(self, text: str) -> object | None:
         """Return None if the whole text does not match."""

@@ -32,7 +32,7 @@ _WALL_START_NS = 1_700_000_000 * 10**9
 # Time passes in each iteration for clients that poll: aiokafka waits *until* the time to commit, but commits *after*
 # it.
 _TURN_NS = 1
-_SLACK_NS = 1_000_000  # work at the very end of its time is still in time
+_SLACK_NS = 1_000_000  # margin for work that ends exactly at the limit
 # For cancellation after a limit was reached.
 _TO_CLEAN_UP_NS = 3600 * 10**9
 _TURNS_TO_CLEAN_UP = 1_000_000
@@ -50,8 +50,8 @@ class RunawayError(SluiceError):
 class VirtualLoop(asyncio.BaseEventLoop):
     """The loop; `network` carries its connections, and `random` is seeded with `seed`.
 
-    Raises RunawayError after `until` virtual seconds or `max_turns` iterations, and DeadlockError when all tasks wait
-    without a timer. Both list the tasks and where they wait.
+    Raises RunawayError after `until` virtual seconds or `max_turns` iterations, and DeadlockError. Both list the tasks
+    and where they wait.
     """
 
     def __init__(self, *, seed: int = 0, until: float = DAY_S, max_turns: int = MAX_TURNS) -> None:
@@ -63,7 +63,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._turns = 0
         self._max_turns = max_turns
         self.next_number = count(1).__next__
-        # BaseEventLoop requires a selector and the resolution of the clock (that of floats of seconds).
+        # BaseEventLoop requires a selector and the resolution of the clock (here, of a float of seconds).
         self._selector = self
         self._clock_resolution = 1e-9
         self.network = Network(self, self.random)

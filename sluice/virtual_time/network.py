@@ -28,7 +28,7 @@ CONNECT_TIMEOUT_S = 127.0
 _LOCALHOST = "localhost"
 _LOOPBACK = frozenset(("", _LOCALHOST, "127.0.0.1", "::1"))
 _EVERYWHERE = frozenset(("0.0.0.0", "::"))
-# Linux's first ephemeral port; servers and clients share the range, as there.
+# Linux's first ephemeral port; servers and clients share the range.
 _FIRST_FREE_PORT = 32768
 
 _host: ContextVar[str] = ContextVar("host", default=_LOCALHOST)

@@ -14,7 +14,7 @@ const KEYS = {
   controller_mutation_rate: "partitions created and deleted",
   connection_creation_rate: "new connections",
 };
-// Label, names to enter, entity if there are none.
+// Label, names that the user enters, entity if there are none.
 const ENTITIES = [
   ["One client id", ["client-id"]],
   ["Every client id", [], { "client-id": null }],

@@ -19,12 +19,12 @@ export class Scenarios {
     catalogue.addEventListener("toggle", () => catalogue.open && !this.list.childElementCount && this.load());
   }
 
-  /** A new stream: a scenario may be running. */
+  /** Handles a new stream: a scenario may be running. */
   begin() {
     this.look();
   }
 
-  /** The journal has a step: a scenario is running. */
+  /** Handles a step in the journal: a scenario is running. */
   stepped() {
     if (!this.timer) this.look();
   }

@@ -1,4 +1,4 @@
-// First steps: shown without clients, and without quotas.
+// First steps, while there are no clients; and a hint, while there are no quotas.
 
 import { button, byId, el } from "./dom.js";
 import { attempt, problemNode } from "./problem.js";

@@ -24,7 +24,7 @@ _NS_PER_MS = 1_000_000
 _MANY_FAILED = 5
 _SETUP_MS, _SETUP_MAX_MS = "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"
 _LEAST_SETUPS, _EARLY_MS = 2, 50.0
-# With more jitter than this, a wait may be as near to the next lower step.
+# With more jitter, a wait may be nearer to the next lower step.
 _JITTER_OF_STEP = 1 - 1 / sqrt(2)
 
 
@@ -37,7 +37,7 @@ def _authentication(case: Case) -> Verdict:
             for track in tracks
         ]
         verdict = judge_growth(case, by_two, backoff, allowed)
-        # The KIP counts failed connections, and says nothing of authentication.
+        # The KIP counts failed connections, and does not mention authentication.
         by_one = judge_growth(case, tracks, backoff, allowed)
         return by_one if verdict.state is State.DEVIATES and by_one.state is not State.DEVIATES else verdict
 
@@ -135,7 +135,7 @@ def _times_between(case: Case) -> Iterator[tuple[int, float, str]]:
         for one in found:
             if one.kind is not Kind.CONNECT:
                 continue
-            # The end of the fault ends a stalled connection.
+            # A stalled connection ends with the fault, before its timeout.
             of_fault = [each for each in one.attempts if run.fault_until_ns is None or each.at_ns < run.fault_until_ns]
             for failures, (before, after) in enumerate(pairwise(of_fault)):
                 where = f"run {run.repetition + 1}, attempts {failures + 1} and {failures + 2} of {one.key}"

@@ -17,7 +17,7 @@ from sluice.journal_events import ConnectionClosed, ConnectionOpened, Request
 _NS_PER_MS = 1_000_000
 _PASS_MS = 100.0
 _AROUND_MS = 50.0  # the coarsest period in which clients check their timeouts
-_EARLY_SHARE = 0.34  # of requests, which a client may have written late
+_EARLY_SHARE = 0.34  # share of requests that the client may have written late
 # INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_RECORD
 _NON_RETRIABLE = frozenset((21, 29, 42, 87))
 _MANY_TRIES = 10

@@ -125,7 +125,7 @@ def _keeps_through_outage(case: Case) -> Verdict:
             continue
         for each in records(run.callbacks):
             waits_ms = (run.fault_until_ns - each.sent_ns) / _NS_PER_MS
-            # Only records that wait for longer than request.timeout.ms and do not expire during the outage.
+            # Only records that wait for longer than request.timeout.ms, and do not expire during the outage.
             if each.sent_ns < run.fault_from_ns or not request_ms < waits_ms < timeout_ms - _REPORTED_MS:
                 continue
             waited += 1

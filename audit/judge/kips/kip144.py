@@ -90,7 +90,7 @@ def _waits_after_loss(case: Case) -> Verdict:
 
 def _by_host(case: Case) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
-        # A counter is visible only in growing waits, here those for the failing broker.
+        # Only growing waits, here for the failing broker, show that failures are counted.
         grown_ns: dict[tuple[int, int], int] = {}  # by run and failing broker: when its waits had grown
         for track in tracks:
             for attempt, wait in zip(track.sequence.attempts[1:], track.waits, strict=True):

@@ -1,8 +1,7 @@
 """KIP-580: the backoff before retries of batches, metadata, coordinator lookups, heartbeats, commits and admin calls.
 
-Producer and metadata redraw their jitter on every poll: waits are anywhere in the band, mostly in its upper half. Kafka
-kept joins, offset lookups and producer ids at a static backoff, where the KIP exempts only rebalances: for these both
-pass.
+Kafka kept joins, offset lookups and producer ids at a static backoff, where the KIP exempts only rebalances. For these,
+both pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +46,7 @@ def _produce_growth(case: Case) -> Verdict:
 
 
 def _but_unread(_: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
-    """Drop retries behind an unanswered attempt of their connection: the broker reads them late."""
+    """Drop sequences with a retry behind an unanswered attempt of its connection: the broker reads it late."""
     return [
         one
         for one in found

@@ -1,7 +1,8 @@
 """Separation of a coordinator lookup by another thread from the lookups that follow.
 
 The heartbeat thread of Kafka's consumer also looks up an unknown coordinator (AbstractCoordinator). It may do so just
-before a call, which counts its failures from its own first lookup. If most sequences begin so, it is the client's rule.
+before a call, which counts its failures from its own first lookup. If most sequences begin in this way, it is the
+client's rule.
 """
 
 from collections.abc import Sequence

@@ -3,13 +3,13 @@
 A client keeps a separate backoff for each bootstrap address, broker, and coordinator. So one broker may see several
 sequences of attempts at once; a connection closed at once does not show its client.
 
-Each connection continues one *sequence* of the same host to the same broker whose last connection has ended, and that
-is not known to be of another client (client id, KIP-511 name and version) or purpose (the APIs requested):
+A connection can continue a *sequence* of the same host to the same broker whose last connection has ended, unless the
+sequence is known to be of another client (client id, KIP-511 name and version) or purpose (the APIs requested). Without
+any, it begins a new one. Of several it continues
 
-- a lost one before one that the client closed after use;
-- of several, the one whose next attempt was due: after the same wait as the last time, or twice that wait;
-- else the one with the nearest source port;
-- if all have an open connection, a new one.
+- one whose last connection was lost, before one that the client closed after use;
+- then the one whose next attempt is due: after the same wait as the last time, or twice that wait;
+- then the one with the nearest source port.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ _COORDINATOR = frozenset(
     ]
 )
 _BROKER = frozenset(["Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch"])
-# How far a sequence that has not waited since its last success is from being due, as a factor.
+# The assumed distance from being due, as a factor, of a sequence that has not waited since its last success.
 _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1

@@ -1,7 +1,6 @@
 """confluent-kafka, a binding of librdkafka: settings from CONFIGURATION.md, KIPs from INTRODUCTION.md.
 
-INTRODUCTION.md lists KIP-13, KIP-91, KIP-144, KIP-580, KIP-601, KIP-899 and KIP-951 as supported, and KIP-219 as not
-supported. By CHANGELOG.md, KIP-580 came with 2.3.0, KIP-951 with 2.5.0 and KIP-899 with 2.10.0.
+By CHANGELOG.md, KIP-580 came with 2.3.0, KIP-951 with 2.5.0 and KIP-899 with 2.10.0.
 
 Its request.timeout.ms is only the timeout in requests; the client waits for socket.timeout.ms, which is set alike. The
 producer is not idempotent by default, and audited both ways.

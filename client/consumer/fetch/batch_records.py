@@ -14,10 +14,10 @@ from sluice.protocol.records.record import read_varlong
 from .record_loop import RecordPlaces, read_records
 
 _STOP = b"\0"  # terminates a varint whose last byte has the continuation bit
-# The equally sized records in a row after which `_take_alike` is tried, and the number it must read.
+# `_take_alike` is tried after this many records of one size in a row, less often if it then reads fewer than this.
 _ALIKE, _WORTH_IT = 2, 10
-# For offset deltas of one and two bytes: the mask of the continuation bits, and their values if the varint ends with
-# its field.
+# For an offset delta of one or two bytes: the mask of its continuation bits, and their value if the varint ends with
+# the field.
 _ENDS = {1: (0x80, 0), 2: (0x8080, 0x80)}
 _CONTROL_KEY = Struct(">hh")
 ABORT_MARKER = 0
@@ -51,7 +51,7 @@ class BatchRecords:
     def _take_alike(self, like: RecordPlaces, records: list[ConsumerRecord], most: int, first_offset: int) -> int:
         """Append up to `most` records after `like` that have its layout; return their number.
 
-        The layout is the same if the lengths are, and if the varints end with their fields.
+        A record has the same layout if its lengths are equal, and if each varint ends with its field.
         """
         section, header = self.section, self.header
         topic, partition = self.partition

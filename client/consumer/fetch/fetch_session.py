@@ -6,7 +6,7 @@
     close, and a new session    id, 0                as for a full request
 
 FETCH_SESSION_ID_NOT_FOUND restarts with 0, 0. Any other error of the whole request, or a lost request, closes the
-session. A throttled full request has an empty response.
+session. The response to a throttled full request is empty, and creates no session.
 """
 
 import logging

@@ -3,12 +3,12 @@
     fetcher.send(now_ms)                    # request from each idle node; returns when to call again
     records = fetcher.collect(500)          # received records; advances the positions
 
-Partitions are fetched from their leaders, or from the replicas that those name (`read_replicas.py`). One request to a
+Partitions are fetched from their leaders, or from replicas that the leaders name (`read_replicas.py`). One request to a
 node fetches all its partitions, through a fetch session (KIP-227). It is sent when no fetch is in flight to the node
 and no records from it are buffered: the session would drop partitions that the request omits.
 
-A partition with an error is fetched again after a metadata update, a reset or a validation, which have backoffs, or
-`collect` raises the error. Different on purpose: Kafka fetches again immediately, from the same leader.
+After an error of a partition, `collect` raises it, or the partition is fetched again after a metadata update, a reset
+or a validation, which have backoffs. Different on purpose: Kafka fetches again immediately, from the same leader.
 """
 
 import logging
@@ -257,7 +257,7 @@ class Fetcher:
                 pass
         except KafkaException:
             if not records:
-                raise  # the next call raises it: an unreadable record stays until the application seeks past it
+                raise  # with records, the next call raises it: an unreadable record stays until a seek
         finally:
             self._buffer.extendleft(reversed(paused))
         return records

@@ -1,6 +1,6 @@
 """The replica that each partition is fetched from (KIP-392; Kafka's selectReadReplica). Sans-I/O.
 
-With `client.rack`, a leader can refer a partition to a follower. That replica is fetched from for
+With `client.rack`, a leader can refer a partition to a follower. The consumer fetches from that replica for
 `metadata.max.age.ms`, or until an error, a lost connection, a leader change, or metadata in which it is offline.
 
 Different on purpose: after an error of a follower, or if the leader names one that is offline, the partition waits for
@@ -60,7 +60,7 @@ class ReadReplicas:
         self._awaited.discard(node_id)
 
     def check_connections(self) -> None:
-        """Apply failed connection attempts, each once: the leader may refer to the node again during its backoff."""
+        """Return to the leaders after each failed attempt, once: they may name the node again during its backoff."""
         for node_id in [one for one in self._awaited if self._network.connection_failed(one)]:
             self._awaited.discard(node_id)
             self.lost(node_id)

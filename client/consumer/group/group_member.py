@@ -23,6 +23,6 @@ Racks = Mapping[TopicPartition, Set[str]]
 
 
 def needs_racks(of_members: Iterable[str], of_partitions: Racks) -> bool:
-    """Return whether racks matter: members share some with replicas, and these are not in all racks."""
+    """Return whether racks matter: a member is in a rack with replicas, and a partition has none in some rack."""
     all_racks = frozenset[str]().union(*of_partitions.values())
     return not all_racks.isdisjoint(of_members) and any(racks != all_racks for racks in of_partitions.values())

@@ -1,6 +1,6 @@
 """OffsetCommit and OffsetFetch of a consumer (that part of Kafka's ConsumerCoordinator).
 
-`commit` and `committed` retry with a growing backoff per call (KIP-580); `commit_once` does not retry.
+`commit` and `committed` retry with a growing backoff per call (KIP-580).
 """
 
 import logging
@@ -51,7 +51,7 @@ class GroupOffsets:
         generation: Callable[[], Generation | None],
         rejected: Callable[[Generation, int], None],
     ) -> None:
-        """Store callbacks: `generation` returns None if commits are not allowed, `rejected` handles its errors."""
+        """Store callbacks: `generation` (None: no commits are allowed), `rejected` for an invalid generation."""
         self._coordinator = coordinator
         self._backoff = backoff
         self._generation = generation

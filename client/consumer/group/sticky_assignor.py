@@ -54,7 +54,7 @@ def _all(counts: Mapping[str, int], topics: Sequence[str]) -> list[TopicPartitio
 def _owned(
     members: Sequence[GroupMember], counts: Mapping[str, int]
 ) -> tuple[dict[str, list[TopicPartition]], set[TopicPartition]]:
-    """Return what each member owns (the newest claim is valid), and the partitions claimed twice in one generation."""
+    """Return the partitions of each member by the newest claims, and those claimed twice in one generation."""
     owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in members}
     contested: set[TopicPartition] = set()
     owners: dict[TopicPartition, GroupMember] = {}
@@ -117,7 +117,7 @@ class _EqualSubscriptions:
         self._owned = owned
         self._contested = contested
         self._matcher = matcher
-        self._least, self._larger = divmod(len(self._all), len(owned))  # `larger` members may still get one more
+        self._least, self._larger = divmod(len(self._all), len(owned))  # the number that may still get one more
         self._most = self._least + bool(self._larger)
         self._below: list[str] = []
         self._at_least: deque[str] = deque()  # members with the minimum, which may get one more
@@ -214,7 +214,7 @@ class _Claim(NamedTuple):
 
 
 class _Movements:
-    """The moves so far, so that members do not exchange partitions of a topic."""
+    """The moves so far, to prevent members from exchanging partitions of a topic."""
 
     def __init__(self) -> None:
         self._moves: dict[TopicPartition, tuple[str, str]] = {}
