@@ -217,7 +217,7 @@ class Clients:
         return ticks
 
     def connected_to_bootstrap(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
-        """Forget the leaders of clients whose only connection is to its address in bootstrap.servers."""
+        """Forget the leader of clients whose only connection is to its address in bootstrap.servers."""
         is_only = self.parameters.queries[self.models[rows]] & (self.connected[rows].sum(axis=1) == 1)
         begins = is_only & (self.leader[rows] == brokers) & ~self.bootstraps[rows]
         self.bootstraps[rows[is_only]] = begins[is_only]

@@ -83,7 +83,7 @@ class Context:
         node = self._scope.node
         for child in self._children:
             child(record)
-        self._scope.node = node  # not after an error, so that it then names the failed node
+        self._scope.node = node  # skipped after an error: `node` then names the failed one
 
     def store(self, name: str) -> KeyValueStore:
         """Return a store of this processor (`process(..., stores=[name])`); raise StreamsException for others."""

@@ -66,7 +66,7 @@ class Clients:
             row.read(self._server.brokers, mutation, number, now_ms)
 
     def _others(self, number: int) -> list[ClientRow]:
-        """Least recently read first."""
+        """Return changed clients, the least recently read first."""
         changed = [row for row in self._rows.values() if row.may_have_changed]
         changed.sort(key=attrgetter("snapshot_number"))
         return changed[: _OTHERS if number else _OTHERS_AT_FIRST]

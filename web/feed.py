@@ -13,7 +13,7 @@ from .viewer import Viewer
 
 EVERY_MS = 500.0
 _LEAST_REST = 19  # rest after a snapshot, as a multiple of its duration
-# The fastest of this many counts, as the others may have waited for a processor.
+# The rest depends on the fastest of this many snapshots; others may have waited for a processor.
 _TIMED = 4
 # The delay until a viewer notices a snapshot or the broker's stop.
 _POLL_MS = 40.0

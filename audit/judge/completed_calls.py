@@ -20,7 +20,7 @@ _CALLED = (Kind.ADMIN, Kind.OFFSET_COMMIT)
 IDENTIFIED = (Kind.PRODUCE, Kind.CONNECT)
 # A client reports "started" this shortly before its first attempt; a later report belongs to the next client.
 _SAME_NS = 1_000_000
-# In virtual time a response and the report of it have the same time, except for rounding.
+# In virtual time a response and its report have the same time, except for rounding.
 _ROUNDED_NS = 10_000
 # If more than this share of waits begin a call, several calls overlap.
 _MOST_BEGINS = 1 / 3

@@ -58,7 +58,7 @@ Rows = Sequence[Sequence[float]]
 
 
 class _Step(NamedTuple):
-    """The waits after n failures, with the sums of their logarithms and squared logarithms."""
+    """The number of waits after n failures, and the sums of their logarithms and squared logarithms."""
 
     size: int
     total: float

@@ -17,7 +17,7 @@ from .waits import Track, Wait
 
 _LONG_MS = 200.0
 _NO_JITTER = 0.05
-# The limit for clients that redraw: a few draws may be this close by chance.
+# The limit for a few waits of a client that redraws, which may be close by chance.
 _SURELY_NO_JITTER = 0.02
 # Redrawing on every poll moves draws to the upper end: of ± 20 % only 8 % remain visible, and of some samples less.
 _SOME_JITTER = 0.08

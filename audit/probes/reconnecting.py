@@ -48,7 +48,7 @@ PROBES = (
         what="Connections are accepted, but no request is answered.",
         workload=Produce(),
         cluster=cluster(12, broken(0, 10, rule(SilentConnections()), closing("Produce", "1 fail"))),
-        # Clients with a separate timeout for ApiVersions use that of the connection setup.
+        # Some clients apply the timeout of the connection setup to ApiVersions.
         settings={
             **RECONNECTING,
             "request.timeout.ms": 800,

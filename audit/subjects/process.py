@@ -69,7 +69,7 @@ class SubjectProcess:
         return lines[-1].strip() if lines else ""
 
     def _may_still_read(self) -> bool:
-        """Wait at most a second for the reason, because another process may keep the pipes open."""
+        """Return True for a second, and no longer, because another process may keep the pipes open."""
         if self._read_until is None:
             self._read_until = self._loop.time() + _END_S
         return self._loop.time() < self._read_until

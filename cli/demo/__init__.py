@@ -1,1 +1,0 @@
-"""`sluice demo`: throttle real clients and check the results."""

@@ -14,7 +14,7 @@ If it is True, `send(node_id, request, on_complete, now_ms)` sends immediately, 
 - `timed_out`: no response in time; the connection is closed, and all its requests fail;
 - `error`: there is no common version.
 
-*Waiting.* `listen(callback)` is called after each change. Only time ends a backoff or a throttle:
+*Waiting.* `listen(callback)` reports each change. Only time ends a backoff or a throttle:
 `poll_delay_ms(node_id, now_ms)` returns when to check again. `AsyncNetwork` has coroutines for both:
 
     while True:

@@ -190,7 +190,7 @@ class Producer:
     async def _append(
         self, topic: str, number: int | None, partitions: Partitions, deadline_ms: float, record: _Record
     ) -> int:
-        """Append to a new or another batch of a partition, the sticky one without `number`; return the partition."""
+        """Append to a batch, a new one if needed, of partition `number` or the sticky one; return the partition."""
         accumulator, memory = self._accumulator, 0
         while True:
             index = accumulator.sticky_partition(topic, partitions) if number is None else number

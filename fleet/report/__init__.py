@@ -1,1 +1,0 @@
-"""The HTML reports of results and sweeps."""

@@ -89,7 +89,7 @@ class Host(msgspec.Struct):
             self.open.pop(event.connection, None)
             return
         if is_failure(event):
-            return  # in a later span it would be an extra attempt
+            return  # in a later span, this failure would be an extra attempt
         known = self.open.setdefault(event.connection, {})
         known.setdefault(event.api if isinstance(event, Request) else "", event)
         if len(self.open) > _MOST_CONNECTIONS:

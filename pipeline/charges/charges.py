@@ -17,7 +17,7 @@ Int32s: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
 
 MOST_TEXT = 2000
 USED, QUARANTINED = "charges of clients", "quarantined"
-_MOST_QUARANTINED = 1000  # before `is_full`
+_MOST_QUARANTINED = 1000  # at which `is_full` becomes true
 _NS_PER_MS = 1_000_000
 _VERSIONS = 256
 

@@ -40,9 +40,9 @@ class _Completed(NamedTuple):
     connection: str
     principal: str
     value: int
-    after_ms: float  # in the response queue, and sending
+    after_ms: float  # time in the response queue, and of sending
     throttle_ms: int
-    was_delayed: bool  # the response, by the throttle time
+    was_delayed: bool  # whether the throttle time delayed the response
 
 
 def take_line(line: str, gathered: Gathered) -> str | None:

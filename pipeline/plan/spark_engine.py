@@ -103,7 +103,7 @@ _NO_FINDING = (None,) * (len(FINDING) + len(_DEMANDED))
 def _read_splits(
     batches: Iterator[pa.RecordBatch], splits: Sequence[Split], settings: Settings
 ) -> Iterator[pa.RecordBatch]:
-    """Yield packed requests, with place 0 to keep a client together, and other rows."""
+    """Yield packed requests, at place 0 so that one task receives all of a client, and other rows."""
     for batch in batches:
         for place in batch.column(0).to_pylist():
             for number, found in enumerate(read(splits[place], settings.by)):

@@ -15,7 +15,7 @@ from sluice.audit.judge.model.attempts import AttemptSequence
 def without_other_lookups(
     found: Sequence[AttemptSequence], every: Sequence[AttemptSequence], backoff: Backoff, allowed: Tolerance
 ) -> list[AttemptSequence]:
-    """Return the sequences of a run, split; `every` are those of all runs."""
+    """Split the sequences of a run; `every` has the sequences of all runs."""
     if 2 * sum(_begins_with_another(each, backoff, allowed) for each in every) > len(every):
         return list(found)
     return [

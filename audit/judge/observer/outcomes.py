@@ -65,7 +65,7 @@ class Outcomes:
 
 
 def maybe_unread(events: Iterable[AnyEvent], lag_ms: float = 0.0) -> set[tuple[int, int]]:
-    """Find requests, by connection and arrival, whose response was cut, or written just before the connection ended."""
+    """Find requests, by connection and arrival, that a fault rule hit, or whose response just preceded the close."""
     events = list(events)
     within_ns = _READ_WITHIN_NS + round(lag_ms * _NS_PER_MS)
     ended_ns = {event.connection: event.at_ns for event in events if isinstance(event, ConnectionClosed)}

@@ -70,7 +70,7 @@ def must_wait(request: Request) -> bool:
 
 
 def round_trip_ms(connections: Iterable[Sequence[Request]]) -> float:
-    """Return the time within which most clients send the next request after an ApiVersions response, at once."""
+    """Return the time in which most requests arrive that immediately follow an ApiVersions response."""
     trips: list[float] = []
     for requests in connections:
         first, *rest = sorted(requests, key=lambda each: each.received_ns)

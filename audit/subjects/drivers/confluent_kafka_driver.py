@@ -102,6 +102,7 @@ def _consume(config: dict[str, Any], workload: Consume, reporter: DriverReporter
             if workload.commit_every_ms and position and time.monotonic() >= due_s:
                 due_s = time.monotonic() + workload.commit_every_ms / 1000
                 try:
+                    # Without `offsets`, the library would not commit a position twice.
                     consumer.commit(offsets=[TopicPartition(TOPIC, 0, position)], asynchronous=False)
                 except KafkaException as error:
                     reporter.event("call-failed", _error_text(error.args[0]))
@@ -110,7 +111,7 @@ def _consume(config: dict[str, Any], workload: Consume, reporter: DriverReporter
 
 
 def _report_message(message: Message, reporter: DriverReporter) -> int:
-    """Return the position after a message, or 0. The library does not commit a position twice."""
+    """Return the position after a message, or 0 for an error."""
     error, value = message.error(), message.value()
     if error is not None:
         reporter.event("call-failed", _error_text(error))
