@@ -149,7 +149,7 @@ class TopicAdmin:
 
     async def list_topics(self, *, timeout_ms: Milliseconds | None = None) -> dict[str, MetadataResponseTopic]:
         """Return all topics, including internal ones, that the client may describe."""
-        # In version 0 an empty array requests all topics, not null.
+        # In version 0, an empty array requests all topics instead of null.
         request = request_of(MetadataRequest(topics=None), oldest=1)
         response = await self._calls.call(least_loaded, request, MetadataResponse, timeout_ms)
         return {topic.name: topic for topic in response.topics if topic.name is not None}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 NAMES = frozenset(Path(__file__).with_name("ignored_properties.txt").read_text().split())
 
-# Of listeners and plug-ins.
+# Prefixes of properties of listeners and plug-ins.
 PREFIXES = ("listener.name.", "config.providers.", "rlmm.config.", "rsm.config.")
 
 # Variables that the start scripts of the Apache image read; they are not properties.
