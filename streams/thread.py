@@ -6,8 +6,8 @@
                                 RUNNING <----------------'      ... and from each: PENDING_SHUTDOWN -> DEAD
 
 After a poll, records are processed until none is left, or for half of `max.poll.interval.ms`. So that no task delays
-the others, the limit of its records per iteration grows by one, and is halved after a commit or at that time (as in
-Kafka).
+the others, an iteration processes a limited number of records of each: the limit grows by one per iteration, and is
+halved after a commit or that time (as in Kafka).
 
 errors.py describes which exceptions end the thread.
 """

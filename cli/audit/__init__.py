@@ -1,1 +1,0 @@
-"""`sluice audit`: run, compare and judge."""

@@ -1,1 +1,0 @@
-"""`sluice faults`: list, add and remove fault rules."""

@@ -3,8 +3,8 @@
 `drain` removes the first batch of each partition that a node leads, up to `max.request.size`.
 
 A batch is *sendable* if it is full, is not the last of its queue, or has lingered for `linger.ms`, or if memory is
-exhausted or the producer flushes or closes. A failed batch is sendable after its retry backoff (KIP-580), which is
-drawn at each check, and skipped after a leader change (KIP-951).
+exhausted, the producer flushes or closes, or a transaction ends. A failed batch is sendable after its retry backoff
+(KIP-580), which is drawn at each check, and skipped after a leader change (KIP-951).
 
 A partition is *muted* while it has a batch in flight, if `max.in.flight.requests.per.connection` is 1; this preserves
 the order. Retries of an idempotent producer are inserted by sequence instead.

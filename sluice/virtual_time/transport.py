@@ -87,7 +87,7 @@ class Path(Protocol):
 
     link: Link
     is_instant: bool  # without delay
-    is_blocked: bool  # by a partition
+    is_blocked: bool  # by `partition` or `forget`
     random: Random
 
     def left(self) -> None:
@@ -345,7 +345,7 @@ class MemoryTransport(asyncio.Transport):
             self._read_end()
 
     def _feed(self) -> int:
-        """Return the number of bytes."""
+        """Pass received bytes to the protocol; return their number."""
         protocol, data = self._protocol, self._in.popleft()
         if self._in:
             data = b"".join((data, *self._in))

@@ -2,7 +2,7 @@
 
 Kafka's ConsumerCoordinator. An eager member revokes all partitions before it joins. A cooperative one (KIP-429: all
 configured assignors are cooperative) revokes what the new assignment omits, and joins again. With `enable.auto.commit`,
-a commit precedes both.
+a commit precedes each join.
 
 Joins and offset lookups continue in the background between polls.
 """
