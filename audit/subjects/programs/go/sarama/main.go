@@ -82,7 +82,7 @@ func produce(ctx context.Context, job *Job, config *sarama.Config) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close() // without waiting for unsent records, as closing the producer does
+	defer client.Close() // unlike producer.Close, it does not wait for unsent records
 	producer, err := sarama.NewSyncProducerFromClient(client)
 	if err != nil {
 		return err
