@@ -6,6 +6,7 @@ An alteration replaces a resource's whole set of configs, or fails as a whole.
 from collections.abc import Mapping
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.requests.context import Sliced, at_once
 from sluice.config.broker_config import Config
 from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
@@ -32,8 +33,16 @@ class ConfigurationControl:
             GROUP: self.groups,
         }
 
-    def alter(self, kind: int, name: str, changes: Mapping[str, Change], *, validate_only: bool) -> ApiError | None:
-        unknown = [change.operation for change in changes.values() if change.operation not in _OPERATIONS]
+    def alter(
+        self,
+        kind: int,
+        name: str,
+        changes: Mapping[str, Change],
+        *,
+        validate_only: bool,
+        sliced: Sliced = at_once,
+    ) -> ApiError | None:
+        unknown = [one.operation for one in sliced(changes.values()) if one.operation not in _OPERATIONS]
         if unknown:
             return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
         if kind == BROKER_LOGGER:
@@ -44,12 +53,15 @@ class ConfigurationControl:
         error = store.validate_name(name)
         if error is not None:
             return error
-        own = dict(store.own(name))
-        for key, change in changes.items():
-            problem = _change(store, name, own, key, change)
-            if problem is not None:
-                return ApiError(ErrorCode.INVALID_CONFIG, problem)
-        return self._put(kind, store, name, own, validate_only)
+        while True:
+            before = dict(store.own(name))
+            own = before.copy()
+            for key, change in sliced(changes.items()):
+                problem = _change(store, name, own, key, change)
+                if problem is not None:
+                    return ApiError(ErrorCode.INVALID_CONFIG, problem)
+            if store.own(name) == before:  # else another request altered it between two slices
+                return self._put(kind, store, name, own, validate_only)
 
     def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> ApiError | None:
         store = self.stores.get(kind)

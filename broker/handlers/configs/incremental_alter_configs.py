@@ -35,6 +35,5 @@ def _changes(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfi
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     changes = {config.name: Change(config.config_operation, config.value) for config in ctx.sliced(configs)}
     nulls = [c.name for c in ctx.sliced(configs) if c.value is None and c.config_operation != Operation.DELETE]
-    return Alteration(
-        kind, name, len(changes) < len(configs), nulls, partial(broker.configs.alter, kind, name, changes)
-    )
+    apply = partial(broker.configs.alter, kind, name, changes, sliced=ctx.sliced)
+    return Alteration(kind, name, len(changes) < len(configs), nulls, apply)

@@ -1,11 +1,12 @@
 """IncrementalAlterConfigs for each resource type: altered configs apply immediately; Kafka's errors."""
 
 import logging
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import pytest
 
+from sluice.broker.controller.configs.resource import Change
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from sluice.protocol.apis.incremental_alter_configs import (
     AlterableConfig,
@@ -20,6 +21,7 @@ from tests.support.wire import error_codes
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 INVALID_REQUEST, INVALID_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
+T = TypeVar("T")
 Op = tuple[str, int, str | None]  # name, operation, value
 
 
@@ -546,3 +548,22 @@ def test_duplicate_resource_is_rejected_and_unchanged() -> None:
 def test_unknown_resource_type_is_rejected() -> None:
     rejected = (INVALID_REQUEST, "Unknown resource type 99")
     assert alter_all(VirtualBroker(), resource(99, "x", ("a", SET, "b"))) == [rejected]
+
+
+def test_alteration_between_two_slices_of_another_is_kept() -> None:
+    broker = VirtualBroker()
+    broker.topic("t")
+    configs = broker.broker.configs
+    loops: list[None] = []  # the first checks the operations, the second applies them
+
+    def sliced(elements: Iterable[T]) -> Iterator[T]:
+        loops.append(None)
+        for number, element in enumerate(elements):
+            if len(loops) == 2 and number:
+                assert not alter_all(broker, resource(TOPIC, "t", ("retention.ms", SET, "1")))[0][0]
+            yield element
+
+    changes = {"flush.ms": Change(SET, "2"), "segment.ms": Change(SET, "3")}
+    assert configs.alter(TOPIC, "t", changes, validate_only=False, sliced=sliced) is None
+    assert broker.cluster.topics["t"].config.own == {"flush.ms": "2", "segment.ms": "3", "retention.ms": "1"}
+    assert len(loops) == 3
