@@ -19,7 +19,7 @@ from sluice.errors import RemoteProtocolError
 
 from .action_queue import ActionQueue
 from .context import RequestContext
-from .full_collections import FULL_COLLECTIONS
+from .garbage_collections import GARBAGE_COLLECTIONS
 from .turn_queue import TURN_MS, TurnQueue
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ class LongRequest:
         if not self._finished:
             if not self.suspended:
                 self.suspended = True
-                FULL_COLLECTIONS.postpone(self._requests.now_ms())
+                GARBAGE_COLLECTIONS.postpone(self._requests.now_ms())
             return False
         if self.suspended:
-            FULL_COLLECTIONS.resume()
+            GARBAGE_COLLECTIONS.resume()
         self._requests.give_worker(self._worker)
         self._worker = None
         if self._error is not None:
@@ -111,8 +111,9 @@ class LongRequest:
 
     def execute(self) -> "greenlet":
         """Do the work; return where to switch to."""
+        work, self._work = self._work, _nothing  # whose messages are freed before collections resume
         try:
-            self._work()
+            work()
         except Exception as error:
             self._error = error
         self._finished = True
@@ -125,7 +126,7 @@ class LongRequest:
         if worker is not None:
             from greenlet import getcurrent
 
-            FULL_COLLECTIONS.resume()
+            GARBAGE_COLLECTIONS.resume()
             worker.parent = getcurrent()
             worker.throw()
 
