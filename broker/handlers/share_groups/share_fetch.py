@@ -48,9 +48,10 @@ def _session(
     ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices", member: MemberKey
 ) -> ShareSession | ErrorCode:
     sessions = broker.share_partitions.sessions
-    requested = [(topic.topic_id, one.partition_index) for topic in request.topics for one in topic.partitions]
+    topics = request.topics
+    requested = [(topic.topic_id, one.partition_index) for topic in ctx.sliced(topics) for one in topic.partitions]
     if request.share_session_epoch == INITIAL_EPOCH:
-        if any(one.acknowledgement_batches for topic in request.topics for one in topic.partitions):
+        if any(one.acknowledgement_batches for topic in ctx.sliced(topics) for one in topic.partitions):
             return ErrorCode.INVALID_REQUEST
         return sessions.open(member, ctx.connection, requested)
     session = sessions.resume(member, request.share_session_epoch)

@@ -1,6 +1,11 @@
 """Freeing messages in slices."""
 
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    TopologyDescription,
+    TopologyDescriptionSubtopology,
+)
 from sluice.protocol.message import free_arrays
 
 
@@ -39,3 +44,13 @@ def test_short_arrays_are_kept() -> None:
     message = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t")])
     free_arrays(message, lambda: None)
     assert message.topics == [ListOffsetsTopic(name="t")]
+
+
+def test_arrays_of_a_single_struct_are_emptied_without_other_references() -> None:
+    description = TopologyDescription(subtopologies=[TopologyDescriptionSubtopology() for _ in range(2000)])
+    message = StreamsGroupTopologyDescriptionUpdateRequest(topology_description=description)
+    free_arrays(message, lambda: None)
+    assert len(description.subtopologies) == 2000
+    del description
+    free_arrays(message, lambda: None)
+    assert message.topology_description == TopologyDescription()
