@@ -174,7 +174,7 @@ def measure_speed(rows: int, repetitions: int, verdicts: Verdicts, folder: Path)
             rates = ", ".join(f"{found[name]:,.0f}" for name in ENGINES)
             verdicts.add(f"{form}: rows/{unit}, {', '.join(ENGINES)}", rates, "", True)
         over_one, over_local = best["local[2]"] / best["local[1]"], best["local[2]"] / best["local"]
-        verdicts.add("  two Python processes / one", f"{best_of_two / best['here']:.2f}", "", True)
+        verdicts.add("  two Python processes / one", f"{best_of_two / best['local']:.2f}", "", True)
         verdicts.add("  local[2] / one Python process", f"{over_local:.2f}", "1.6", over_local >= 1.6)
         verdicts.add("  local[2] / local[1]", f"{over_one:.2f}", "1.7", over_one >= 1.7)
 
