@@ -119,8 +119,8 @@ async def _send(broker: Broker, iterations: Iterations, api: str, shape: Shape) 
     """Send one request, and print its line; return whether it holds the loop for too long."""
     host, _, port = broker.bootstrap.rpartition(":")
     gc.collect()
-    await asyncio.sleep(0)
     before_mb = _restart_peak_mb()
+    await asyncio.sleep(0)  # both belong to an iteration before the measured ones
     iterations.reset()
     outcome = await asyncio.to_thread(_exchange, (host, int(port)), shape.frame)
     await asyncio.sleep(0.05)  # until what is left of the request is freed
