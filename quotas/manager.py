@@ -67,11 +67,23 @@ class ClientQuotaManager:
     Charges are in bytes, or in the kind's unit.
     """
 
-    __slots__ = ("_sensors", "_sensors_by_client", "config", "kind", "queue_size", "quotas_enabled", "rules")
+    __slots__ = (
+        "_sensors",
+        "_sensors_by_client",
+        "_whole_windows",
+        "_window_s",
+        "config",
+        "kind",
+        "queue_size",
+        "quotas_enabled",
+        "rules",
+    )
 
     def __init__(self, kind: str, config: QuotaConfig, rules: QuotaRules) -> None:
         self.kind = kind  # Kafka's QuotaType: "Produce", "Fetch", "Request" or "ControllerMutation"
         self.config = config
+        self._whole_windows = config.num_samples - 1
+        self._window_s = config.window_ms / MS_PER_S
         self.rules = rules
         self.quotas_enabled = bool(rules)  # without any quota, a broker need not count
         self.queue_size = 0  # throttled connections; counted by the code that throttles
@@ -132,7 +144,7 @@ class ClientQuotaManager:
             limit = self.rules.limit(self.rules.bucket(user, client_id))
         if limit is None or limit == UNLIMITED:
             return float_info.max
-        return limit * (self.config.num_samples - 1) * (self.config.window_ms / MS_PER_S)
+        return limit * self._whole_windows * self._window_s
 
     def record_throttle_time(self, user: str, client_id: str, throttle_ms: int, now_ms: int) -> None:
         """Record a throttle time for the metrics, if it is above 0. Part of Kafka's `throttle`."""

@@ -171,7 +171,7 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    __slots__ = ("_max_partitions", "_random", "_sessions", "_slots", "evictions", "partitions")
+    __slots__ = ("_max_partitions", "_random", "_sessions", "_slots", "evictions", "find", "partitions")
 
     def __init__(self, slots: int, max_partitions: int, random: Random) -> None:
         self._slots = slots
@@ -179,6 +179,7 @@ class FetchSessionCache:
         self.partitions = 0
         self._random = random
         self._sessions: dict[int, FetchSession] = {}
+        self.find = self._sessions.get
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -187,9 +188,6 @@ class FetchSessionCache:
     def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
-
-    def find(self, session_id: int) -> FetchSession | None:
-        return self._sessions.get(session_id)
 
     def open(
         self, ctx: RequestContext, partitions: Sequence[ResponsePartition], *, privileged: bool, by_id: bool
@@ -235,6 +233,14 @@ class FetchSessionCache:
             session.last_used_ms = ctx.now_ms
             self._sessions[session.id] = session
         return session
+
+    def advance(self, session: FetchSession, now_ms: int) -> None:
+        """Do what `resume` does for a request that adds and removes no partition."""
+        session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
+        session.last_used_ms = now_ms
+        sessions, session_id = self._sessions, session.id
+        del sessions[session_id]  # to insert it last
+        sessions[session_id] = session
 
     def _make_room(self, partitions: int, now_ms: int) -> bool:
         """Remove unused sessions; return whether a new one of this size fits."""

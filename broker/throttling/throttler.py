@@ -19,6 +19,7 @@ each request version (`profile`).
 """
 
 from collections.abc import Callable
+from functools import cache
 from sys import float_info
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,9 @@ class Throttler:
         self.request_timer = charges.request_timer
         self._hold = Hold(charges)
         self._modes = {HOLD: self._hold, WITHHOLD: Withhold(charges), MUTE: Mute(charges)}
+        # By version.
+        self._fetch_mode = cache(lambda version: self._modes[profile.throttling_of(ApiKey.FETCH, version)])
+        self.holds_fetch: Callable[[int], bool] = cache(lambda version: self._fetch_mode(version) is self._hold)
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
     def finisher(self, api: ServedApi) -> Callable[[RequestContext, Message | Outcome], None]:
@@ -73,9 +77,6 @@ class Throttler:
             Charge.REQUEST: self.finish,
             Charge.NONE: _answer,
         }[api.charge]
-
-    def holds_fetch(self, version: int) -> bool:
-        return self.profile.throttling_of(ApiKey.FETCH, version) is HOLD
 
     def charge_before_read(
         self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
@@ -159,7 +160,7 @@ class Throttler:
     def finish_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
         assert isinstance(response, Message)
         if self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
-            self._mode(ctx).finish_fetch(ctx, response)
+            self._fetch_mode(ctx.version).finish_fetch(ctx, response)
             return
         fetch, ctx.fetch = ctx.fetch, None
         ctx.charged_bytes = 0

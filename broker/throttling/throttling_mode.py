@@ -28,6 +28,7 @@ from .request_charges import RequestCharges, throttle_times_of
 from .throttled_channel import HeldFetch, HeldResponse, MutedChannel
 
 EncodedBody = list[bytes | memoryview]
+_SIZE_BYTES = 4  # charged with a fetch response, as in Kafka's FetchResponse.sizeOf
 _Fetch = FetchInProgress | None  # None if the request names an unknown session
 
 
@@ -54,31 +55,33 @@ class ThrottlingMode:
     def finish_fetch(self, ctx: RequestContext, response: Message) -> None:
         """Charge the size of the response, except to a follower, and respond as this mode requires."""
         fetch, ctx.fetch = ctx.fetch, None
-        body = ctx.encode(response)
+        body: EncodedBody
+        if ctx.long is None:  # cheaper than `encode`
+            body = []
+            ctx.route.encode(response, body)
+        else:
+            body = ctx.encode(response)
+        size = sum(map(len, body))
         now_ms = self._charges.time.at(ctx.now_ms)
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
-            self._send_fetch(ctx, fetch, response, body, now_ms)
-        else:
-            self._finish_client_fetch(ctx, fetch, response, body, now_ms)
-
-    def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
-    ) -> None:
-        raise NotImplementedError
-
-    def _send_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
-    ) -> None:
+        elif not self._charge_fetch(ctx, fetch, response, size, now_ms):
+            return
         # A response that opens a session is encoded again, with its id.
         if fetch is not None and fetch.sent(response):
             body = ctx.encode(response)
-        ctx.responder.send(ctx, body, sum(map(len, body)))
-        if self._charges.quotas.fetch.quotas_enabled and not throttle_time_of(response):  # else recorded already
+            size = sum(map(len, body))
+        ctx.responder.send(ctx, body, size)
+        # A throttle time is recorded already.
+        if self._charges.quotas.fetch.quotas_enabled and not getattr(response, "throttle_time_ms", 0):
             stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
                 stats.put_zeros(now_ms)
+
+    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
+        """Return whether the response is sent now, by the caller."""
+        raise NotImplementedError
 
     def _answer(self, ctx: RequestContext, response: Message | Outcome, now_ms: int) -> None:
         """Send now, then charge the time of the encoding."""
@@ -123,22 +126,20 @@ class Mute(ThrottlingMode):
         ctx.responder.answer(ctx, response)
         charges.delay(ctx, MutedChannel(ctx, by, other_ms))
 
-    def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
-    ) -> None:
-        charges, manager, session = self._charges, self._charges.quotas.fetch, ctx.session
-        size = _charged_size(body)
-        request_ms = charges.charge_time(ctx, now_ms)
-        byte_ms = manager.record(session.user, session.client_id, size, now_ms)
-        throttle_ms = max(byte_ms, request_ms)
-        if throttle_ms <= 0:
-            self._send_fetch(ctx, fetch, response, body, now_ms)
-            return
+    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
+        charges, session = self._charges, ctx.session
+        manager = charges.quotas.fetch
+        request_ms = 0 if charges.quotas.request is None else charges.charge_time(ctx, now_ms)
+        byte_ms = manager.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+        if byte_ms <= 0 and request_ms <= 0:
+            return True
         by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
         # The records are not sent, so they are not charged: the client fetches them again.
-        manager.unrecord(session.user, session.client_id, size, now_ms)
+        manager.unrecord(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+        throttle_ms = max(byte_ms, request_ms)
         ctx.responder.answer(ctx, _empty_response(ctx, fetch, throttle_ms))
         charges.delay(ctx, MutedChannel(ctx, by, throttle_ms))
+        return False
 
 
 class Hold(ThrottlingMode):
@@ -191,15 +192,13 @@ class Hold(ThrottlingMode):
         charges.delay(ctx, HeldFetch(ctx, by, throttle_ms, read))
         return PARKED
 
-    def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
-    ) -> None:
+    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
         charges, session = self._charges, ctx.session
         charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
-        difference = _charged_size(body) - charged_bytes
+        difference = _SIZE_BYTES + size - charged_bytes
         charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
         charges.charge_time_no_throttle(ctx, now_ms)
-        self._send_fetch(ctx, fetch, response, body, now_ms)
+        return True
 
 
 class Withhold(Hold):
@@ -239,22 +238,15 @@ class Withhold(Hold):
         by = charges.record_throttle(ctx, None, 0, request_ms, now_ms)
         charges.delay(ctx, HeldResponse(ctx, by, request_ms, partial(ctx.responder.answer, ctx, response)))
 
-    def _finish_client_fetch(
-        self, ctx: RequestContext, fetch: _Fetch, response: Message, body: EncodedBody, now_ms: int
-    ) -> None:
+    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
         quotas, session = self._charges.quotas, ctx.session
-        byte_ms = quotas.fetch.record(session.user, session.client_id, _charged_size(body), now_ms)
+        byte_ms = quotas.fetch.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
         if byte_ms <= 0 and quotas.request is None:
-            self._send_fetch(ctx, fetch, response, body, now_ms)
-            return
+            return True
         if fetch is not None:
             fetch.sent(response)
         self.finish(ctx, response, byte_ms, quotas.fetch)
-
-
-def _charged_size(body: EncodedBody) -> int:
-    """Return the size of a fetch response plus 4, as Kafka's FetchResponse.sizeOf."""
-    return 4 + sum(map(len, body))
+        return False
 
 
 def throttle_time_of(response: Message | Outcome) -> int:

@@ -30,8 +30,11 @@ API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> Message | Outcome:
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else wait."""
-    partition = eligible_partition(ctx, broker, request)
-    if partition is not None:
+    if request.session_id:
+        response = read_in_session(ctx, broker, request)
+        if response is not None:
+            return response
+    elif (partition := eligible_partition(ctx, broker, request)) is not None:
         found = read_available(request, request.topics[0].partitions[0], partition, broker.max_fetch_bytes)
         if found is not None:
             return build_response(request, partition, found)
@@ -39,10 +42,6 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices")
             return ctx.park_for_more(
                 _DelayedSinglePartitionFetch(ctx, broker, request, partition), broker.replicas.fetches, (partition,)
             )
-    elif request.session_id:
-        response = read_in_session(ctx, broker, request)
-        if response is not None:
-            return response
     return _handle_general(ctx, broker, request)
 
 
