@@ -153,6 +153,10 @@ def _batch(size: int = 100, producer_id: int = -1, producer_epoch: int = -1, bas
     )
 
 
+def _records_of_1_kib() -> bytes:
+    return build_batch([Record(offset, _WALL_MS, None, bytes(1024), ()) for offset in range(63)])
+
+
 def _produce(records: bytes) -> ProduceRequest:
     data = [PartitionProduceData(index=0, records=records)]
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
@@ -299,6 +303,7 @@ KINDS = (
     Kind("Produce, 16 in flight", _pipelined),
     Kind("Produce on 64 connections", _many_connections),
     Kind("Produce of 64 KiB", _same(_produce(_batch(_LARGE_BATCH_BYTES)), 12)),
+    Kind("Produce of 63 records of 1 KiB", _same(_produce(_records_of_1_kib()), 12)),
     Kind("Produce, idempotent", _one_at_a_time(_idempotent)),
     Kind("Fetch", _one_at_a_time(_fetch_without_session)),
     Kind("Fetch in a session", _one_at_a_time(_fetch_in_session)),

@@ -26,6 +26,15 @@ from .record import (
 )
 
 _INT64_MAX = 2**63 - 1
+# A slice of fewer records takes as long as their walk.
+_WORTHWHILE = 4
+# The bytes of encoded offset deltas: 0 to 63, and up to 8191.
+_SHORT_OFFSETS = (bytes(range(0, 128, 2)),)
+_LONG_OFFSETS = (bytes(range(128, 256, 2)) * 128, b"".join(bytes((high,)) * 64 for high in range(128)))
+# Encoded timestamp deltas of one byte, -64 to 63, and their table of deltas plus _BIAS.
+_SHORT_DELTAS = bytes(range(128))
+_BIAS = 64
+_BIASED = bytes(_BIAS + (byte >> 1 ^ -(byte & 1)) for byte in _SHORT_DELTAS) + bytes(128)
 
 
 def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | None:
@@ -34,82 +43,129 @@ def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | No
     None: `section` may not be such records; null keys are valid only with `null_keys`. Short varints are inlined,
     because calls would dominate the cost; indexing a memoryview would take twice as long.
     """
-    position = 0
+    position = done = 0
     lowest, highest = _INT64_MAX, -_INT64_MAX
+    stretch = 1
     try:
-        for index in range(count):
-            byte = section[position]
-            if byte & 1:  # negative, here and below: zigzag has the sign in the lowest bit
-                return None
-            if byte < 128:
-                end = position + 1 + (byte >> 1)
-                position += 2  # also skips the attributes
-            else:
-                second = section[position + 1]
-                if second < 128:
-                    end = position + 2 + (second << 6 | (byte & 127) >> 1)
-                    position += 3
+        while done < count:
+            for index in range(done, min(done + stretch, count)):
+                start = position
+                byte = section[position]
+                if byte & 1:  # negative, here and below: zigzag has the sign in the lowest bit
+                    return None
+                if byte < 128:
+                    end = position + 1 + (byte >> 1)
+                    position += 2  # also skips the attributes
                 else:
-                    size, position = read_varint(section, position)
-                    end = position + size
+                    second = section[position + 1]
+                    if second < 128:
+                        end = position + 2 + (second << 6 | (byte & 127) >> 1)
+                        position += 3
+                    else:
+                        size, position = read_varint(section, position)
+                        end = position + size
+                        position += 1
+                delta = section[position]
+                if delta < 128:
                     position += 1
-            delta = section[position]
-            if delta < 128:
-                position += 1
-                delta = ~(delta >> 1) if delta & 1 else delta >> 1
-            else:
-                delta, position = read_varlong(section, position)
-            if delta > highest:
-                highest = delta
-            if delta < lowest:
-                lowest = delta
-            if index < 64:
-                if section[position] != index + index:
+                    delta = ~(delta >> 1) if delta & 1 else delta >> 1
+                else:
+                    delta, position = read_varlong(section, position)
+                if delta > highest:
+                    highest = delta
+                if delta < lowest:
+                    lowest = delta
+                if index < 64:
+                    if section[position] != index + index:
+                        return None
+                    position += 1
+                elif index < 8192:
+                    if section[position] != (index << 1 & 127 | 128) or section[position + 1] != index >> 6:
+                        return None
+                    position += 2
+                else:
+                    offset_delta, position = read_varint(section, position)
+                    if offset_delta != index:
+                        return None
+                byte = section[position]
+                if byte == 1:  # a null key
+                    if not null_keys:
+                        return None
+                    position += 1
+                elif byte & 1:
                     return None
-                position += 1
-            elif index < 8192:
-                if section[position] != (index << 1 & 127 | 128) or section[position + 1] != index >> 6:
-                    return None
-                position += 2
-            else:
-                offset_delta, position = read_varint(section, position)
-                if offset_delta != index:
-                    return None
-            byte = section[position]
-            if byte == 1:  # a null key
-                if not null_keys:
-                    return None
-                position += 1
-            elif byte & 1:
-                return None
-            elif byte < 128:
-                position += 1 + (byte >> 1)
-            else:
-                size, position = read_varint(section, position)
-                position += size
-            byte = section[position]
-            if byte & 1:
-                if byte != 1:
-                    return None
-                position += 1
-            elif byte < 128:
-                position += 1 + (byte >> 1)
-            else:
-                second = section[position + 1]
-                if second < 128:
-                    position += 2 + (second << 6 | (byte & 127) >> 1)
+                elif byte < 128:
+                    position += 1 + (byte >> 1)
                 else:
                     size, position = read_varint(section, position)
                     position += size
-            if section[position]:
-                position = _walk_headers(section, position)
-            else:
-                position += 1
-            if position != end:
-                return None
+                byte = section[position]
+                if byte & 1:
+                    if byte != 1:
+                        return None
+                    position += 1
+                elif byte < 128:
+                    position += 1 + (byte >> 1)
+                else:
+                    second = section[position + 1]
+                    if second < 128:
+                        position += 2 + (second << 6 | (byte & 127) >> 1)
+                    else:
+                        size, position = read_varint(section, position)
+                        position += size
+                if section[position]:
+                    position = _walk_headers(section, position)
+                else:
+                    position += 1
+                if position != end:
+                    return None
+            done = index + 1
+            if done == count:
+                break
+            deltas = _deltas_of_alike(section, start, position, done, count)
+            # Random sizes are hardly slowed down.
+            stretch = 1 if len(deltas) >= _WORTHWHILE else 2 * stretch
+            if deltas:
+                done += len(deltas)
+                position += len(deltas) * (position - start)
+                different = {*deltas}
+                lowest = min(lowest, min(different) - _BIAS)
+                highest = max(highest, max(different) - _BIAS)
     except (IndexError, VarintError):
         return None
     return (lowest, highest) if position == len(section) else None
+
+
+def _deltas_of_alike(section: bytes, start: int, end: int, index: int, count: int) -> bytes:
+    """Return the timestamp deltas, plus _BIAS, of records from `index` on that are alike the one from `start` to `end`.
+
+    Alike records have the same lengths, short timestamp deltas and no headers. A slice has one byte of each record.
+    """
+    stride = end - start
+    most = min(count - index, (len(section) - end) // stride, (64 if index < 64 else 8192) - index)
+    if most <= 0 or index == 64 or section[start] != section[end]:
+        return b""
+    delta_at = read_varint(section, start)[1] + 1
+    if section[delta_at] > 127:
+        return b""
+    offset_bytes = _SHORT_OFFSETS if index < 64 else _LONG_OFFSETS
+    key_at = delta_at + 1 + len(offset_bytes)
+    key_bytes, key_from = read_varint(section, key_at)
+    value_at = key_from + max(key_bytes, 0)
+    value_bytes, value_from = read_varint(section, value_at)
+    if value_from + max(value_bytes, 0) != end - 1:
+        return b""
+    for at in (*range(start, delta_at - 1), *range(key_at, key_from), *range(value_at, value_from), end - 1):
+        column, constant = section[at + stride : at + most * stride + 1 : stride], section[at : at + 1]
+        if column != constant * most:
+            most -= len(column.lstrip(constant))
+    for at, offsets in enumerate(offset_bytes, delta_at + 1):
+        if section[at + stride : at + most * stride + 1 : stride] != offsets[index : index + most]:
+            return b""
+    deltas = section[delta_at + stride : delta_at + most * stride + 1 : stride]
+    if not deltas.isascii():
+        deltas = deltas[: most - len(deltas.lstrip(_SHORT_DELTAS))]
+    return deltas.translate(_BIASED)
 
 
 def _walk_headers(section: bytes, position: int) -> int:

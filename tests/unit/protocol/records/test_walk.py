@@ -1,17 +1,19 @@
 """The fast walk agrees with the exact reader, and skimming accepts what Kafka accepts."""
 
 from collections.abc import Iterable
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records import walk as walk_module
 from sluice.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from sluice.protocol.records.build import build_batch, encode_record, varint
 from sluice.protocol.records.invalid import BrokenStream, InvalidRecords
 from sluice.protocol.records.record import Record, read_buffer, read_stream
-from sluice.protocol.records.walk import SkimmedRecord, skim_stream, walk
+from sluice.protocol.records.walk import SkimmedRecord, _deltas_of_alike, skim_stream, walk
 from tests.unit.protocol.records.samples import NOW_MS, PLAIN, record_lists
 
 BODY = b"\0\0\0\1\1\0"  # an empty record: attributes, deltas, null key and value, no headers
@@ -59,6 +61,50 @@ def test_lengths_of_every_size_are_read(size: int) -> None:
     assert walk(section, 2, null_keys=False) == (0, 0)
     assert walk(section, 1, null_keys=False) is None
     assert walk(section, 3, null_keys=False) is None
+
+
+SIZES = st.sampled_from((None, 0, 1, 30, 31, 55, 56, 57, 63, 64, 200, 8_190))
+RUNS = st.lists(
+    st.tuples(
+        st.integers(1, 70),
+        SIZES,
+        SIZES,
+        st.lists(st.sampled_from((-64, -1, 0, 1, 63)), min_size=1) | st.just([64]),
+        st.sampled_from(((), (), (("name", b"content"),))),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=3 * settings().max_examples)
+@given(RUNS, st.lists(st.tuples(st.integers(0, 5_000), st.integers(0, 255)), max_size=2), st.integers(-2, 2))
+def test_slices_of_alike_records_change_no_result(
+    runs: list[tuple[int, int | None, int | None, list[int], tuple[tuple[str, bytes], ...]]],
+    changes: list[tuple[int, int]],
+    more: int,
+) -> None:
+    parts: list[bytes] = []
+    for count, key, value, deltas, headers in runs:
+        record = Record(0, 0, None if key is None else bytes(key), None if value is None else bytes(value), headers)
+        for index in range(count):
+            parts.append(encode_record(record, len(parts), deltas[index % len(deltas)]))
+    section = bytearray().join(parts)
+    for position, byte in changes:
+        section[position % len(section)] = byte
+    for null_keys in (True, False):
+        walked = walk(bytes(section), len(parts) + more, null_keys=null_keys)
+        with patch.object(walk_module, "_deltas_of_alike", lambda *_: b""):
+            assert walked == walk(bytes(section), len(parts) + more, null_keys=null_keys)
+        assert walked is None or more == 0 or changes
+
+
+@pytest.mark.parametrize("count", [64, 65, 8_192, 8_193, 8_300])
+def test_alike_records_are_walked_in_few_steps(count: int) -> None:
+    section = b"".join(encode_record(Record(0, 0, b"key", b"value"), index, -1) for index in range(count))
+    with patch.object(walk_module, "_deltas_of_alike", wraps=_deltas_of_alike) as steps:
+        assert walk(section, count, null_keys=False) == (-1, -1)
+    assert steps.call_count <= 10
 
 
 @given(record_lists(), MUTATIONS)
