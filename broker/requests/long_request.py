@@ -99,10 +99,10 @@ class LongRequest:
         if not self._finished:
             if not self.suspended:
                 self.suspended = True
-                GARBAGE_COLLECTIONS.postpone(self._requests.now_ms())
+                GARBAGE_COLLECTIONS.postpone(self.ctx.request_bytes, self._requests.now_ms())
             return False
         if self.suspended:
-            GARBAGE_COLLECTIONS.resume()
+            GARBAGE_COLLECTIONS.resume(self.ctx.request_bytes, self._requests.now_ms())
         self._requests.give_worker(self._worker)
         self._worker = None
         if self._error is not None:
@@ -126,7 +126,7 @@ class LongRequest:
         if worker is not None:
             from greenlet import getcurrent
 
-            GARBAGE_COLLECTIONS.resume()
+            GARBAGE_COLLECTIONS.resume(self.ctx.request_bytes, self._requests.now_ms())
             worker.parent = getcurrent()
             worker.throw()
 

@@ -401,7 +401,7 @@ def test_request_that_has_to_wait_has_a_short_first_slice() -> None:
     processed = []
     for _ in range(2):
         elements = iter(range(100_000))
-        ctx: Any = SimpleNamespace(connection=connection)
+        ctx: Any = SimpleNamespace(connection=connection, request_bytes=100_000)
         requests.run(ctx, partial(_iterate, ctx, elements), None)
         processed.append(next(elements))
         ctx.long.kill()
