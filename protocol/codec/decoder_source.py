@@ -129,7 +129,8 @@ class _Reader:
         self._source.bracketed_line(f"{variable} = {self._constructor(cls, values)}")
         if self._flexible:
             table = self._tag_table(cls)
-            read_tagged = self._source.use("read_tagged", wire.read_tagged)
+            function = wire.read_known_tagged if self._sliced else wire.read_tagged
+            read_tagged = self._source.use(function.__name__, function)
             self._source.line(f"if {tags}:")
             self._source.line(f"    pos = {read_tagged}({variable}, buf, pos, end, {tags}, {table})")
 

@@ -156,11 +156,33 @@ def read_tagged(
 
     `readers` maps the version's tags to attribute and reader; other fields are kept as bytes. Any order is accepted.
     """
+    unknown: dict[int, bytes] = {}
+    pos = _read_tagged(message, buf, pos, end, count, readers, unknown)
+    if unknown:
+        message.unknown_tagged_fields = unknown
+    return pos
+
+
+def read_known_tagged(
+    message: Message, buf: Buffer, pos: int, end: int, count: int, readers: Mapping[int, tuple[str, TaggedReader]]
+) -> int:
+    """Read tagged fields as `read_tagged` does, but skip unknown ones: to copy 100 MB would take 50 ms."""
+    return _read_tagged(message, buf, pos, end, count, readers, None)
+
+
+def _read_tagged(
+    message: Message,
+    buf: Buffer,
+    pos: int,
+    end: int,
+    count: int,
+    readers: Mapping[int, tuple[str, TaggedReader]],
+    unknown: dict[int, bytes] | None,
+) -> int:
     if count > 0x7F:
         count, pos = read_varint(buf, pos, count)
         if count > MAX_TAGGED_FIELDS:
             raise MalformedError(f"too many tagged fields; expected at most {MAX_TAGGED_FIELDS}, got {count}")
-    unknown: dict[int, bytes] = {}
     for _ in range(count):
         tag, pos = _read_short_varint(buf, pos)
         size, pos = _read_short_varint(buf, pos)
@@ -169,7 +191,8 @@ def read_tagged(
             raise MalformedError(f"tag {tag}: invalid size {size} with {end - pos} bytes left")
         known = readers.get(tag)
         if known is None:
-            unknown[tag] = bytes(buf[pos:stop])
+            if unknown is not None:
+                unknown[tag] = bytes(buf[pos:stop])
         else:
             attribute, read = known
             value, pos = read(buf, pos, stop)
@@ -177,8 +200,6 @@ def read_tagged(
                 raise wrong_end(pos - stop)
             setattr(message, attribute, value)
         pos = stop
-    if unknown:
-        message.unknown_tagged_fields = unknown
     return pos
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import pytest
 
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.codec.compile import decoder, encoder, source
+from sluice.protocol.codec.compile import decode_in_slices, decoder, encoder, source
 from sluice.protocol.message import Message
 from sluice.protocol.types import (
     ZERO_UUID,
@@ -156,6 +156,14 @@ def test_tag_of_a_later_version_is_kept_unchanged() -> None:
     message = decoded(Tagged, 0, content)
     assert message == Tagged(unknown_tagged_fields={2: b"\0\0\0\7"})
     assert encoded(message, 0) == content
+
+
+def test_decoding_in_slices_skips_unknown_tagged_fields() -> None:
+    content = encoded(Tagged(1, "n", None, ["w"], unknown_tagged_fields={3: b"three", 300: b"?"}), 1)
+    message, end = decode_in_slices(Tagged, 1, memoryview(content), 0, len(content), lambda: None)
+    assert (message, end) == (Tagged(1, "n", None, ["w"]), len(content))
+    with pytest.raises(RemoteProtocolError, match="tag 3: invalid size 5 with 4 bytes left"):
+        decode_in_slices(Tagged, 1, memoryview(b"\1\3\5four"), 0, 7, lambda: None)
 
 
 class Batch(Message):
