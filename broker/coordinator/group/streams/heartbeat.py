@@ -37,7 +37,9 @@ from .configured_topology import ConfiguredTopology
 from .endpoints import partitions_by_endpoint
 from .group import StreamsGroup, TaskOffsets
 from .heartbeat_validation import (
+    distinct_tasks,
     find_slot,
+    least_record_bytes,
     offsets_by_task,
     owned_tasks,
     request_error,
@@ -46,10 +48,11 @@ from .heartbeat_validation import (
 from .member import Endpoint, MemberState, StreamsMember
 from .rebalance import RACK_TAGS, StreamsRebalance
 from .records import current_assignment
-from .tasks import AssignedTasks, Task, by_subtopology
+from .tasks import AssignedTasks, Task, Tasks, by_subtopology
 from .topology import InvalidTopologyError, Status, TopicInfo, Topology, topology_of
 
 _CLIENT_TAGS_STATUS_SINCE = 1
+_TASK_BYTES = 8  # its index and epoch, in the record of its member
 
 
 class HeartbeatResult(NamedTuple):
@@ -64,9 +67,19 @@ class CreationError(NamedTuple):
     until_ms: float
 
 
+class _Reported(NamedTuple):
+    """What a member reports of its tasks."""
+
+    tasks: Collection[Task]  # of all roles, in the order of the request
+    owned: Tasks | None
+    offsets: dict[Task, int] | HeartbeatError | None
+    end_offsets: dict[Task, int] | HeartbeatError | None
+
+
 class _Accepted(NamedTuple):
     """A valid request, which can only fail if its records cannot be written."""
 
+    owned: Tasks | None
     slot: MemberSlot[StreamsMember]
     topology: Topology
     configured: ConfiguredTopology
@@ -84,18 +97,28 @@ class StreamsProtocol:
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
     def heartbeat(self, ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> HeartbeatResult | HeartbeatError:
-        invalid = request_error(request)
+        invalid = request_error(ctx, request)
         if invalid is not None:
             return invalid
+        # First, because other requests are served meanwhile.
+        reported = _Reported(
+            distinct_tasks(ctx, request),
+            owned_tasks(ctx, request),
+            offsets_by_task(ctx, request.task_offsets),
+            offsets_by_task(ctx, request.task_end_offsets),
+        )
+        least_bytes = least_record_bytes(ctx, request)
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
+        if least_bytes > self._max_record_bytes(request.group_id):
+            return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
         group = self._group_for(request)
         if isinstance(group, HeartbeatError):
             return group
-        accepted = self._accept(group, request)
+        accepted = self._accept(group, request, reported)
         if isinstance(accepted, HeartbeatError):
             return accepted
         return self._advance(ctx, request, group, accepted)
@@ -110,12 +133,14 @@ class StreamsProtocol:
             return StreamsGroup(group_id)
         return wrong_group("streams", group_id, group)
 
-    def _accept(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> _Accepted | HeartbeatError:
+    def _accept(
+        self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, reported: _Reported
+    ) -> _Accepted | HeartbeatError:
         """Check a request against the group without changing it."""
         if request.member_epoch == JOIN_EPOCH and not self._has_room_for(group, request):
             message = f"The streams group has reached its maximum capacity of {self._max_size} members."
             return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
-        slot = find_slot(group, request)
+        slot = find_slot(group, request, reported.owned)
         if isinstance(slot, HeartbeatError):
             return slot
         topology = _topology(group, request.topology)
@@ -126,13 +151,19 @@ class StreamsProtocol:
         if isinstance(configured, HeartbeatError):
             return configured
         if configured.problem is None:
-            invalid = task_error(owned_tasks(request), configured.subtopologies)
+            task_count = sum(one.task_count for one in configured.subtopologies.values())
+            if task_count * _TASK_BYTES > self._max_record_bytes(request.group_id) * (len(group.members) + 1):
+                return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)  # without computing an assignment of that size
+            invalid = task_error(reported.tasks, configured.subtopologies)
             if invalid is not None:
                 return invalid
-        offsets = _reported_offsets(request, group.offsets_of(request.member_id))
+        offsets = _updated_offsets(group.offsets_of(request.member_id), reported)
         if isinstance(offsets, HeartbeatError):
             return offsets
-        return _Accepted(slot, topology, configured, current_hash, offsets)
+        return _Accepted(reported.owned, slot, topology, configured, current_hash, offsets)
+
+    def _max_record_bytes(self, group_id: str) -> int:
+        return self._runtime.log.partition_of(group_id).log.config.append.max_message_bytes
 
     def _has_room_for(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:
         is_known = request.instance_id in group.static_members or request.member_id in group.members
@@ -157,7 +188,7 @@ class StreamsProtocol:
         delay = self._rebalance.update_target(group, records)
         if delay is not None:
             statuses.append(_status(Status.ASSIGNMENT_DELAYED, delay))
-        reconciled = self._rebalance.reconcile(group, updated, owned_tasks(request), records)
+        reconciled = self._rebalance.reconcile(group, updated, accepted.owned, records)
         self._rebalance.restart_session(group, member_id)
         error = self._runtime.write_or_restore(group.group_id, records)
         if error:
@@ -258,18 +289,16 @@ def _topology(group: StreamsGroup, sent: api.Topology | None) -> Topology | Hear
     return group.topology
 
 
-def _reported_offsets(request: StreamsGroupHeartbeatRequest, before: TaskOffsets) -> TaskOffsets | HeartbeatError:
+def _updated_offsets(before: TaskOffsets, reported: _Reported) -> TaskOffsets | HeartbeatError:
     after = before
-    if request.task_offsets is not None:
-        offsets = offsets_by_task(request.task_offsets)
-        if isinstance(offsets, HeartbeatError):
-            return offsets
-        after = after._replace(offsets=offsets)
-    if request.task_end_offsets is not None:
-        end_offsets = offsets_by_task(request.task_end_offsets)
-        if isinstance(end_offsets, HeartbeatError):
-            return end_offsets
-        after = after._replace(end_offsets=end_offsets)
+    if reported.offsets is not None:
+        if isinstance(reported.offsets, HeartbeatError):
+            return reported.offsets
+        after = after._replace(offsets=reported.offsets)
+    if reported.end_offsets is not None:
+        if isinstance(reported.end_offsets, HeartbeatError):
+            return reported.end_offsets
+        after = after._replace(end_offsets=reported.end_offsets)
     return after
 
 

@@ -3,7 +3,8 @@
 Follows Kafka's GroupCoordinatorService and the Streams part of its GroupMetadataManager.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.coordinator.group.modern_group import (
@@ -15,7 +16,15 @@ from sluice.broker.coordinator.group.modern_group import (
     first_problem,
     unreleased_instance,
 )
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TaskOffset, Topology
+from sluice.broker.requests.context import RequestContext
+from sluice.protocol.apis.streams_group_heartbeat import (
+    CopartitionGroup,
+    StreamsGroupHeartbeatRequest,
+    Subtopology,
+    TaskIds,
+    TaskOffset,
+    Topology,
+)
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredSubtopology
@@ -23,8 +32,11 @@ from .group import StreamsGroup
 from .member import MemberState, StreamsMember
 from .tasks import Task, Tasks
 
+# Without the contents of their strings and arrays.
+_SUBTOPOLOGY_BYTES, _TOPIC_BYTES, _COPARTITION_GROUP_BYTES = 8, 9, 4
 
-def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
+
+def request_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
     """Return the error of a request that is invalid for any group."""
     epoch, topology = request.member_epoch, request.topology
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
@@ -37,7 +49,7 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
         RackId=request.rack_id,
     )
     problems = (
-        (_has_regex(topology), "Regular expressions for source topics are not supported yet."),
+        (_has_regex(ctx, topology), "Regular expressions for source topics are not supported yet."),
         (blank is not None, f"{blank} can't be empty."),
         (joins and request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request."),
         *((joins and tasks != [], f"{role}Tasks must be empty when (re-)joining.") for role, tasks in by_role.items()),
@@ -47,16 +59,16 @@ def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | Non
         (some and not all_, "If one task-type is non-null, all must be non-null."),
         (not joins and topology is not None, "Topology can only be provided when (re-)joining."),
     )
-    return first_problem(problems) or _changelog_error(topology)
+    return first_problem(problems) or _changelog_error(ctx, topology)
 
 
-def _has_regex(topology: Topology | None) -> bool:
-    return topology is not None and any(one.source_topic_regex for one in topology.subtopologies)
+def _has_regex(ctx: RequestContext, topology: Topology | None) -> bool:
+    return topology is not None and any(one.source_topic_regex for one in ctx.sliced(topology.subtopologies))
 
 
-def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
-    for subtopology in () if topology is None else topology.subtopologies:
-        for topic in subtopology.state_changelog_topics:
+def _changelog_error(ctx: RequestContext, topology: Topology | None) -> HeartbeatError | None:
+    for subtopology in () if topology is None else ctx.sliced(topology.subtopologies):
+        for topic in ctx.sliced(subtopology.state_changelog_topics):
             if topic.partitions:
                 message = (
                     f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
@@ -66,18 +78,48 @@ def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
     return None
 
 
-def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+def least_record_bytes(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> int:
+    """Return fewer bytes than the record of the topology, or of the member's tags, has."""
+    subtopologies = () if request.topology is None else ctx.sliced(request.topology.subtopologies)
+    tags = sum(2 + len(tag.key) + len(tag.value) for tag in ctx.sliced(request.client_tags or ()))
+    return max(tags, sum(_least_bytes(ctx, one) for one in subtopologies))
+
+
+def _least_bytes(ctx: RequestContext, one: Subtopology) -> int:
+    topics = chain(one.repartition_source_topics, one.state_changelog_topics)
+    return (
+        _SUBTOPOLOGY_BYTES
+        + sum(1 + len(name) for name in ctx.sliced(chain(one.source_topics, one.repartition_sink_topics)))
+        + sum(_TOPIC_BYTES + len(topic.name) + 2 * len(topic.topic_configs) for topic in ctx.sliced(topics))
+        + sum(_least_indexes_bytes(group) for group in ctx.sliced(one.copartition_groups))
+    )
+
+
+def _least_indexes_bytes(group: CopartitionGroup) -> int:
+    count = len(group.source_topics) + len(group.source_topic_regex) + len(group.repartition_source_topics)
+    return _COPARTITION_GROUP_BYTES + 2 * count
+
+
+def owned_tasks(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
-    return Tasks(*map(_tasks, (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
+    return Tasks(*(_tasks(ctx, role) for role in (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
 
 
-def _tasks(reported: Iterable[TaskIds]) -> frozenset[Task]:
-    return frozenset((one.subtopology_id, partition) for one in reported for partition in one.partitions)
+def _tasks(ctx: RequestContext, reported: Iterable[TaskIds]) -> frozenset[Task]:
+    return frozenset(
+        (one.subtopology_id, partition) for one in ctx.sliced(reported) for partition in ctx.sliced(one.partitions)
+    )
 
 
-def task_error(owned: Tasks | None, subtopologies: Mapping[str, ConfiguredSubtopology]) -> HeartbeatError | None:
-    for subtopology_id, partition in (task for role in owned or () for task in sorted(role)):
+def distinct_tasks(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> Collection[Task]:
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    reported = (one for role in roles for one in ctx.sliced(role or ()))
+    return {(one.subtopology_id, partition): None for one in reported for partition in ctx.sliced(one.partitions)}
+
+
+def task_error(reported: Collection[Task], subtopologies: Mapping[str, ConfiguredSubtopology]) -> HeartbeatError | None:
+    for subtopology_id, partition in reported:
         subtopology = subtopologies.get(subtopology_id)
         if subtopology is None:
             message = f"Subtopology {subtopology_id} does not exist in the topology."
@@ -91,9 +133,13 @@ def task_error(owned: Tasks | None, subtopologies: Mapping[str, ConfiguredSubtop
     return None
 
 
-def offsets_by_task(reported: Iterable[TaskOffset]) -> dict[Task, int] | HeartbeatError:
+def offsets_by_task(
+    ctx: RequestContext, reported: Iterable[TaskOffset] | None
+) -> dict[Task, int] | HeartbeatError | None:
+    if reported is None:
+        return None
     offsets: dict[Task, int] = {}
-    for one in reported:
+    for one in ctx.sliced(reported):
         task = one.subtopology_id, one.partition
         if task in offsets:
             message = (
@@ -105,9 +151,10 @@ def offsets_by_task(reported: Iterable[TaskOffset]) -> dict[Task, int] | Heartbe
     return offsets
 
 
-def find_slot(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> MemberSlot[StreamsMember] | HeartbeatError:
+def find_slot(
+    group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Tasks | None
+) -> MemberSlot[StreamsMember] | HeartbeatError:
     member_id, instance_id = request.member_id, request.instance_id
-    owned = owned_tasks(request)
     if request.member_epoch != JOIN_EPOCH:
         member = group.find_member(member_id, instance_id)
         if isinstance(member, HeartbeatError):

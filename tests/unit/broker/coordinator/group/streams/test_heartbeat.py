@@ -1,19 +1,27 @@
 """StreamsGroupHeartbeat: joining, staying, leaving, statuses, and every error."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sluice.broker.coordinator.group.streams import member as stored
+from sluice.broker.coordinator.group.streams import rebalance
 from sluice.broker.coordinator.group.streams.group import StreamsState
+from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol
+from sluice.broker.coordinator.group.streams.heartbeat_validation import least_record_bytes
 from sluice.broker.coordinator.group.streams.member import MemberState
+from sluice.broker.coordinator.group.streams.records import member_metadata, topology_record
 from sluice.broker.coordinator.group.streams.tasks import Tasks
-from sluice.broker.coordinator.group.streams.topology import Status
+from sluice.broker.coordinator.group.streams.topology import Status, topology_of
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.apis.streams_group_heartbeat import (
+    CopartitionGroup,
     Endpoint,
     KeyValue,
     StreamsGroupHeartbeatRequest,
     Subtopology,
+    TaskIds,
     TaskOffset,
     TopicInfo,
     Topology,
@@ -23,6 +31,7 @@ from tests.support.consumer_groups import ConsumerMember
 from tests.support.coordinators import reload_groups
 from tests.support.streams_groups import (
     AT_ONCE,
+    COMPACT,
     StreamsMember,
     converge,
     stateless,
@@ -47,6 +56,10 @@ def make_broker(*overrides: str, partitions: int = 2) -> VirtualBroker:
 @pytest.fixture
 def broker() -> VirtualBroker:
     return make_broker()
+
+
+def topology_with(**fields: Any) -> Topology:
+    return Topology(subtopologies=[Subtopology(subtopology_id="0", source_topics=["t"], **fields)])
 
 
 def tasks(*numbers: int, name: str = "0") -> frozenset[tuple[str, int]]:
@@ -188,6 +201,61 @@ def test_tasks_outside_of_the_topology_are_rejected(
     member.join()
     response = member.send(**NO_TASKS | {"active_tasks": task_ids({owned})})
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
+
+
+def test_the_first_task_outside_of_the_topology_is_named_in_the_order_of_the_request(broker: VirtualBroker) -> None:
+    member = StreamsMember(broker, topology=stateless())
+    member.join()
+    owned = [TaskIds(subtopology_id=name, partitions=[1]) for name in ("0", "9", "8")]
+    response = member.send(**NO_TASKS | {"active_tasks": owned[:1], "standby_tasks": owned[1:]})
+    assert response.error_message == "Subtopology 9 does not exist in the topology."
+
+
+# -- records that are too large ----------------------------------------------------------------------------------------
+
+NOT_WRITTEN = "The group's records could not be written."
+NAMES = [f"{number:040}" for number in range(30)]
+TOPICS = [TopicInfo(name=str(number), topic_configs=COMPACT) for number in range(90)]
+GROUPS = [CopartitionGroup(source_topics=[0] * 9) for _ in range(60)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"topology": stateless(*NAMES)}, id="source topics"),
+        pytest.param({"topology": topology_with(repartition_sink_topics=NAMES)}, id="sink topics"),
+        pytest.param({"topology": topology_with(repartition_source_topics=TOPICS)}, id="repartition topics"),
+        pytest.param({"topology": topology_with(state_changelog_topics=TOPICS)}, id="changelog topics"),
+        pytest.param({"topology": topology_with(copartition_groups=GROUPS)}, id="copartition groups"),
+        pytest.param({"topology": Topology(subtopologies=[Subtopology(subtopology_id=str(number), source_topics=["t"])
+                                                          for number in range(110)])}, id="sub-topologies"),
+        pytest.param({"client_tags": [KeyValue(key=name, value="x") for name in NAMES]}, id="client tags"),
+    ],
+)  # fmt: skip
+def test_a_request_whose_record_is_too_large_is_rejected_before_it_is_processed(
+    fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = StreamsGroupHeartbeatRequest(**fields)
+    if request.topology is None:
+        tags = {tag.key: tag.value for tag in request.client_tags or ()}
+        _, record = member_metadata("group", stored.StreamsMember("member", client_tags=tags))
+    else:
+        _, record = topology_record("group", topology_of(request.topology))
+    ctx: Any = SimpleNamespace(sliced=iter)
+    assert 1000 < least_record_bytes(ctx, request) <= len(record or b"")
+    broker = make_broker("message.max.bytes=1000")
+    monkeypatch.setattr(StreamsProtocol, "_accept", None)
+    response = StreamsMember(broker).join(**fields)
+    assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, NOT_WRITTEN)
+    assert "group" not in broker.broker.groups.groups
+
+
+def test_more_tasks_than_fit_into_records_are_not_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = make_broker("message.max.bytes=1000", partitions=126)
+    monkeypatch.setattr(rebalance, "assign", None)
+    response = StreamsMember(broker, topology=stateless()).join()
+    assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, NOT_WRITTEN)
+    assert "group" not in broker.broker.groups.groups
 
 
 # -- topics and topologies ---------------------------------------------------------------------------------------------
