@@ -3,8 +3,8 @@
 They are built as bytes from the declarations of the fields, because millions of message objects need gigabytes.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.wire import MAX_ELEMENTS, MAX_TAGGED_FIELDS
@@ -14,11 +14,30 @@ from sluice.protocol.records.record import Record
 from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME
 from tests.support.wire import frame
 
+T = TypeVar("T")
 TOPIC = "t"
 _NAMES = {TOPIC_NAME: TOPIC.encode(), GROUP_ID: b"g"}
-# Numbers other than 0, which most requests need to be valid.
-_VALUES = {"acks": 1, "resource_type": 2, "replica_id": -1, "timestamp": -1, "session_epoch": -1, "generation_id": -1}
-_VALUES |= {"generation_id_or_member_epoch": -1, "current_leader_epoch": -1, "partition_max_bytes": 1000}
+# Without these, most requests would be refused before their elements are looked at. Names may follow that of an API.
+_NUMBERS = {"acks": 1, "replica_id": -1, "timestamp": -1, "session_epoch": -1, "current_leader_epoch": -1}
+_NUMBERS |= {
+    "generation_id": -1,
+    "generation_id_or_member_epoch": -1,
+    "partition_max_bytes": 1000,
+    "timeout_ms": 30_000,
+}
+_NUMBERS |= {"resource_type": 2, "resource_type_filter": 2, "pattern_type_filter": 3, "resource_pattern_type": 3}
+_NUMBERS |= {"operation": 3, "permission_type": 3, "num_partitions": -1, "replication_factor": -1, "count": 1001}
+_NUMBERS |= {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "mechanism": 1, "iterations": 4096}
+_NUMBERS |= {"transaction_timeout_ms": 10_000, "max_bytes": 1000, "response_partition_limit": 2000, "endpoint_type": 1}
+_NUMBERS |= {"StreamsGroupHeartbeat.replication_factor": 1, "AlterClientQuotas.value": 0x40F86A0000000000}  # 100,000.0
+_TEXTS = {"member_id": b"AAAAAAAAAAAAAAAAAAAAAQ", "JoinGroup.member_id": b"", "principal": b"User:x", "host": b"*"}
+_TEXTS |= {"protocol_type": b"consumer", "server_assignor": b"uniform", "entity_type": b"client-id"}
+_TEXTS |= {"AlterClientQuotas.key": b"producer_byte_rate", "value": b"1000", "resource_name": b"t"}
+_TEXTS |= {"AlterConfigs.name": b"retention.ms", "IncrementalAlterConfigs.name": b"retention.ms"}
+# Arrays that other fields exclude, or that must be empty at first.
+_EMPTY = {"assignments", "source_topic_regex", "active_tasks", "standby_tasks", "warmup_tasks", "broker_ids"}
+_EMPTY |= {"acknowledgement_batches", "ConsumerGroupHeartbeat.topic_partitions", "copartition_groups", "task_offsets"}
+_EMPTY |= {"task_end_offsets", "repartition_sink_topics", "repartition_source_topics", "CreateTopics.configs"}
 _MARK = b"\xfeMARKED8"  # replaced by a number of the same length; no other field has these bytes
 _INDEX_MARK = b"\xfe\xfdM4"  # likewise, of a partition index
 _HEADER = 40  # more than a header needs
@@ -35,7 +54,7 @@ class Shape(NamedTuple):
 def shapes(api_key: int, version: int, size: int, topic_id: bytes) -> Iterator[Shape]:
     """Yield the requests of `size` bytes, or of as many as the limits of elements allow, for the topic `t`."""
     api = API_KEYS[api_key]
-    encoder = _Encoder(version, api.flexible_since <= version, size - _HEADER, topic_id)
+    encoder = _Encoder(api.name, version, api.flexible_since <= version, size - _HEADER, topic_id)
     for path in _paths(api.request, version):
         name = ".".join(field.name for field in path)
         for distinct in (False, True) if path[-1].is_array else (False,):
@@ -86,7 +105,8 @@ def _paths(cls: type[Message], version: int) -> Iterator[tuple[Field, ...]]:
 
 
 class _Encoder:
-    def __init__(self, version: int, flexible: bool, size: int, topic_id: bytes) -> None:
+    def __init__(self, api: str, version: int, flexible: bool, size: int, topic_id: bytes) -> None:
+        self.api = api
         self.topic_id = topic_id
         self.version = version
         self.flexible = flexible
@@ -114,7 +134,7 @@ class _Encoder:
             elif len(path) > 1:
                 element = self._element(field, path[1:], distinct)
                 count = min(max(self.size // len(element), 1), MAX_ELEMENTS)
-                out += self._count(count) + element * count if field.is_array else element
+                out += self._count(count) + element * count if field.is_array else self._presence(field) + element
             elif field.is_array:
                 out += self._filled(field, distinct)
             else:
@@ -140,9 +160,14 @@ class _Encoder:
     def _usual(self, field: Field, marked: bool) -> bytes:
         if not field.is_array:
             if field.struct is not None:
-                return self._struct(field.struct, (), False)
+                return self._presence(field) + self._struct(field.struct, (), False)
             return self._scalar(field, marked)
+        if field.name in _EMPTY or f"{self.api}.{field.name}" in _EMPTY:
+            return self._count(0)
         return self._count(1) + self._element(field, (), False)
+
+    def _presence(self, field: Field) -> bytes:
+        return b"\1" if self.version in field.null else b""
 
     def _scalar(self, field: Field, marked: bool) -> bytes:
         assert field.type is not None
@@ -150,7 +175,7 @@ class _Encoder:
             case "string":
                 entity = field.meaning.entity
                 name = _NAMES.get(entity, b"x") if isinstance(entity, str) else b"x"
-                return self._sized(field, _MARK if marked else name)
+                return self._sized(field, _MARK if marked else self._usual_value(_TEXTS, field, name))
             case "bytes" | "records":
                 return self._sized(field, b"")
             case "uuid" if field.meaning.entity == TOPIC_ID:
@@ -158,7 +183,10 @@ class _Encoder:
             case "int32" if marked and field.meaning.entity == PARTITION:
                 return _INDEX_MARK
             case _:
-                return _VALUES.get(field.name, 0).to_bytes(field.type.size, signed=True)
+                return self._usual_value(_NUMBERS, field, 0).to_bytes(field.type.size, signed=True)
+
+    def _usual_value(self, values: Mapping[str, T], field: Field, default: T) -> T:
+        return values.get(f"{self.api}.{field.name}", values.get(field.name, default))
 
     def _sized(self, field: Field, data: bytes) -> bytes:
         if self.flexible and field.compact:

@@ -29,6 +29,12 @@ _LARGEST = 104_857_600  # socket.request.max.bytes
 # A request that is served for longer is measured so far.
 _PATIENCE_S = 60.0
 _PARTITIONS = 1000
+_CONFIG: dict[str, str | int] = {
+    "auto.create.topics.enable": "false",
+    "sluice.journal.events": 0,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
 
 
 class Iterations:
@@ -103,7 +109,7 @@ async def _measure(arguments: argparse.Namespace) -> int:
     iterations = Iterations(asyncio.get_running_loop())
     above = 0
     for key, version in _apis(arguments.api):
-        async with Broker(config={"auto.create.topics.enable": "false", "sluice.journal.events": 0}) as broker:
+        async with Broker(config=_CONFIG) as broker:
             topic = broker._running.cluster.create(NewTopic(TOPIC, _PARTITIONS, 1))
             assert isinstance(topic, Topic)
             for size in arguments.size:

@@ -67,7 +67,7 @@ def _describe(
     else:
         message = f"Unexpected resource type {kind} for resource {name}"
         return _error_result(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, message))
-    keys = resource.configuration_keys
+    keys = frozenset(ctx.sliced(resource.configuration_keys or ()))
     return DescribeConfigsResult(
         resource_type=kind,
         resource_name=name,

@@ -36,10 +36,10 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecuritySer
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
     results = [_result(ctx, _problem(acl)) for acl in ctx.sliced(acls)]
     valid = [(acl, result) for acl, result in ctx.sliced(zip(acls, results, strict=True)) if not result.error_code]
-    failed = broker.cluster.acls.create(acl for acl, _ in valid)
+    failed = broker.cluster.acls.create(acl for acl, _ in ctx.sliced(valid))
     if failed:
         ctx.error_code = ctx.error_code or failed
-        for _, result in valid:
+        for _, result in ctx.sliced(valid):
             result.error_code = failed
             result.error_message = _TOO_MANY if failed == ErrorCode.POLICY_VIOLATION else failed.message
     return CreateAclsResponse(results=results)

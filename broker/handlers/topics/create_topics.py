@@ -45,12 +45,12 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
     authorized = (new for topic, new in ctx.sliced(requested) if topic.name not in denied)
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        return CreateTopicsResponse(
-            topics=[
-                _failed(ctx, topic, _DENIED if topic.name in denied else excessive)
-                for topic, _ in ctx.sliced(requested)
-            ]
-        )
+        failed = [
+            _failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in ctx.sliced(requested)
+        ]
+        ctx.free(requested)
+        ctx.free(times)
+        return CreateTopicsResponse(topics=failed)
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     response = CreateTopicsResponse(
         topics=[

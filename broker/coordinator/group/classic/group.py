@@ -193,7 +193,9 @@ class ClassicGroup(msgspec.Struct, eq=False):
         if self.is_empty:
             return bool(protocol_type and protocols)
         everyone = len(self.members)
-        return protocol_type == self.protocol_type and any(self._supporters[one.name] == everyone for one in protocols)
+        return protocol_type == self.protocol_type and any(
+            self._supporters.get(one.name) == everyone for one in protocols
+        )
 
     def add(self, member: ClassicMember) -> None:
         if not self.members:
