@@ -4,7 +4,7 @@ Follows Kafka's ShareSession, ShareSessionCache and SharePartitionManager.newCon
 member identify it. It ends with a request of the final epoch, or with its connection.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from sluice.broker.requests.channel import Channel
@@ -70,21 +70,25 @@ class ShareSessions:
         return self._sessions.get(key)
 
     def open(
-        self, key: MemberKey, channel: Channel, partitions: Iterable[TopicIdPartition]
+        self, key: MemberKey, channel: Channel, partitions: Collection[TopicIdPartition]
     ) -> ShareSession | ErrorCode:
+        """Open the session of a member; the partitions are distinct."""
         self.remove(key)
-        session = ShareSession(key, channel, partitions)
-        if len(self._sessions) >= self._most or not self._has_room_for(len(session.partitions)):
+        if len(self._sessions) >= self._most or not self._has_room_for(len(partitions)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED
+        session = ShareSession(key, channel, partitions)
         self._sessions[key] = session
         self._of_channels.setdefault(channel, {})[key] = session
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
         return session
 
     def _has_room_for(self, partitions: int) -> bool:
-        return not partitions or self.partition_count + partitions <= self._most_partitions
+        return partitions <= 0 or self.partition_count + partitions <= self._most_partitions
 
-    def add_partitions(self, session: ShareSession, partitions: Iterable[TopicIdPartition]) -> ErrorCode:
+    def add_partitions(self, session: ShareSession, partitions: Collection[TopicIdPartition]) -> ErrorCode:
+        """Add distinct partitions, some of which the session may have."""
+        if not self._has_room_for(len(partitions) - len(session.partitions)):
+            return ErrorCode.SHARE_SESSION_LIMIT_REACHED
         new = dict.fromkeys((one for one in partitions if one not in session.partitions), True)
         if not self._has_room_for(len(new)):
             return ErrorCode.SHARE_SESSION_LIMIT_REACHED

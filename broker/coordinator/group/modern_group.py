@@ -178,10 +178,9 @@ def existing_names(topics: Mapping[str, Topic], names: frozenset[str]) -> Collec
     return names.intersection(topics) if len(topics) < len(names) else [name for name in names if name in topics]
 
 
-def shared_names(names: Iterable[str], subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:
-    """Return the names as the equal set of another member, if there is one, which makes comparisons fast."""
-    given = frozenset(names)
-    return next((one for one in subscriptions if one == given), given)
+def shared_names(names: frozenset[str], subscriptions: Iterable[frozenset[str]]) -> frozenset[str]:
+    """Return the equal set of another member, if there is one, which makes comparisons fast."""
+    return next((one for one in subscriptions if one == names), names)
 
 
 # -- errors of heartbeats ----------------------------------------------------------------------------------------------

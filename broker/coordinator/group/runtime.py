@@ -99,6 +99,9 @@ class GroupRuntime(ABC):
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
+    def max_record_bytes(self, group_id: str) -> int:
+        return self.log.partition_of(group_id).log.config.append.max_message_bytes
+
     def write(
         self,
         group_id: str,

@@ -3,7 +3,7 @@
 Follows KafkaApis.handleAcknowledgements and validateAcknowledgementBatches.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,10 +48,10 @@ def topic_errors(
 ) -> dict[TopicIdPartition, ErrorCode]:
     partitions = list(partitions)
     by_id = broker.metadata.topics_by_id
-    names = [topic.name for topic_id, _ in partitions if (topic := by_id.get(topic_id)) is not None]
+    names = [topic.name for topic_id, _ in ctx.sliced(partitions) if (topic := by_id.get(topic_id)) is not None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     errors = {}
-    for one in partitions:
+    for one in ctx.sliced(partitions):
         topic = by_id.get(one[0])
         if topic is None:
             errors[one] = ErrorCode.UNKNOWN_TOPIC_ID
@@ -75,14 +75,17 @@ def acknowledge(
     errors = topic_errors(ctx, broker, requested)
     results: dict[TopicIdPartition, ErrorCode] = {}
     valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
-    for one, batches in requested.items():
+    for one, batches in ctx.sliced(requested.items()):
         error = errors.get(one, ErrorCode.NONE)
-        if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(batches, largest_type, renews=renews):
+        if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(ctx.sliced(batches), largest_type, renews=renews):
             error = ErrorCode.INVALID_REQUEST
         if error or not batches:
             results[one] = error
         else:
-            valid[one] = [AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types) for it in batches]
+            valid[one] = [
+                AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types)
+                for it in ctx.sliced(batches)
+            ]
     if not valid:
         done(results)
         return
@@ -94,11 +97,11 @@ def acknowledge(
         if not missing:
             done(results)
 
-    for one, converted in valid.items():
+    for one, converted in ctx.sliced(valid.items()):
         broker.share_partitions.acknowledge(member, one, converted, partial(finished, one))
 
 
-def _are_valid(batches: Collection[Batch], largest_type: int, *, renews: bool) -> bool:
+def _are_valid(batches: Iterable[Batch], largest_type: int, *, renews: bool) -> bool:
     previous_end = -1
     for batch in batches:
         types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1

@@ -39,7 +39,7 @@ def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: "Share
     requested = {
         (topic.topic_id, one.partition_index): one.acknowledgement_batches
         for topic in ctx.sliced(request.topics)
-        for one in topic.partitions
+        for one in ctx.sliced(topic.partitions)
     }
 
     def start(done: Callable[[Results], None]) -> None:
@@ -58,7 +58,7 @@ def _response(
 ) -> ShareAcknowledgeResponse:
     leaders = Leaders(ctx, broker)
     topics: dict[bytes, list[PartitionData]] = {}
-    for (topic_id, index), code in results.items():
+    for (topic_id, index), code in ctx.sliced(results.items()):
         data = PartitionData(partition_index=index, error_code=code, error_message=code.message if code else None)
         data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
         ctx.error_code = ctx.error_code or code

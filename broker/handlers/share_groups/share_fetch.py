@@ -49,9 +49,13 @@ def _session(
 ) -> ShareSession | ErrorCode:
     sessions = broker.share_partitions.sessions
     topics = request.topics
-    requested = [(topic.topic_id, one.partition_index) for topic in ctx.sliced(topics) for one in topic.partitions]
+    requested = {
+        (topic.topic_id, one.partition_index): None
+        for topic in ctx.sliced(topics)
+        for one in ctx.sliced(topic.partitions)
+    }
     if request.share_session_epoch == INITIAL_EPOCH:
-        if any(one.acknowledgement_batches for topic in ctx.sliced(topics) for one in topic.partitions):
+        if any(one.acknowledgement_batches for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions)):
             return ErrorCode.INVALID_REQUEST
         return sessions.open(member, ctx.connection, requested)
     session = sessions.resume(member, request.share_session_epoch)
@@ -60,8 +64,8 @@ def _session(
     error = sessions.add_partitions(session, requested)
     if error:
         return error
-    for topic in request.forgotten_topics_data:
-        for index in topic.partitions:
+    for topic in ctx.sliced(request.forgotten_topics_data):
+        for index in ctx.sliced(topic.partitions):
             session.partitions.pop((topic.topic_id, index), None)
     return session
 
@@ -122,7 +126,7 @@ class _ShareFetch:
         requested = {
             (topic.topic_id, one.partition_index): one.acknowledgement_batches
             for topic in self._ctx.sliced(self._request.topics)
-            for one in topic.partitions
+            for one in self._ctx.sliced(topic.partitions)
         }
         if any(requested.values()):
             renews = self._request.is_renew_ack

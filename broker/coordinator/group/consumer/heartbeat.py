@@ -12,6 +12,8 @@ Follows the consumer part of Kafka's GroupMetadataManager. A heartbeat is handle
 Steps 2 to 5 are in rebalance.py.
 """
 
+from typing import NamedTuple
+
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
@@ -60,15 +62,16 @@ class ConsumerProtocol:
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
+        sent = _sent(ctx, request)  # first: other requests are served meanwhile
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
-        return self._join_or_stay(ctx, request)
+        return self._join_or_stay(ctx, request, sent)
 
     def _join_or_stay(
-        self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest
+        self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, sent: "_Sent"
     ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         group = self._group_for(request)
         if isinstance(group, HeartbeatError):
@@ -76,17 +79,18 @@ class ConsumerProtocol:
         member_id = request.member_id or self.rebalance.new_member_id()
         if not self.rebalance.has_room_for(group, member_id, request.instance_id):
             return HeartbeatError(ErrorCode.GROUP_MAX_SIZE_REACHED, self.rebalance.size_error)
-        owned = _owned(request)
-        slot = find_slot(group, request, member_id, owned)
+        slot = find_slot(group, request, member_id, sent.owned)
         if isinstance(slot, HeartbeatError):
             return slot
+        if sum(map(len, sent.names or ())) > self._runtime.max_record_bytes(group.group_id):
+            return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
         member = slot.member
-        updated = _updated(ctx, request, group, member)
+        updated = _updated(ctx, request, sent.names, group, member)
         invalid = regex_error(member, updated)
         if invalid is not None:
             return invalid
         records = self._add_group(group)
-        updated = self.rebalance.advance(group, slot, updated, owned, records)
+        updated = self.rebalance.advance(group, slot, updated, sent.owned, records)
         settings = self._runtime.group_configs(group.group_id)
         self.rebalance.restart_session(group, member_id, settings.integer("consumer.session.timeout.ms"))
         error = self._runtime.write_or_restore(group.group_id, records)
@@ -173,10 +177,27 @@ class ConsumerProtocol:
                 self.rebalance.await_within_rebalance(TimerKind.REVOKE, group, member)
 
 
+class _Sent(NamedTuple):
+    names: frozenset[str] | None
+    owned: Owned
+
+
+def _sent(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> _Sent:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    return _Sent(
+        None if names is None else frozenset(ctx.sliced(names)),
+        None if owned is None else [(one.topic_id, one.partitions) for one in ctx.sliced(owned)],
+    )
+
+
 def _updated(
-    ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, group: ConsumerGroup, member: ConsumerMember
+    ctx: RequestContext,
+    request: ConsumerGroupHeartbeatRequest,
+    names: frozenset[str] | None,
+    group: ConsumerGroup,
+    member: ConsumerMember,
 ) -> ConsumerMember:
-    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    regex = request.subscribed_topic_regex
     rebalance_ms = request.rebalance_timeout_ms
     return member._replace(
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -191,12 +212,6 @@ def _updated(
         client_host=ctx.session.client_host,
         classic=None,
     )
-
-
-def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned:
-    if request.topic_partitions is None:
-        return None
-    return [(one.topic_id, one.partitions) for one in request.topic_partitions]
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:

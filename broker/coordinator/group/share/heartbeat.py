@@ -57,15 +57,17 @@ class ShareProtocol:
         problem = _problem(request)
         if problem is not None:
             return HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
+        sent = request.subscribed_topic_names
+        names = None if sent is None else frozenset(ctx.sliced(sent))  # first: other requests are served meanwhile
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
         if request.member_epoch == LEAVE_EPOCH:
             return self._leave(request)
-        return self._join_or_stay(ctx, request)
+        return self._join_or_stay(ctx, request, names)
 
     def _join_or_stay(
-        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest
+        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, names: frozenset[str] | None
     ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
         joins = request.member_epoch == JOIN_EPOCH
         group = self.group_for(request.group_id, creates=joins)
@@ -82,14 +84,9 @@ class ShareProtocol:
         epoch_error = _epoch_error(member, request.member_epoch)
         if epoch_error is not None:
             return epoch_error
-        if self._is_too_large(request):
+        if sum(map(len, names or ())) > self._runtime.max_record_bytes(group.group_id):
             return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        return self._advance(group, member, _updated(ctx, request, group, member), request)
-
-    def _is_too_large(self, request: api.ShareGroupHeartbeatRequest) -> bool:
-        """Whether the member's record would exceed `max.message.bytes`, without building it."""
-        log = self._runtime.log.partition_of(request.group_id).log
-        return sum(map(len, request.subscribed_topic_names or ())) > log.config.append.max_message_bytes
+        return self._advance(group, member, _updated(ctx, request, names, group, member), request)
 
     def _advance(
         self, group: ShareGroup, member: ShareMember, updated: ShareMember, request: api.ShareGroupHeartbeatRequest
@@ -247,14 +244,17 @@ def _epoch_error(member: ShareMember, epoch: int) -> HeartbeatError | None:
 
 
 def _updated(
-    ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, group: ShareGroup, member: ShareMember
+    ctx: RequestContext,
+    request: api.ShareGroupHeartbeatRequest,
+    names: frozenset[str] | None,
+    group: ShareGroup,
+    member: ShareMember,
 ) -> ShareMember:
-    names = member.subscribed_topic_names
-    if request.subscribed_topic_names is not None:
-        names = shared_names(request.subscribed_topic_names, group.subscriptions())
     return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        subscribed_topic_names=names,
+        subscribed_topic_names=member.subscribed_topic_names
+        if names is None
+        else shared_names(names, group.subscriptions()),
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,
     )

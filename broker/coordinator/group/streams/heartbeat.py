@@ -113,7 +113,7 @@ class StreamsProtocol:
             return HeartbeatError(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
-        if least_bytes > self._max_record_bytes(request.group_id):
+        if least_bytes > self._runtime.max_record_bytes(request.group_id):
             return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
         group = self._group_for(request)
         if isinstance(group, HeartbeatError):
@@ -152,7 +152,7 @@ class StreamsProtocol:
             return configured
         if configured.problem is None:
             task_count = sum(one.task_count for one in configured.subtopologies.values())
-            if task_count * _TASK_BYTES > self._max_record_bytes(request.group_id) * (len(group.members) + 1):
+            if task_count * _TASK_BYTES > self._runtime.max_record_bytes(request.group_id) * (len(group.members) + 1):
                 return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)  # without computing an assignment of that size
             invalid = task_error(reported.tasks, configured.subtopologies)
             if invalid is not None:
@@ -161,9 +161,6 @@ class StreamsProtocol:
         if isinstance(offsets, HeartbeatError):
             return offsets
         return _Accepted(reported.owned, slot, topology, configured, current_hash, offsets)
-
-    def _max_record_bytes(self, group_id: str) -> int:
-        return self._runtime.log.partition_of(group_id).log.config.append.max_message_bytes
 
     def _has_room_for(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:
         is_known = request.instance_id in group.static_members or request.member_id in group.members

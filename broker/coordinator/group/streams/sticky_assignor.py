@@ -100,7 +100,7 @@ class _Assignment:
             process.counts[member_id] = 0
             self._process_of[member_id] = process
         self._previous_active = {task: member_id for member_id, member in members.items() for task in member.active}
-        self._previous_standby = _previous_standby(members)
+        self._previous_standby = _previous_standby(members, frozenset(self._active))
         self._assigned: dict[str, tuple[set[Task], set[Task]]] = {member_id: (set(), set()) for member_id in members}
 
     def assign(self) -> dict[str, Tasks]:
@@ -199,15 +199,15 @@ class _Assignment:
         return queue
 
 
-def _previous_standby(members: Mapping[str, MemberSpec]) -> dict[Task, list[str]]:
+def _previous_standby(members: Mapping[str, MemberSpec], tasks: frozenset[Task]) -> dict[Task, list[str]]:
     """Return the members that can take over each task: standby members first, then by offsets."""
     found: dict[Task, list[_Candidate]] = {}
     for member_id, member in members.items():
         for task in member.standby:
             found.setdefault(task, []).append(_Candidate(True, member.offsets.get(task, 0), member_id))
-        for task, offset_sum in member.offsets.items():
+        for task in member.offsets.keys() & tasks:  # a client may report others
             if task not in member.standby:
-                found.setdefault(task, []).append(_Candidate(False, offset_sum, member_id))
+                found.setdefault(task, []).append(_Candidate(False, member.offsets[task], member_id))
     return {task: _in_order(candidates) for task, candidates in found.items()}
 
 
