@@ -140,6 +140,16 @@ def test_group_record_above_the_message_size_limit_is_rejected() -> None:
     assert response.error_message == "The group's records could not be written."
 
 
+def test_subscription_above_the_message_size_limit_is_rejected_before_it_is_processed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = VirtualBroker(AT_ONCE, "message.max.bytes=200")
+    monkeypatch.setattr(broker.broker.groups.consumer.rebalance, "advance", None)
+    response = ConsumerMember(broker, "m", topics=["t" * 100, "u" * 101, "t" * 100]).join()
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert response.error_message == "The group's records could not be written."
+
+
 # -- epochs ------------------------------------------------------------------------------------------------------------
 
 
