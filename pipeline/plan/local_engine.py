@@ -37,7 +37,17 @@ def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnP
             for row in found.quarantined:
                 quarantine.add(row)
     quarantine.close()
-    replays, needs, demand = Writer(out, REPLAYS, FINDING), Writer(out, NEEDS, FINDING), Writer(out, DEMAND, DEMANDED)
+    replay_clients(parts, settings, out, on_progress)
+    return dict(counts)
+
+
+def replay_clients(
+    parts: dict[Client, list[bytes]], settings: Settings, out: Path, on_progress: OnProgress, part: int = 0
+) -> None:
+    """Write the tables of these clients, as the given part of each."""
+    replays = Writer(out, REPLAYS, FINDING, part)
+    needs = Writer(out, NEEDS, FINDING, part)
+    demand = Writer(out, DEMAND, DEMANDED, part)
     for number, client in enumerate(sorted(parts)):
         on_progress("replaying", number, len(parts))
         for finding in try_candidates(client, parts[client], settings):
@@ -50,4 +60,3 @@ def run(splits: Sequence[Split], settings: Settings, out: Path, on_progress: OnP
             demand.add(row_of_demand(demanded))
     for table in (replays, needs, demand):
         table.close()
-    return dict(counts)

@@ -9,6 +9,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import dataset, parquet
@@ -25,7 +26,6 @@ QUARANTINE, RECOMMENDATION = "quarantine", "recommendation"
 Columns = dict[str, object]  # name -> str, int or float
 _ROWS_AT_ONCE = 50_000
 _ARROW: dict[object, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-_SQL: dict[object, str] = {str: "string", int: "bigint", float: "double"}
 
 
 def _columns(*rows: type) -> Columns:
@@ -41,10 +41,6 @@ RECOMMENDED: Columns = {"kind": str, "quota_for": str, "user": str, "client_id":
 
 def arrow_schema(columns: Columns) -> pa.Schema:
     return pa.schema([(name, _ARROW[type_]) for name, type_ in columns.items()])
-
-
-def sql_columns(columns: Columns) -> str:
-    return ", ".join(f"`{name}` {_SQL[type_]}" for name, type_ in columns.items())
 
 
 def row_of(finding: Finding) -> tuple[object, ...]:
@@ -75,14 +71,15 @@ def table_of(rows: Iterable[Sequence[object]], columns: Columns) -> pa.Table:
 
 
 class Writer:
-    """Writes in chunks, to one file in the table's folder."""
+    """Writes one file of a table, in chunks; without rows only for the first part."""
 
-    def __init__(self, out: Path, table: str, columns: Columns) -> None:
+    def __init__(self, out: Path, table: str, columns: Columns, part: int = 0) -> None:
         self._columns = columns
         self._rows: list[Sequence[object]] = []
-        folder = out / table
-        folder.mkdir(parents=True)
-        self._file = parquet.ParquetWriter(folder / "part-0.parquet", arrow_schema(columns))
+        self._path = out / table / f"part-{part}.parquet"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._unfinished = self._path.with_name(f".{uuid4()}")  # Spark may run a task twice
+        self._file = None if part else self._open()
 
     def add(self, row: Sequence[object]) -> None:
         self._rows.append(row)
@@ -90,10 +87,17 @@ class Writer:
             self._write()
 
     def close(self) -> None:
-        self._write()
-        self._file.close()
+        if self._rows:
+            self._write()
+        if self._file is not None:
+            self._file.close()
+            self._unfinished.replace(self._path)
+
+    def _open(self) -> parquet.ParquetWriter:
+        return parquet.ParquetWriter(self._unfinished, arrow_schema(self._columns))
 
     def _write(self) -> None:
+        self._file = self._file or self._open()
         self._file.write_table(table_of(self._rows, self._columns))
         self._rows = []
 
