@@ -27,6 +27,9 @@ def _serve_without_click(arguments: list[str]) -> bool:
         return False
     gc.disable()  # until it serves: imported objects stay, and collections would take 5 % of the start
     try:
+        from sluice.cli.serve.deferred_modules import defer_modules
+
+        defer_modules()
         from sluice.cli.serve.run import run_broker
 
         run_broker(plain)

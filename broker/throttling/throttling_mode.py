@@ -20,7 +20,6 @@ from collections.abc import Callable
 from functools import partial
 
 from sluice.broker.requests.context import PARKED, FetchInProgress, Outcome, RequestContext
-from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
 
@@ -264,4 +263,6 @@ def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> Mes
     if fetch is not None:
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka, the response does not report that the session is unknown
+    from sluice.protocol.apis.fetch import FetchResponse  # deferred: a start does not need it
+
     return FetchResponse(throttle_time_ms=throttle_ms)

@@ -54,7 +54,7 @@ async def _run(scenario: Scenario, config: Config, admin_port: int, seed: int) -
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
     click.echo(f"scenario {scenario.name}, seed {seed}: {scenario.description}", err=True)
     run.start()
-    stop_by_signal(run.stop)
+    stop_by_signal(loop, run.stop)
     print_ready(server)  # after the initial topics of the scenario exist
     await run.wait()
     report = run.report()

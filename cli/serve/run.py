@@ -51,7 +51,9 @@ def run_broker(arguments: ServeArguments) -> None:
         log.warning(warning)
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(config, arguments.admin_port, seed))
+        stop = asyncio.Event()
+        stop_by_signal(runner.get_loop(), stop.set)
+        runner.run(_serve(config, arguments.admin_port, seed, stop))
 
 
 def _path(name: str | None) -> "Path | None":
@@ -75,10 +77,8 @@ def _as_release(release: str | None) -> list[str]:
     return [] if release is None else [f"sluice.kafka.release={release}", f"quota.profile={release}"]
 
 
-async def _serve(config: Config, admin_port: int, seed: int) -> None:
+async def _serve(config: Config, admin_port: int, seed: int, stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    stop_by_signal(stop.set)
     random = Random(seed)  # noqa: S311  (runs are repeatable)
     server = BrokerProcess(config, LoopClock(loop), random, loop, load_page)
     await server.start(admin=(config.text("sluice.admin.host"), admin_port))
@@ -105,10 +105,13 @@ def has_writelines_bug(version: tuple[int, int, int]) -> bool:
     return any(since <= version < fixed for since, fixed in _WRITELINES_BUG)
 
 
-def stop_by_signal(stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
+def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    def handle(*_: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(stop)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+        signal.signal(number, handle)  # not `add_signal_handler`, which imports inspect
 
 
 def print_ready(server: BrokerProcess) -> None:
