@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench import load, purgatory
@@ -35,12 +35,18 @@ class Cell:
     """One measurement: a request, its load, and the size of its response."""
 
     def __init__(
-        self, name: str, frame: bytes, connections: int, depth: int, least_response_bytes: int, log_bytes: int = 0
+        self,
+        name: str,
+        frames: Sequence[bytes],
+        connections: int,
+        depth: int,
+        least_response_bytes: int,
+        log_bytes: int = 0,
     ) -> None:
-        """`log_bytes` are produced before the measurement."""
+        """`log_bytes` are produced before the measurement; the topic has a partition for each frame."""
         self.log_bytes = log_bytes
         self.name = name
-        self.frame = frame
+        self.frames = frames
         self.connections = connections
         self.depth = depth
         self.least_response_bytes = least_response_bytes
@@ -56,37 +62,42 @@ def request(message: Message, api_key: int, version: int) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def produce(size: int, records: int) -> bytes:
-    """Return a Produce v7 request of one batch: `records` records with `size` bytes of values in total."""
+def produce(size: int, records: int, partitions: int = 1) -> list[bytes]:
+    """Return a Produce v7 request per partition: a batch of `records` records with `size` bytes of values in total."""
     now_ms = time.time_ns() // 1_000_000
     value = bytes(size // records)
     batch = build_batch([Record(offset=i, timestamp=now_ms, key=None, value=value, headers=()) for i in range(records)])
-    data = [PartitionProduceData(index=0, records=batch)]
-    message = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name=_TOPIC, partition_data=data)])
-    return request(message, ProduceRequest.API_KEY, 7)
+    return [_produce(PartitionProduceData(index=index, records=batch)) for index in range(partitions)]
 
 
-def fetch(size: int) -> bytes:
+def _produce(data: PartitionProduceData) -> bytes:
+    topic_data = [TopicProduceData(name=_TOPIC, partition_data=[data])]
+    return request(ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data), ProduceRequest.API_KEY, 7)
+
+
+def fetch(size: int) -> list[bytes]:
     """Return a Fetch v4 request from offset 0, for at most `size` bytes."""
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=size)
     topics = [FetchTopic(topic=_TOPIC, partitions=[partition])]
     message = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=size, topics=topics)
-    return request(message, FetchRequest.API_KEY, 4)
+    return [request(message, FetchRequest.API_KEY, 4)]
 
 
-def metadata() -> bytes:
+def metadata() -> list[bytes]:
     """Return a Metadata v4 request, which creates the topic."""
     message = MetadataRequest(topics=[MetadataRequestTopic(name=_TOPIC)])
-    return request(message, MetadataRequest.API_KEY, 4)
+    return [request(message, MetadataRequest.API_KEY, 4)]
 
 
+_NUMBERS = (1, 10, 100, 1000)  # of connections, and of partitions
 # 900,000 bytes and the batch's overhead fit into the default max.message.bytes.
 BULK_BYTES = 900_000
 # 120 % of sluice.log.memory.bytes.
 FULL_LOG_BYTES = 1200 * MIB
 CELLS = (
-    Cell("produce 100 B, c1 d1", produce(100, 1), 1, 1, 40),
+    *(Cell(f"produce 100 B, c{number} d1", produce(100, 1), number, 1, 40) for number in _NUMBERS),
     Cell("produce 100 B, c8 d16", produce(100, 1), 8, 16, 40),
+    *(Cell(f"the same, {number:,} partitions", produce(100, 1, number), 8, 16, 40) for number in _NUMBERS[1:]),
     Cell("metadata, c8 d16", metadata(), 8, 16, 40),
     Cell("bulk receive, log growing (0.9 MB, c1 d4)", produce(BULK_BYTES, BULK_BYTES // 1024), 1, 4, 40),
     Cell("bulk receive, log full (0.9 MB, c1 d4)", produce(BULK_BYTES, BULK_BYTES // 1024), 1, 4, 40, FULL_LOG_BYTES),
@@ -110,20 +121,21 @@ def server(*arguments: str) -> Iterator[tuple[int, str]]:
 
 def run_ours(cell: Cell, seconds: float) -> Result:
     """Measure a new broker, with a topic that contains one bulk batch."""
-    with server("sluice", "serve", "--port", "0", "--admin-port", "0") as (pid, line):
+    partitions = f"num.partitions={len(cell.frames)}"
+    with server("sluice", "serve", "--port", "0", "--admin-port", "0", "--override", partitions) as (pid, line):
         port = int(json.loads(line.split(" ", 1)[1])["bootstrap"].rpartition(":")[2])
         load.run(pid, port, metadata(), 1, 1, 0.0, _at_least(0))
         bulk = produce(BULK_BYTES, BULK_BYTES // 1024)
         for _ in range(1 + cell.log_bytes // BULK_BYTES):
             load.run(pid, port, bulk, 1, 1, 0.0, _at_least(0))
         large_enough = _at_least(cell.least_response_bytes)
-        return load.run(pid, port, cell.frame, cell.connections, cell.depth, seconds, large_enough)
+        return load.run(pid, port, cell.frames, cell.connections, cell.depth, seconds, large_enough)
 
 
 def run_bare(cell: Cell, seconds: float, response_bytes: int) -> Result:
     """Measure a bare server whose responses have this size."""
     with server("bench.bare_server", str(response_bytes)) as (pid, line):
-        return load.run(pid, int(line), cell.frame, cell.connections, cell.depth, seconds, _at_least(0))
+        return load.run(pid, int(line), cell.frames, cell.connections, cell.depth, seconds, _at_least(0))
 
 
 def _at_least(size: int) -> Callable[[memoryview], bool]:

@@ -7,13 +7,17 @@ received all responses. So C connections have at most C x D requests in flight, 
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
 _size = Struct(">i")
 _size_and_id = Struct(">ii")
+# A buffer fits the responses to any block; with more than _FEW connections, they are small.
+_BUFFERS_BYTES = 64 * 1024 * 1024
+_FEW = 8
 # The offset of the correlation id in a request frame, after the size, API key and version.
 _ID_AT = 8
 
@@ -28,17 +32,17 @@ class Result(NamedTuple):
 
 
 class _Connection:
-    def __init__(self, port: int, block: bytes, depth: int) -> None:
+    def __init__(self, port: int, blocks: Iterator[bytes], depth: int, buffer_bytes: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.block = block
+        self.blocks = blocks
         self.depth = depth
-        self.buffer = memoryview(bytearray(8 * 1024 * 1024))  # fits the responses to any block
+        self.buffer = memoryview(bytearray(buffer_bytes))
         self.filled = self.position = self.answered = 0
 
     def send(self) -> None:
         self.filled = self.position = self.answered = 0
-        self.socket.sendall(self.block)
+        self.socket.sendall(next(self.blocks))
 
     def receive(self, check: Callable[[memoryview], bool]) -> int:
         """Receive bytes; return the complete responses."""
@@ -64,12 +68,30 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100  # USER_HZ is 100 on every Linux
 
 
+def _blocks(frames: Sequence[bytes], depth: int) -> list[bytes]:
+    """Return blocks that contain each frame about equally often."""
+    numbers = range(0, max(len(frames), depth), depth)
+    sent = [[frames[(start + i) % len(frames)] for i in range(depth)] for start in numbers]
+    return [b"".join(_with_id(frame, i) for i, frame in enumerate(block)) for block in sent]
+
+
+def _with_id(frame: bytes, correlation_id: int) -> bytes:
+    return frame[:_ID_AT] + _size.pack(correlation_id) + frame[_ID_AT + 4 :]
+
+
 def run(
-    pid: int, port: int, frame: bytes, connections: int, depth: int, seconds: float, check: Callable[[memoryview], bool]
+    pid: int,
+    port: int,
+    frames: Sequence[bytes],
+    connections: int,
+    depth: int,
+    seconds: float,
+    check: Callable[[memoryview], bool],
 ) -> Result:
-    """Send copies of one request frame for `seconds`, at least one block; `check` validates each response."""
-    block = b"".join(frame[:_ID_AT] + _size.pack(i) + frame[_ID_AT + 4 :] for i in range(depth))
-    clients = [_Connection(port, block, depth) for _ in range(connections)]
+    """Send copies of these request frames for `seconds`, at least one block; `check` validates each response."""
+    blocks = cycle(_blocks(frames, depth))  # shared by the connections
+    buffer_bytes = _BUFFERS_BYTES // max(connections, _FEW)
+    clients = [_Connection(port, blocks, depth, buffer_bytes) for _ in range(connections)]
     selector = selectors.DefaultSelector()
     for client in clients:
         selector.register(client.socket, selectors.EVENT_READ, client)
@@ -90,5 +112,5 @@ def run(
         client.socket.close()
     selector.close()
     return Result(
-        responses / elapsed, responses * len(frame) / elapsed, received / elapsed, cpu / max(responses, 1) * 1e6
+        responses / elapsed, responses * len(frames[0]) / elapsed, received / elapsed, cpu / max(responses, 1) * 1e6
     )

@@ -168,7 +168,7 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
 
 def measure_many(seconds: float, verdicts: Verdicts, folder: Path) -> None:
     """Measure 200 clients, each above its own quota."""
-    frame = bytearray(produce(2_000, 1))
+    frame = bytearray(produce(2_000, 1)[0])
 
     async def client(number: int, host: str, port: int) -> None:
         own = frame.replace(b"bench", b"c%04d" % number, 1)  # in the header, with the same length
