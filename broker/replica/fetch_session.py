@@ -235,7 +235,7 @@ class FetchSessionCache:
         return session
 
     def advance(self, session: FetchSession, now_ms: int) -> None:
-        """Do what `resume` does for a request that adds and removes no partition."""
+        """Resume for a request that adds and removes no partition."""
         session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
         session.last_used_ms = now_ms
         sessions, session_id = self._sessions, session.id

@@ -61,7 +61,6 @@ class Throttler:
         self.request_timer = charges.request_timer
         self._hold = Hold(charges)
         self._modes = {HOLD: self._hold, WITHHOLD: Withhold(charges), MUTE: Mute(charges)}
-        # By version.
         self._fetch_mode = cache(lambda version: self._modes[profile.throttling_of(ApiKey.FETCH, version)])
         self.holds_fetch: Callable[[int], bool] = cache(lambda version: self._fetch_mode(version) is self._hold)
         self._wall_ms = self._now_ms = 0  # of the last produce request

@@ -79,7 +79,7 @@ class ThrottlingMode:
                 stats.put_zeros(now_ms)
 
     def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
-        """Return whether the response is sent now, by the caller."""
+        """Return whether the caller sends the response."""
         raise NotImplementedError
 
     def _answer(self, ctx: RequestContext, response: Message | Outcome, now_ms: int) -> None:
@@ -263,6 +263,6 @@ def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> Mes
     if fetch is not None:
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka, the response does not report that the session is unknown
-    from sluice.protocol.apis.fetch import FetchResponse  # deferred: a start does not need it
+    from sluice.protocol.apis.fetch import FetchResponse
 
     return FetchResponse(throttle_time_ms=throttle_ms)

@@ -1,7 +1,4 @@
-"""Modules that most brokers never use, imported on first use. Their imports would take a sixth of the start.
-
-asyncio imports `ssl` and `inspect`; msgspec imports `inspect`, partly through the optional typing_extensions.
-"""
+"""Modules that asyncio and msgspec import but most brokers never use, imported on first use: a sixth of the start."""
 
 import sys
 from importlib import import_module

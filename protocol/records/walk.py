@@ -26,12 +26,12 @@ from .record import (
 )
 
 _INT64_MAX = 2**63 - 1
-# A slice of fewer records takes as long as their walk.
+# Slices of fewer records take as long as their walk.
 _WORTHWHILE = 4
-# The bytes of encoded offset deltas: 0 to 63, and up to 8191.
+# The bytes of encoded offset deltas.
 _SHORT_OFFSETS = (bytes(range(0, 128, 2)),)
 _LONG_OFFSETS = (bytes(range(128, 256, 2)) * 128, b"".join(bytes((high,)) * 64 for high in range(128)))
-# Encoded timestamp deltas of one byte, -64 to 63, and their table of deltas plus _BIAS.
+# Encoded timestamp deltas of one byte; the deltas plus _BIAS.
 _SHORT_DELTAS = bytes(range(128))
 _BIAS = 64
 _BIASED = bytes(_BIAS + (byte >> 1 ^ -(byte & 1)) for byte in _SHORT_DELTAS) + bytes(128)
@@ -40,8 +40,8 @@ _BIASED = bytes(_BIAS + (byte >> 1 ^ -(byte & 1)) for byte in _SHORT_DELTAS) + b
 def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | None:
     """Return the lowest and highest timestamp delta of `count` valid records with offset deltas 0, 1, 2, ...
 
-    None: `section` may not be such records; null keys are valid only with `null_keys`. Short varints are inlined,
-    because calls would dominate the cost; indexing a memoryview would take twice as long.
+    None: `section` may not be such records. Short varints are inlined, because calls would dominate the cost; indexing
+    a memoryview would take twice as long.
     """
     position = done = 0
     lowest, highest = _INT64_MAX, -_INT64_MAX
@@ -123,7 +123,7 @@ def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | No
             if done == count:
                 break
             deltas = _deltas_of_alike(section, start, position, done, count)
-            # Random sizes are hardly slowed down.
+            # Random sizes hardly take longer.
             stretch = 1 if len(deltas) >= _WORTHWHILE else 2 * stretch
             if deltas:
                 done += len(deltas)
@@ -137,9 +137,9 @@ def walk(section: bytes, count: int, *, null_keys: bool) -> tuple[int, int] | No
 
 
 def _deltas_of_alike(section: bytes, start: int, end: int, index: int, count: int) -> bytes:
-    """Return the timestamp deltas, plus _BIAS, of records from `index` on that are alike the one from `start` to `end`.
+    """Return the timestamp deltas plus _BIAS of the next records, from `index` on, that are alike.
 
-    Alike records have the same lengths, short timestamp deltas and no headers. A slice has one byte of each record.
+    Alike: the lengths of the record from `start` to `end`, a short delta, no headers. A slice has one byte of each.
     """
     stride = end - start
     most = min(count - index, (len(section) - end) // stride, (64 if index < 64 else 8192) - index)

@@ -1,7 +1,7 @@
 """The fast path of Fetch in a session of one partition that has records, also with quotas.
 
-Its responses and its session equal those of `Fetch` in general_fetch.py, which serves all other requests. Between its
-read and the end of the request, nothing else runs.
+Its responses and its session equal those of `Fetch` in general_fetch.py, which serves other requests. Nothing else runs
+between its read and its response.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -26,8 +26,6 @@ _TOPIC_IDS_SINCE = 13
 
 
 class SessionFetch(Struct, gc=False):
-    """A response of a session, until it is sent or its client is throttled."""
-
     is_from_follower: ClassVar[bool] = False
 
     session_id: int

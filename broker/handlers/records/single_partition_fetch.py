@@ -1,7 +1,6 @@
-"""The fast path of Fetch: one partition without a session, as nearly all consumers request.
+"""The fast path of Fetch: one partition without a session.
 
-Its responses equal those of `Fetch` in general_fetch.py, which serves other requests and errors; it saves the cost of
-sessions, quotas and fault rules.
+Its responses equal those of `Fetch` in general_fetch.py, which serves other requests and errors.
 """
 
 from typing import TYPE_CHECKING
