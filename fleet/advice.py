@@ -8,15 +8,15 @@ from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.model import Scenario
+from sluice.fleet.models.client_model import config_name
+from sluice.fleet.simulation.arrays import US_PER_MS
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.counters import COMPLETED, LATENCY_US
+from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.schedule import Schedule, schedule_of
 
-from .arrays import US_PER_MS
-from .broker import BrokerModel
-from .counters import COMPLETED, LATENCY_US
-from .engine import Group, simulate
-from .models.client_model import config_name
 from .results import figures_of_counts
 from .run import ensure_possible, map_jobs, workers_for
-from .schedule import Schedule, schedule_of
 
 _MAXIMA_MS = (1000, 2000, 5000, 10_000)
 _SHORT_OUTAGE_S, _SHORT_RUN_S = 2, 20

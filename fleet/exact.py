@@ -18,12 +18,11 @@ from sluice.client.producer import Producer
 from sluice.clock import LoopClock
 from sluice.embedded.broker import Broker
 from sluice.errors import SluiceError
+from sluice.fleet.models.client_model import ClientModel, config_name
+from sluice.fleet.simulation.arrays import US_PER_S, Times
+from sluice.fleet.simulation.engine import Group
+from sluice.fleet.simulation.schedule import schedule_of, spread_replicas
 from sluice.journal_events import Request
-
-from .arrays import US_PER_S, Times
-from .engine import Group
-from .models.client_model import ClientModel, config_name
-from .schedule import schedule_of, spread_replicas
 
 _EVENTS = 2_000_000
 _NS_PER_US, _NS_PER_MS = 1000, 1_000_000

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from sluice.errors import ConfigError
-
-from .arrays import US_PER_MS, US_PER_S, Mask
-from .broker import BrokerModel
-from .counters import (
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.simulation.arrays import US_PER_MS, US_PER_S, Mask
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.counters import (
     BIN_US,
     COMPLETED,
     CONNECTIONS,
@@ -26,8 +26,7 @@ from .counters import (
     QUEUED_US,
     SERVED,
 )
-from .models.client_model import ClientModel
-from .quota import Fairness
+from sluice.fleet.simulation.quota import Fairness
 
 FORMAT = 1
 _BINS_PER_S = US_PER_S // BIN_US

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 from sluice.broker.scenarios.model import Scenario
 from sluice.errors import SluiceError
+from sluice.fleet.simulation.arrays import US_PER_MS
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.counters import KINDS
+from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.quota import BYTES_PER_BUCKET
+from sluice.fleet.simulation.schedule import Schedule, schedule_of
 
-from .arrays import US_PER_MS
-from .broker import BrokerModel
-from .counters import KINDS
-from .engine import Group, Simulation, simulate
-from .quota import BYTES_PER_BUCKET
 from .results import ClientGroup, Result
-from .schedule import Schedule, schedule_of
 
 J = TypeVar("J")
 R = TypeVar("R")

@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import ConfigError
+from sluice.fleet.simulation.arrays import US_PER_MS
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.schedule import Schedule, schedule_of
 
-from .arrays import US_PER_MS
-from .broker import BrokerModel
-from .engine import Group, simulate
 from .results import figures_of_counts
 from .run import ensure_possible, map_jobs, workers_for
-from .schedule import Schedule, schedule_of
 
 _KILLED_AT_S, _OBSERVED_S = 20, 120
 # With --seeds 3 this is a day of one core for the largest fleets.

@@ -14,7 +14,7 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
 
 if TYPE_CHECKING:
-    from sluice.fleet.broker import BrokerModel
+    from sluice.fleet.simulation.broker import BrokerModel
 
 _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
 FLEET = (
@@ -34,7 +34,7 @@ def scenario_options(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def broker_model(broker: str, capacity: float | None) -> "BrokerModel":
-    from sluice.fleet.broker import BROKERS
+    from sluice.fleet.simulation.broker import BROKERS
 
     return BROKERS[broker] if capacity is None else BROKERS[broker].scaled_to(capacity)
 

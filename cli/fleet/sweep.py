@@ -83,9 +83,9 @@ def run_sweep(
     output_format: str,
 ) -> None:
     ensure_installed()
-    from sluice.fleet.broker import BROKERS
     from sluice.fleet.models.mix import parse_mix
     from sluice.fleet.report.page import write_sweep_report
+    from sluice.fleet.simulation.broker import BROKERS
     from sluice.fleet.sweep import Axes, cells_of, write_rows
 
     fleets = {mix: parse_mix(mix, settings, models) for mix in mixes}

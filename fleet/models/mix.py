@@ -6,7 +6,7 @@ from typing import Literal, get_origin
 import msgspec
 
 from sluice.errors import ConfigError
-from sluice.fleet.engine import Group
+from sluice.fleet.simulation.engine import Group
 from sluice.text.error_text import unknown
 from sluice.text.typed_decoding import DecodeError, read
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sluice.fleet.models.presets import caveats
-from sluice.fleet.quota import Fairness
 from sluice.fleet.results import Figures, Result, figures_of, summary
+from sluice.fleet.simulation.quota import Fairness
 from sluice.fleet.sweep import Row
 from sluice.text.html_page import environment
 

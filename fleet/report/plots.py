@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import EngFormatter
 
-from sluice.fleet.arrays import US_PER_MS, Floats
-from sluice.fleet.counters import (
+from sluice.fleet.results import ATTEMPTS, Result, by_second
+from sluice.fleet.simulation.arrays import US_PER_MS, Floats
+from sluice.fleet.simulation.counters import (
     BYTES,
     COMPLETED,
     CONNECTIONS,
@@ -22,7 +23,6 @@ from sluice.fleet.counters import (
     QUEUED_US,
     SERVED,
 )
-from sluice.fleet.results import ATTEMPTS, Result, by_second
 from sluice.fleet.sweep import Row
 
 _WIDTH_INCHES, _HEIGHT_INCHES = 9.0, 3.2

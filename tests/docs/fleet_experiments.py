@@ -18,9 +18,12 @@ from matplotlib.ticker import EngFormatter
 from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
-from sluice.fleet.arrays import Floats
-from sluice.fleet.broker import BROKERS, BrokerModel
-from sluice.fleet.counters import (
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.presets import AIOKAFKA, BEFORE_KIP_580, KAFKA, LIBRDKAFKA
+from sluice.fleet.run import map_jobs, workers_for
+from sluice.fleet.simulation.arrays import Floats
+from sluice.fleet.simulation.broker import BROKERS, BrokerModel
+from sluice.fleet.simulation.counters import (
     BYTES,
     COMPLETED,
     CONNECTIONS,
@@ -31,11 +34,8 @@ from sluice.fleet.counters import (
     QUEUED_US,
     SERVED,
 )
-from sluice.fleet.engine import Group, simulate
-from sluice.fleet.models.client_model import ClientModel
-from sluice.fleet.models.presets import AIOKAFKA, BEFORE_KIP_580, KAFKA, LIBRDKAFKA
-from sluice.fleet.run import map_jobs, workers_for
-from sluice.fleet.schedule import schedule_of
+from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.schedule import schedule_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "fleets"
 TEMPLATE = Path(__file__).parent / "fleet_experiments.md.jinja"

@@ -6,8 +6,8 @@ from random import Random
 import numpy as np
 
 from sluice.embedded.broker import Broker
-from sluice.fleet.arrays import Floats
-from sluice.fleet.broker import CpuQueue
+from sluice.fleet.simulation.arrays import Floats
+from sluice.fleet.simulation.broker import CpuQueue
 from tests.support.records import produce
 from tests.support.wire import frame
 

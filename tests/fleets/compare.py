@@ -7,12 +7,12 @@ import numpy as np
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.model import Scenario
-from sluice.fleet.arrays import Times
-from sluice.fleet.behaviour import TRACED
-from sluice.fleet.broker import BrokerModel
-from sluice.fleet.engine import Group, simulate
 from sluice.fleet.models.client_model import ClientModel
-from sluice.fleet.schedule import schedule_of
+from sluice.fleet.simulation.arrays import Times
+from sluice.fleet.simulation.behaviour import TRACED
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.schedule import schedule_of
 
 FAILS_AT_US = 10_000_000
 # No time for requests and packets, as in the exact simulation.

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from sluice.fleet.behaviour import TRACED
 from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.models.presets import KAFKA, LIBRDKAFKA
+from sluice.fleet.simulation.behaviour import TRACED
 
 from .compare import FAILURES, Distance, compare
 from .real_time import RealClients, run_real

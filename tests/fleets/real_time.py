@@ -12,8 +12,8 @@ from typing import NamedTuple
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.timeline import timeline
 from sluice.embedded.broker import Broker
-from sluice.fleet.arrays import Times
-from sluice.fleet.schedule import spread_replicas
+from sluice.fleet.simulation.arrays import Times
+from sluice.fleet.simulation.schedule import spread_replicas
 
 from .recorder import Recorder
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.fleet.arrays import Times
+from sluice.fleet.simulation.arrays import Times
 
 _KINDS = {0: "produce_requests", 3: "metadata_requests"}
 _ALL_PROTOCOLS, _RECEIVE_BUFFER = 3, 64 << 20

@@ -8,11 +8,11 @@ Without a limit: in a single broker, clients also rebootstrap (KIP-899), which t
 import pytest
 from msgspec.structs import replace
 
-from sluice.fleet.behaviour import TRACED
-from sluice.fleet.engine import Group
 from sluice.fleet.exact import run_exact
 from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.models.presets import AIOKAFKA
+from sluice.fleet.simulation.behaviour import TRACED
+from sluice.fleet.simulation.engine import Group
 from tests.fleets.compare import FAILURES, compare
 
 CLIENTS = 60

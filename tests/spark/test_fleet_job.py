@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from sluice.fleet.broker import BROKERS
 from sluice.fleet.models.mix import parse_mix
+from sluice.fleet.simulation.broker import BROKERS
 from sluice.fleet.spark_sweep import sweep_on
 from sluice.fleet.sweep import Axes, cells_of, run_cell
 

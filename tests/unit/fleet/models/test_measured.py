@@ -10,9 +10,9 @@ from sluice.audit.judge.model.attempts import Kind
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.judge.model.verdict import AuditResult, Fit, MeasuredBackoff, SubjectResult
 from sluice.errors import ConfigError
-from sluice.fleet.clients import Parameters
 from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.models.mix import parse_mix
+from sluice.fleet.simulation.clients import Parameters
 
 
 def _fit(model: str, base_ms: float, cap_ms: float | None, jitter: float = 0.0) -> Fit:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sluice.fleet.broker import BROKERS, CpuQueue
+from sluice.fleet.simulation.broker import BROKERS, CpuQueue
 
 
 def _one_by_one(arrivals: list[int], costs: list[float], idle_from: float = 0.0) -> list[float]:

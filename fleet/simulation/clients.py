@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sluice.fleet.models.client_model import ClientModel
+
 from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
 from .draws import uniform
-from .models.client_model import ClientModel
 
 # The largest count of failures: its backoff exceeds every maximum, and floats do not overflow. Counting continues 32
 # lower, where a wrapped 32-bit shift is the same.

@@ -5,12 +5,12 @@ import pytest
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.timeline import ScenarioError
-from sluice.fleet.broker import BrokerModel
-from sluice.fleet.counters import BYTES, COMPLETED, THROTTLED_US
-from sluice.fleet.engine import Group, Simulation, simulate
 from sluice.fleet.models.client_model import ClientModel
-from sluice.fleet.quota import Sensors
-from sluice.fleet.schedule import schedule_of
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.counters import BYTES, COMPLETED, THROTTLED_US
+from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.quota import Sensors
+from sluice.fleet.simulation.schedule import schedule_of
 from sluice.quotas.sensor import Rate, Sensor
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)

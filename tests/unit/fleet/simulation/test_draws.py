@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sluice.fleet.draws import uniform
+from sluice.fleet.simulation.draws import uniform
 
 _CLIENTS = np.arange(20_000)
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from sluice.broker.scenarios.files import scenario_of
-from sluice.fleet import engine
-from sluice.fleet.broker import BrokerModel
-from sluice.fleet.counters import (
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.presets import LIBRDKAFKA
+from sluice.fleet.simulation import engine
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.counters import (
     COMPLETED,
     CONNECTIONS,
     DISCONNECTS,
@@ -18,10 +20,8 @@ from sluice.fleet.counters import (
     PRODUCE_RETRIES,
     REQUEST_TIMEOUTS,
 )  # fmt: skip
-from sluice.fleet.engine import Group, Simulation, simulate
-from sluice.fleet.models.client_model import ClientModel
-from sluice.fleet.models.presets import LIBRDKAFKA
-from sluice.fleet.schedule import schedule_of
+from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.schedule import schedule_of
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
 _KILL = {"at": "10s", "kill": 1, "during": "20s"}

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.broker.scenarios.files import catalogued, names, scenario_of
 from sluice.broker.scenarios.timeline import ScenarioError
-from sluice.fleet.schedule import METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
+from sluice.fleet.simulation.schedule import METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
 
 
 def _schedule(*steps: dict[str, object], brokers: int = 3, **more: object) -> Schedule:

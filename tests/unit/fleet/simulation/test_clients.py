@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sluice.client.backoff import ExponentialBackoff
-from sluice.fleet.clients import Clients, Parameters
 from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.simulation.clients import Clients, Parameters
 
 
 def _at(unit: float, low: float, high: float) -> float:

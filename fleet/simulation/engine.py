@@ -12,13 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sluice.fleet.models.client_model import ClientModel
+
 from .arrays import NEVER, Rows, Times
 from .behaviour import Behaviour
 from .broker import BrokerModel
 from .clients import Clients, Parameters
 from .counters import BIN_US, Counters
 from .exchange import Exchange
-from .models.client_model import ClientModel
 from .quota import Fairness, Quotas
 from .schedule import Schedule
 

@@ -1,0 +1,1 @@
+"""The vectorised simulation of a fleet (engine.py)."""
