@@ -17,8 +17,12 @@ from sluice.fleet.simulation.counters import (
     BIN_US,
     COMPLETED,
     CONNECTIONS,
+    COORDINATOR_LOOKUPS,
     EXPIRED,
+    FETCH_REQUESTS,
+    HEARTBEATS,
     KINDS,
+    LAG,
     LATENCY_US,
     METADATA_REQUESTS,
     PRODUCE_REQUESTS,
@@ -30,7 +34,9 @@ from sluice.fleet.simulation.quota import Fairness
 
 FORMAT = 1
 _BINS_PER_S = US_PER_S // BIN_US
-ATTEMPTS = (CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES)
+ATTEMPTS = (
+    CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, FETCH_REQUESTS, HEARTBEATS, COORDINATOR_LOOKUPS,
+)  # fmt: skip
 # Recovered: for this long, operations complete at this share of the rate before.
 _STEADY_S = 5
 _STEADY_SHARE = 0.95
@@ -68,7 +74,11 @@ class Result(Struct, frozen=True, kw_only=True):
     fairness: list[Fairness] = []
 
     def array(self) -> npt.NDArray[np.int64]:
-        return np.array(self.counts, dtype=np.int64).reshape(len(self.seeds), -1, len(self.kinds))
+        """Return the counts by seed, bin and kind; 0 for kinds that an older result does not have."""
+        known = np.array(self.counts, dtype=np.int64).reshape(len(self.seeds), -1, len(self.kinds))
+        found = np.zeros((*known.shape[:2], len(KINDS)), dtype=np.int64)
+        found[:, :, [KINDS.index(kind) for kind in self.kinds]] = known
+        return found
 
 
 class Figures(NamedTuple):
@@ -83,6 +93,7 @@ class Figures(NamedTuple):
         expired: Operations that failed by `delivery.timeout.ms`.
         completed: Operations that completed.
         queue_peak_ms: The longest mean time of a second in a broker's queue.
+        lag_peak: The most records that consumers had not received at the end of a second.
     """
 
     before_per_s: float
@@ -94,6 +105,7 @@ class Figures(NamedTuple):
     expired: int
     completed: int
     queue_peak_ms: float
+    lag_peak: int
 
 
 def by_second(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -128,6 +140,7 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
         expired=int(counts[:, EXPIRED].sum()),
         completed=int(counts[:, COMPLETED].sum()),
         queue_peak_ms=float(queued.max(initial=0.0)),
+        lag_peak=int(counts[:, LAG].max(initial=0)),
     )
 
 
@@ -158,7 +171,7 @@ def write(result: Result, folder: Path) -> None:
     columns: dict[str, npt.NDArray[np.int64]] = {
         "seed": np.repeat(np.array(result.seeds), bins),
         "at_ms": np.tile(np.arange(bins) * result.bin_ms, seeds),
-        **{kind: array[:, :, number].ravel() for number, kind in enumerate(result.kinds)},
+        **{kind: array[:, :, number].ravel() for number, kind in enumerate(KINDS)},
     }
     pq.write_table(pa.table(columns), folder / "result.parquet")
 

@@ -13,8 +13,17 @@ from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import KINDS
 from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.parameters import lanes_of
 from sluice.fleet.simulation.quota import BYTES_PER_BUCKET
-from sluice.fleet.simulation.schedule import Schedule, schedule_of
+from sluice.fleet.simulation.schedule import (
+    APIS,
+    CONNECT,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    METADATA,
+    Schedule,
+    schedule_of,
+)
 
 from .results import ClientGroup, Result
 
@@ -46,7 +55,7 @@ def run_fleet(
 
     Raises:
         ScenarioError: A step that the simulation does not support.
-        SluiceError: A quota of a client that the fleet does not have, or insufficient memory.
+        SluiceError: A quota of a client, or a fault of a request, that the fleet does not have; insufficient memory.
     """
     schedule = schedule_of(scenario)
     workers = workers_for(len(seeds))
@@ -125,7 +134,7 @@ def _run_job(job: _Job) -> Simulation:
 
 
 def ensure_possible(groups: Sequence[Group], schedule: Schedule, workers: int) -> None:
-    """Raise SluiceError for a quota of an unknown client, or without enough memory."""
+    """Raise SluiceError for a quota of an unknown client, a fault without effect, or without enough memory."""
     names = [group.name for group in groups]
     for segment in schedule.segments:
         for name in segment.quotas:
@@ -134,7 +143,8 @@ def ensure_possible(groups: Sequence[Group], schedule: Schedule, workers: int) -
                     f"{schedule.name}: quota.client_id: expected <default> or a model of the fleet"
                     f" ({', '.join(names)}), got {name}"
                 )
-    clients = sum(group.clients for group in groups)
+    _ensure_faults_have_effect(groups, schedule)
+    clients = sum(group.clients * len(lanes_of(group.model)) for group in groups)
     by_broker = _BYTES_PER_CLIENT_AND_BROKER
     if any(segment.quotas for segment in schedule.segments):
         by_broker += BYTES_PER_BUCKET
@@ -145,6 +155,17 @@ def ensure_possible(groups: Sequence[Group], schedule: Schedule, workers: int) -
             f"fleet: {clients:,} clients in {workers} processes need about {needed / 2**30:.1f} GiB of memory;"
             f" {available / 2**30:.1f} GiB are available. Use fewer clients or seeds."
         )
+
+
+def _ensure_faults_have_effect(groups: Sequence[Group], schedule: Schedule) -> None:
+    works = {lane.work for group in groups for lane in lanes_of(group.model)}
+    sent = {CONNECT, METADATA, *works, *([FIND_COORDINATOR] if HEARTBEAT in works else [])}
+    for segment in schedule.segments:
+        for fault in segment.faults:
+            if not fault.kinds & sent:
+                apis = ", ".join(name for name, kind in APIS.items() if kind in sent)
+                got = ", ".join(name for name, kind in APIS.items() if kind in fault.kinds)
+                raise SluiceError(f"{schedule.name}: fault.api: expected requests of the fleet ({apis}), got {got}")
 
 
 def _available_bytes() -> int | None:

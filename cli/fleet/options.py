@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
 FLEET = (
-    "Clients, as MODEL:CLIENTS separated by commas; models: kafka-4.4 (java), kip-580-before, aiokafka, librdkafka, and"
-    " those of --model."
+    "Clients, as MODEL:CLIENTS separated by commas; models: kafka-4.4 (java), kip-580-before, aiokafka, librdkafka,"
+    " consumers such as java-consumer, and those of --model."
 )
 
 

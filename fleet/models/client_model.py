@@ -21,7 +21,7 @@ def config_name(field: str) -> str:
 
 
 class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=config_name):
-    """A producer client: its backoffs, timeouts and load.
+    """A producer or consumer: its backoffs, timeouts and load.
 
     A backoff after n failures in a row is min(max, base * multiplier ** (n - 1) * factor) in whole milliseconds, with a
     uniform factor from 1 - jitter to 1 + jitter; if base >= max, it is the constant max (Kafka's ExponentialBackoff).
@@ -48,6 +48,13 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         requests_per_s: Operations per second and client, in a healthy cluster.
         records_per_request: Open loop only: operations that one request carries at most.
         record_bytes: Size of an operation, with its share of the request.
+        role: Whether operations are records that the client produces, or that others produce for it to fetch.
+        fetch_min_bytes, fetch_max_wait_ms: Fetch waits in the broker for this many bytes, for at most this time.
+        fetch_waits_for_metadata: Whether a consumer fetches again only with new metadata after an error.
+        group_member: Whether a consumer is in a group, and sends heartbeats.
+        coordinator_lookup: "backoff": a lost coordinator is looked up with the retry backoff and after new metadata,
+            and the next heartbeat connects to it. "eager": more often, and connected to at once, as by Kafka's.
+        heartbeat_interval_ms, session_timeout_ms: Those of the group.
         loop: "open": operations are created at this rate whatever happens. "closed": the next operation is created one
             period after the end of the previous one.
     """
@@ -74,3 +81,11 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     records_per_request: _Count = 100
     record_bytes: _Bytes = 100
     loop: Literal["open", "closed"] = "open"
+    role: Literal["producer", "consumer"] = "producer"
+    fetch_min_bytes: _Bytes = 1
+    fetch_max_wait_ms: _PositiveMs = 500
+    fetch_waits_for_metadata: bool = True
+    group_member: bool = True
+    coordinator_lookup: Literal["backoff", "eager"] = "backoff"
+    heartbeat_interval_ms: _PositiveMs = 3000
+    session_timeout_ms: _PositiveMs = 45_000

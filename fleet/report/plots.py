@@ -17,6 +17,10 @@ from sluice.fleet.simulation.counters import (
     COMPLETED,
     CONNECTIONS,
     EXPIRED,
+    FETCH_REQUESTS,
+    FETCHED,
+    HEARTBEATS,
+    LAG,
     METADATA_REQUESTS,
     PRODUCE_REQUESTS,
     PRODUCE_RETRIES,
@@ -30,12 +34,13 @@ _SHOWN = (
     ("Produce requests", PRODUCE_REQUESTS), ("Produce retries", PRODUCE_RETRIES),
     ("Metadata requests", METADATA_REQUESTS), ("connections", CONNECTIONS),
 )  # fmt: skip
+_SHOWN_OF_CONSUMERS = (("Fetch requests", FETCH_REQUESTS), ("heartbeats", HEARTBEATS))
 
 
 def attempts_plot(result: Result) -> str:
     counts = _seconds(result)
     axes, figure = _axes("attempts per second, all clients")
-    for label, kind in _SHOWN:
+    for label, kind in (*_SHOWN, *(each for each in _SHOWN_OF_CONSUMERS if counts[:, :, each[1]].any())):
         _band(axes, counts[:, :, kind], label)
     return _finish(figure, axes, [result])
 
@@ -45,6 +50,9 @@ def outcomes_plot(result: Result) -> str:
     axes, figure = _axes("operations per second")
     _band(axes, counts[:, :, COMPLETED], "completed")
     _band(axes, counts[:, :, EXPIRED], "failed by delivery.timeout.ms")
+    if counts[:, :, FETCHED].any():
+        _band(axes, counts[:, :, FETCHED], "received by consumers")
+        _band(axes, counts[:, :, LAG], "not yet received by consumers")
     return _finish(figure, axes, [result])
 
 

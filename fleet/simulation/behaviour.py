@@ -1,13 +1,13 @@
 """What clients do: a vectorised NetworkClient with a Sender, one decision for each client whose event is due.
 
     outcome of the request in flight -> state (failures, backoffs, connections, leader)
-    state -> expire operations, then the first of: Metadata, Produce, a connection, wait
+    state -> expire operations, then the first of: Metadata, the lane's request, a connection, wait
 
 As in Kafka's client, a failed connection and NOT_LEADER_OR_FOLLOWER request metadata, and a response without news
 delays the next Metadata request like a failure.
 
-Different from Kafka: a client has one request in flight, opens one connection at a time, and connects to another broker
-only for metadata.
+Different from Kafka: a lane has one request in flight, opens one connection at a time, and connects to another broker
+only for metadata. Groups do not rebalance.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,20 @@ from .clients import CHECKS_OF_BATCHES, Clients
 from .counters import (
     COMPLETED,
     CONNECTIONS,
+    COORDINATOR_LOOKUPS,
     DISCONNECTS,
     ERRORS,
     EXPIRED,
+    FETCH_REQUESTS,
+    FETCHED,
+    HEARTBEATS,
     LATENCY_US,
     METADATA_REQUESTS,
     PRODUCE_REQUESTS,
     PRODUCE_RETRIES,
     REFUSED,
     REQUEST_TIMEOUTS,
+    SESSION_TIMEOUTS,
     Counters,
 )  # fmt: skip
 from .exchange import (
@@ -36,23 +41,30 @@ from .exchange import (
     CONNECTED,
     DISCONNECTED,
     METADATA_RECEIVED,
-    PRODUCE_NOT_LEADER,
-    PRODUCE_RETRIABLE,
-    PRODUCED,
+    NOT_LEADER_RECEIVED,
     REQUEST_TIMED_OUT,
+    RETRIABLE_RECEIVED,
+    SUCCEEDED,
     TIMER,
     Exchange,
 )  # fmt: skip
-from .schedule import CONNECT, METADATA, PRODUCE
+from .schedule import CONNECT, FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE, REQUESTS
 
-TRACED = ("connections", "metadata_requests", "produce_requests")
+# By kind of request.
+TRACED = (
+    "connections", "metadata_requests", "produce_requests", "fetch_requests", "heartbeats", "coordinator_lookups",
+)  # fmt: skip
+_SENT = (
+    (CONNECT, CONNECTIONS), (METADATA, METADATA_REQUESTS), (FETCH, FETCH_REQUESTS), (HEARTBEAT, HEARTBEATS),
+    (FIND_COORDINATOR, COORDINATOR_LOOKUPS),
+)  # fmt: skip
 
 _IS_LOST = np.zeros(16, dtype=np.bool_)
 _IS_LOST[[CONNECT_REFUSED, CONNECT_CLOSED, DISCONNECTED, REQUEST_TIMED_OUT]] = True
 _COUNTED = (
     (CONNECT_REFUSED, REFUSED), (CONNECT_CLOSED, DISCONNECTS),
-    (DISCONNECTED, DISCONNECTS), (REQUEST_TIMED_OUT, REQUEST_TIMEOUTS), (PRODUCE_NOT_LEADER, ERRORS),
-    (PRODUCE_RETRIABLE, ERRORS),
+    (DISCONNECTED, DISCONNECTS), (REQUEST_TIMED_OUT, REQUEST_TIMEOUTS), (NOT_LEADER_RECEIVED, ERRORS),
+    (RETRIABLE_RECEIVED, ERRORS),
 )  # fmt: skip
 
 
@@ -117,11 +129,19 @@ class Behaviour:
             was_requesting = clients.kind[rows[chosen]] == METADATA
             clients.connection_failed(rows[chosen], targets[chosen], at_us[chosen], was_requesting)
         self._apply_metadata(rows, at_us, outcomes)
-        misdirected = outcomes == PRODUCE_NOT_LEADER
+        misdirected = outcomes == NOT_LEADER_RECEIVED
         if misdirected.any():
             clients.leader_lost(rows[misdirected], at_us[misdirected])
-        failed_to_send = lost & ~clients.for_metadata[rows] & ((clients.kind[rows] == PRODUCE) | at_once)
-        failed = misdirected | (outcomes == PRODUCE_RETRIABLE) | failed_to_send
+            members = misdirected & clients.parameters.is_member[clients.models[rows]]
+            clients.coordinator_lost(rows[members], targets[members], at_us[members])
+        kinds = clients.kind[rows]
+        failed_to_send = lost & ~clients.for_metadata[rows] & ((kinds == PRODUCE) | (kinds == HEARTBEAT) | at_once)
+        with_error = misdirected | (outcomes == RETRIABLE_RECEIVED)
+        if clients.has_fetchers:
+            fetched = with_error & (kinds == FETCH)
+            with_error ^= fetched
+            self._fetch_failed(rows[fetched], at_us[fetched])
+        failed = with_error | failed_to_send
         if failed.any():
             chosen = rows[failed]
             failures = clients.count_failure(clients.failures, chosen)
@@ -129,6 +149,11 @@ class Behaviour:
             failures[~counts] = clients.failures[chosen[~counts]] = 1
             clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures, CHECKS_OF_BATCHES)
         clients.outcome[rows] = TIMER
+
+    def _fetch_failed(self, rows: Rows, at_us: Times) -> None:
+        clients = self._clients
+        clients.leader_lost(rows, at_us)
+        clients.retry_us[rows[clients.parameters.fetch_waits[clients.models[rows]]]] = NEVER
 
     def _apply_metadata(self, rows: Rows, at_us: Times, outcomes: Codes) -> None:
         clients = self._clients
@@ -145,7 +170,14 @@ class Behaviour:
         clients.wants_metadata[chosen] = (leaders < 0) | asks_on
         learns = chosen[clients.bootstraps[chosen] & is_news]
         clients.connected[learns, clients.target[learns]] = False  # a connection to the leader follows
-        clients.metadata_received(chosen, at_us[received], is_news=is_news)
+        received_us = at_us[received]
+        if clients.has_fetchers:
+            clients.retry_us[chosen[clients.retry_us[chosen] == NEVER]] = 0
+        if clients.has_members:
+            is_member = clients.parameters.is_member[clients.models[chosen]]
+            clients.coordinator_received(chosen[is_member], received_us[is_member])
+            chosen, received_us, is_news = chosen[~is_member], received_us[~is_member], is_news[~is_member]
+        clients.metadata_received(chosen, received_us, is_news=is_news)
 
     # -- decisions -----------------------------------------------------------------------------------------------------
 
@@ -155,7 +187,12 @@ class Behaviour:
         due = self._expire(rows, at_us, models)
         leaders = clients.leader[rows].astype(np.int64)
         has_work = due <= at_us
+        if clients.has_fetchers:
+            has_work |= parameters.fetches[models]
         knows_leader = leaders >= 0
+        if clients.has_members:
+            connects_at_once = parameters.is_member[models] & parameters.finds_eagerly[models]
+            has_work |= connects_at_once & knows_leader & ~clients.connected[rows, leaders]
         stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
         wants = clients.wants_metadata[rows] | ~knows_leader | (stale_us <= at_us)
         is_connected = clients.connected[rows, leaders] & knows_leader
@@ -165,7 +202,7 @@ class Behaviour:
         produces = can_work & is_connected
         connects = can_work & ~is_connected & (connect_us <= at_us)
         brokers = np.where(knows_leader, leaders, 0)
-        kinds = np.where(produces, PRODUCE, CONNECT)
+        kinds = np.where(produces, parameters.work[models], CONNECT)
         metadata_us = np.full(len(rows), NEVER, dtype=np.int64)
         clients.for_metadata[rows] = False
         if wants.any():
@@ -178,8 +215,8 @@ class Behaviour:
             nodes = nodes[possible_us <= at_us[chosen]]
             brokers[now] = nodes
             clients.for_metadata[rows[now]] = True
-            is_ready = clients.connected[rows[now], nodes]
-            kinds[now] = np.where(is_ready, METADATA, CONNECT)
+            is_ready = clients.usable(rows[now])[np.arange(len(now)), nodes]
+            kinds[now] = np.where(is_ready, parameters.lookup[models[now]], CONNECT)
             produces[now], connects[now] = False, True
         sends = produces | connects
         if sends.any():
@@ -204,7 +241,9 @@ class Behaviour:
             period = parameters.period_us[models[late]]
             is_open = parameters.is_open[models[late]]
             expired = np.where(is_open, np.maximum(overdue_us[late] // period + 1, clients.in_batch[chosen]), 1)
-            self._counters.add(EXPIRED, int(expired.sum()))
+            members = parameters.is_member[models[late]]
+            self._counters.add(SESSION_TIMEOUTS, int(np.count_nonzero(members)))
+            self._counters.add(EXPIRED, int(expired[~members].sum()))
             due[late] = np.where(is_open, due[late] + expired * period, at_us[late] + period)
             self._next_operation(chosen, due[late])
         return due
@@ -223,16 +262,23 @@ class Behaviour:
         """
         clients = self._clients
         brokers = clients.connected.shape[1]
-        possible_us = np.where(clients.connected[rows], -1, np.maximum(clients.connect_us[rows], at_us[:, None]))
+        may_connect_us = np.maximum(clients.connect_us[rows], at_us[:, None])
+        if clients.has_members:  # these wait for a connection of their peers
+            waits = clients.parameters.waits_for_peer[clients.models[rows]]
+            may_connect_us[waits] = np.maximum(clients.next_us[clients.peer[rows[waits]]], at_us[waits])[:, None] + 1
+        possible_us = np.where(clients.usable(rows), -1, may_connect_us)
+        models = clients.models[rows]
+        takes_any = clients.parameters.is_member[models] & ~clients.parameters.waits_for_peer[models]
         if brokers == 1:
-            possible_us[clients.parameters.refreshes_at_once[clients.models[rows]]] = 0
+            possible_us[clients.parameters.refreshes_at_once[models] | takes_any] = 0
             return np.zeros(len(rows), dtype=np.int64), possible_us[:, 0]
         first = (clients.draw(rows) * brokers).astype(np.int64)
         turned = (first[:, None] + np.arange(brokers)) % brokers
         best = np.argmin(np.take_along_axis(possible_us, turned, axis=1), axis=1)
         nodes = np.take_along_axis(turned, best[:, None], axis=1)[:, 0]
         possible_us = possible_us[np.arange(len(rows)), nodes]
-        at_once = clients.parameters.refreshes_at_once[clients.models[rows]]
+        nodes, possible_us = np.where(takes_any, first, nodes), np.where(takes_any, at_us, possible_us)
+        at_once = clients.parameters.refreshes_at_once[models]
         if at_once.any():
             tried = brokers - clients.untried[rows].astype(np.int64)
             nodes = np.where(at_once, (clients.first_try[rows] + tried) % brokers, nodes)
@@ -244,11 +290,14 @@ class Behaviour:
         produces = kinds == PRODUCE
         at_once = clients.parameters.refreshes_at_once[clients.models[rows]]
         fills = produces | (at_once & ~clients.for_metadata[rows])  # aiokafka drains a batch, and then connects
+        if clients.has_fetchers:
+            fills &= ~clients.parameters.fetches[clients.models[rows]]
         self._fill_batches(rows[fills], at_us[fills])
         retries = int(np.count_nonzero(clients.failures[rows[produces]]))
-        sent = np.bincount(kinds, minlength=PRODUCE + 1)
-        counters.add(CONNECTIONS, int(sent[CONNECT]))
-        counters.add(METADATA_REQUESTS, int(sent[METADATA]))
+        sent = np.bincount(kinds, minlength=REQUESTS)
+        for kind, counter in _SENT:
+            if sent[kind]:
+                counters.add(counter, int(sent[kind]))
         counters.add(PRODUCE_RETRIES, retries)
         counters.add(PRODUCE_REQUESTS, int(sent[PRODUCE]) - retries)
         clients.kind[rows] = kinds
@@ -256,9 +305,19 @@ class Behaviour:
             for kind, name in enumerate(TRACED):
                 self._trace[name].append(at_us[kinds == kind])
         self._exchange.send(rows, brokers, kinds, at_us)
-        done = produces & (clients.outcome[rows] == PRODUCED)
+        done = clients.outcome[rows] == SUCCEEDED
+        if clients.has_members:
+            members = done & (kinds == HEARTBEAT)
+            self._complete_heartbeats(rows[members])
+            done ^= members
         if done.any():
             self._complete(rows[done])
+
+    def _complete_heartbeats(self, rows: Rows) -> None:
+        clients = self._clients
+        self._next_operation(rows, clients.next_us[rows] + clients.parameters.period_us[clients.models[rows]])
+        clients.next_us[rows] = clients.due_us[rows]
+        clients.outcome[rows] = TIMER
 
     def _fill_batches(self, rows: Rows, at_us: Times) -> None:
         clients, parameters = self._clients, self._clients.parameters
@@ -270,7 +329,7 @@ class Behaviour:
         clients.in_batch[chosen] = np.minimum(waiting, limits)
 
     def _complete(self, rows: Rows) -> None:
-        """Finish the operations of a successful Produce request, and wait for the next."""
+        """Finish the operations of a successful Produce or Fetch request, and wait for the next."""
         clients, parameters, counters = self._clients, self._clients.parameters, self._counters
         models = clients.models[rows]
         due, ends = clients.due_us[rows], clients.next_us[rows]
@@ -286,8 +345,14 @@ class Behaviour:
         counters.add_at(COMPLETED, ends, in_time)
         counters.add_at(LATENCY_US, ends, latency)
         counters.add_at(EXPIRED, ends, late)
-        due = np.where(is_open, due + count * period, ends + period)
-        self._next_operation(rows, due)
+        later = np.where(is_open, due + count * period, ends + period)
+        if clients.has_fetchers:
+            fetches = parameters.fetches[models]
+            counters.add_at(FETCHED, ends[fetches], count[fetches])
+            later = np.where(count == 0, due, later)
+        self._next_operation(rows, later)
         stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
-        clients.next_us[rows] = np.maximum(ends, np.minimum(due, stale_us))
+        clients.next_us[rows] = np.maximum(ends, np.minimum(later, stale_us))
+        if clients.has_fetchers:
+            clients.next_us[rows[fetches]] = ends[fetches]
         clients.outcome[rows] = TIMER

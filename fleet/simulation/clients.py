@@ -1,103 +1,45 @@
-"""The state of all clients as arrays with a row for each client, and the parameters of their models.
+"""The state of all clients as arrays with a row for each lane (parameters.py).
 
-Times are microseconds since the start. A client has at most one request or connection attempt in flight.
+Times are microseconds since the start. A lane has at most one request or connection attempt in flight. In the lane of a
+group member, the leader is the coordinator, and Metadata is FindCoordinator.
 """
-
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sluice.fleet.models.client_model import ClientModel
-
-from .arrays import US_PER_MS, US_PER_S, Codes, Floats, Mask, Rows, Times
+from .arrays import Codes, Floats, Mask, Rows, Times
 from .draws import uniform
+from .parameters import MOST_FAILURES, SHIFTS, Parameters
 
-# The largest count of failures: its backoff exceeds every maximum, and floats do not overflow. Counting continues 32
-# lower, where a wrapped 32-bit shift is the same.
-_MOST_FAILURES, _SHIFTS = 255, 32
 _MOST_REDRAWS = 11  # the probability that a client redraws more often is below 1/11!
 # librdkafka's timer, which requests metadata and, without a connection, connects: to a broker of bootstrap.servers and,
 # if that fails, to a known one after a pause.
 _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
+# The backoff of an eager lookup grows to 4 times the base: two threads of Kafka's consumer look up, one of them with a
+# constant backoff. With this limit, the number of lookups is that of Kafka 4.4.
+_MOST_EAGER = 3
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
 CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
-
-
-class BackoffTable(NamedTuple):
-    base_ms: Floats
-    max_ms: Floats
-    multiplier: Floats
-    jitter: Floats
-    wraps: Mask
-    exponent_at_max: Floats  # from which on the maximum is reached without jitter
-
-    def wait_us(self, models: Rows, failures: Rows, unit: Floats) -> Times:
-        """Return the wait after `failures` (at least 1) in a row; `unit` is drawn from 0 to 1."""
-        base, limit = self.base_ms[models], self.max_ms[models]
-        exponents = np.minimum(failures - 1, self.exponent_at_max[models])
-        means = base * self.multiplier[models] ** exponents
-        wraps = self.wraps[models]
-        if wraps.any():
-            products = ((1 << (failures[wraps] - 1) % _SHIFTS) * base[wraps].astype(np.int64)).astype(np.int32)
-            means[wraps] = np.maximum(products, 0)
-        jitter = self.jitter[models]
-        factor = 1 - jitter + 2 * jitter * unit
-        waits = np.minimum(np.floor(means * factor), limit)
-        waits = np.where((base >= limit) & ~wraps, limit, waits)
-        return (waits * US_PER_MS).astype(np.int64)
-
-
-class Parameters:
-    def __init__(self, models: Sequence[ClientModel]) -> None:
-        def us(field: str) -> Times:
-            return np.array([getattr(model, field) * US_PER_MS for model in models]).astype(np.int64)
-
-        self.retry = _table(models, "retry")
-        self.reconnect = _table(models, "reconnect")
-        self.reconnects_per_client = np.array([model.reconnect_backoff_scope == "client" for model in models])
-        self.request_timeout_us = us("request_timeout_ms")
-        self.request_timeout_restarts = np.array([model.request_timeout_restarts for model in models])
-        self.delivery_timeout_us = us("delivery_timeout_ms")
-        self.metadata_max_age_us = us("metadata_max_age_ms")
-        self.acks_all = np.array([model.acks == "all" for model in models])
-        self.refreshes_at_once = np.array([model.metadata_refresh == "immediate" for model in models])
-        self.queries = np.array([model.metadata_refresh == "query" for model in models])
-        self.leader_errors_count = np.array([model.leader_errors_count for model in models])
-        self.redraws = np.array([model.retry_backoff_redraws for model in models])
-        self.period_us = np.array([US_PER_S / model.requests_per_s for model in models]).astype(np.int64)
-        self.records_per_request = np.array([model.records_per_request for model in models], dtype=np.int64)
-        self.record_bytes = np.array([model.record_bytes for model in models])
-        self.is_open = np.array([model.loop == "open" for model in models])
-
-
-def _table(models: Sequence[ClientModel], name: str) -> BackoffTable:
-    def values(field: str) -> Floats:
-        return np.array([getattr(model, f"{name}_backoff_{field}") for model in models], dtype=np.float64)
-
-    base, limit, multiplier = values("ms"), values("max_ms"), values("multiplier")
-    with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0, or a multiplier of 1
-        exponent_at_max = np.nan_to_num(np.log(limit / np.maximum(base, 1)) / np.log(multiplier), posinf=_MOST_FAILURES)
-    return BackoffTable(
-        base,
-        limit,
-        multiplier,
-        values("jitter"),
-        np.array([name == "retry" and model.retry_backoff_wraps for model in models]),
-        np.maximum(exponent_at_max, 0),
-    )
 
 
 class Clients:
     """The state of the clients. Arrays by client, or by client and broker."""
 
-    def __init__(self, seed: int, models: Rows, parameters: Parameters, partitions: int, brokers: int) -> None:
+    def __init__(
+        self, seed: int, models: Rows, parameters: Parameters, partitions: int, brokers: int, coordinators: int = 1
+    ) -> None:
         count = len(models)
         self.seed = seed
         self.models = models
         self.parameters = parameters
         self.partition = (np.arange(count) % partitions).astype(np.int16)
+        # The lane whose connections FindCoordinator may use.
+        self.peer = np.arange(count)
+        self.has_fetchers, self.has_members = bool(parameters.fetches.any()), bool(parameters.is_member.any())
+        for lane in np.flatnonzero(parameters.is_member):
+            members = np.flatnonzero(models == lane)
+            self.peer[members] -= len(members)  # the Fetch lane of a client precedes
+            self.partition[members] = partitions + np.arange(len(members)) // partitions % coordinators
         self.leader = np.full(count, -1, dtype=np.int16)
         # The next event: its time, its outcome, and the broker of the request in flight.
         self.next_us = np.zeros(count, dtype=np.int64)
@@ -139,7 +81,7 @@ class Clients:
 
     def count_failure(self, counts: Codes, rows: Rows) -> Rows:
         failures: Rows = counts[rows].astype(np.int64) + 1
-        failures[failures > _MOST_FAILURES] -= _SHIFTS
+        failures[failures > MOST_FAILURES] -= SHIFTS
         counts[rows] = failures
         return failures
 
@@ -173,7 +115,7 @@ class Clients:
     def metadata_received(self, rows: Rows, at_us: Times, *, is_news: Mask) -> None:
         """Delay the next Metadata request, by more if the leaders are unchanged (Kafka's Metadata)."""
         self.metadata_failures[rows] = 0
-        unchanged = np.where(is_news, 0, np.minimum(self.unchanged[rows].astype(np.int64) + 1, _MOST_FAILURES))
+        unchanged = np.where(is_news, 0, np.minimum(self.unchanged[rows].astype(np.int64) + 1, MOST_FAILURES))
         self.unchanged[rows] = unchanged
         self._delay_metadata(rows, at_us, np.ones(len(rows), dtype=np.int64))
 
@@ -189,13 +131,17 @@ class Clients:
     def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
         """Disconnect clients, delay their next connection, and request metadata; a due Metadata request has failed."""
         is_due = was_requesting | (self.wants_metadata[rows] & (self.metadata_us[rows] <= at_us))
+        if self.has_members:
+            is_member = self.parameters.is_member[self.models[rows]]
+            is_due &= ~is_member
+            self.coordinator_lost(rows[is_member], brokers[is_member], at_us[is_member])
         if is_due.any():
             self.metadata_failed(rows[is_due], at_us[is_due])
         models = self.models[rows]
         was_connected = self.connected[rows, brokers]
         self.connected[rows, brokers] = False
         counted = np.where(self.parameters.reconnects_per_client[models], 0, brokers)
-        failures = np.minimum(self.connect_failures[rows, counted].astype(np.int64) + 1, _MOST_FAILURES)
+        failures = np.minimum(self.connect_failures[rows, counted].astype(np.int64) + 1, MOST_FAILURES)
         self.connect_failures[rows, counted] = failures
         waits = self.parameters.reconnect.wait_us(models, failures, self.draw(rows))
         is_alone = self.parameters.queries[models] & ~self.connected[rows].any(axis=1)
@@ -212,6 +158,44 @@ class Clients:
         queries = self.parameters.queries[models] & ~self.wants_metadata[rows]
         self.metadata_us[rows[queries]] = self._next_tick_us(rows[queries], at_us[queries])
         self.want_metadata(rows)
+        if self.has_members:
+            self.wants_metadata[rows[is_member]] = self.leader[rows[is_member]] < 0
+
+    def coordinator_lost(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
+        """Look up the coordinator, and request metadata, as after any lost connection."""
+        self.wants_metadata[self.peer[rows]] = True
+        was_coordinator = self.leader[rows] == brokers
+        lost = rows[was_coordinator]
+        self.leader[lost] = -1
+        models, lost_us = self.models[lost], at_us[was_coordinator]
+        is_eager = self.parameters.finds_eagerly[models]
+        lost_us = lost_us + np.where(is_eager, self.retry_wait_us(lost, np.ones(len(lost), dtype=np.int64), 0), 0)
+        # Other clients than Kafka's notice the loss of an idle connection when they send the next heartbeat.
+        notices = is_eager & self.parameters.waits_for_peer[models]
+        self.metadata_us[lost] = np.where(notices, lost_us, np.maximum(lost_us, self.due_us[lost]))
+        failed = ~was_coordinator & (self.leader[rows] < 0)
+        self._lookup_failed(rows[failed], at_us[failed])
+
+    def coordinator_received(self, rows: Rows, at_us: Times) -> None:
+        """Use a coordinator, or look it up again if it is unknown or in its reconnect backoff."""
+        found = self.leader[rows] >= 0
+        found &= self.connected[rows, self.leader[rows]] | (self.connect_us[rows, self.leader[rows]] <= at_us)
+        self.metadata_failures[rows[found]] = 0
+        self.leader[rows[~found]] = -1
+        self.wants_metadata[rows] = ~found
+        self._lookup_failed(rows[~found], at_us[~found])
+
+    def _lookup_failed(self, rows: Rows, at_us: Times) -> None:
+        failures = self.count_failure(self.metadata_failures, rows)
+        peers, is_eager = self.peer[rows], self.parameters.finds_eagerly[self.models[rows]]
+        waits = self.retry_wait_us(rows, np.where(is_eager, np.minimum(failures, _MOST_EAGER), failures), 0)
+        self.wants_metadata[peers] = True
+        self.metadata_us[rows] = np.maximum(at_us + waits, np.where(is_eager, 0, self.metadata_us[peers]))
+
+    def usable(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return the brokers with a connection for Metadata or FindCoordinator."""
+        connected: npt.NDArray[np.bool_] = self.connected[rows]
+        return connected | self.connected[self.peer[rows]] if self.has_members else connected
 
     def _next_tick_us(self, rows: Rows, at_us: Times) -> Times:
         ticks: Times = at_us + 1 + (self._tick_us[rows] - at_us - 1) % _TICK_US
@@ -260,10 +244,13 @@ class Clients:
         ages = self.draw(rows) * self.parameters.metadata_max_age_us[self.models]
         self.unchanged[:] = 1  # the last response, after the maximum age, brought no news
         self.refreshed_us[:] = -ages.astype(np.int64)
-        self.due_us[:] = at_us
-        self.next_us[:] = at_us
+        self._start(at_us)
 
     def start_cold(self, at_us: Times) -> None:
         self.wants_metadata[:] = True
+        self._start(at_us)
+
+    def _start(self, at_us: Times) -> None:
         self.due_us[:] = at_us
-        self.next_us[:] = at_us
+        waits_us = self.parameters.fetch_wait_us[self.models]
+        self.next_us[:] = np.where(self.parameters.fetches[self.models], at_us % waits_us, at_us)

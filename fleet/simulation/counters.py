@@ -22,10 +22,17 @@ KINDS = (
     "served",  # requests, by arrival
     "bytes",  # of Produce requests, by the time at which they were served
     "throttled_us",  # sum of throttle times, likewise
+    "fetch_requests",
+    "heartbeats",
+    "coordinator_lookups",
+    "fetched",  # records that consumers received, which are also completed
+    "lag",  # records that consumers have not received, at the end of each second, in an open loop
+    "session_timeouts",
 )
 (
     CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, COMPLETED, EXPIRED, REFUSED,
     DISCONNECTS, REQUEST_TIMEOUTS, ERRORS, LATENCY_US, QUEUED_US, SERVED, BYTES, THROTTLED_US,
+    FETCH_REQUESTS, HEARTBEATS, COORDINATOR_LOOKUPS, FETCHED, LAG, SESSION_TIMEOUTS,
 ) = range(len(KINDS))  # fmt: skip
 
 

@@ -14,14 +14,15 @@ import numpy.typing as npt
 
 from sluice.fleet.models.client_model import ClientModel
 
-from .arrays import NEVER, Rows, Times
+from .arrays import NEVER, US_PER_S, Rows, Times
 from .behaviour import Behaviour
 from .broker import BrokerModel
-from .clients import Clients, Parameters
-from .counters import BIN_US, Counters
+from .clients import Clients
+from .counters import BIN_US, FETCHED, LAG, Counters
 from .exchange import Exchange
+from .parameters import Lane, Parameters, lanes_of
 from .quota import Fairness, Quotas
-from .schedule import Schedule
+from .schedule import PRODUCE, Schedule
 
 _EVENTS_PER_WINDOW = 2048
 _SHORTEST_US, _LONGEST_US = 1000, BIN_US
@@ -63,30 +64,50 @@ def simulate(
         trace: Lists that receive the times of the kinds in `behaviour.TRACED`.
     """
     counters = Counters(schedule.duration_us)
-    models = np.repeat(np.arange(len(groups)), [group.clients for group in groups])
-    parameters = Parameters([group.model for group in groups])
-    clients = Clients(seed, models, parameters, len(schedule.segments[0].leaders), schedule.brokers)
+    lanes = [(group, lane) for group in groups for lane in lanes_of(group.model)]
+    models = np.repeat(np.arange(len(lanes)), [group.clients for group, _ in lanes])
+    parameters = Parameters([lane for _, lane in lanes])
+    first = schedule.segments[0]
+    clients = Clients(seed, models, parameters, len(first.leaders), schedule.brokers, len(first.coordinators))
     first_us = (clients.draw(np.arange(len(models))) * parameters.period_us[models]).astype(np.int64)
     if cold:
         clients.start_cold(first_us)
     else:
-        clients.start_warm(first_us, schedule.segments[0].leaders)
-    quotas = _quotas(groups, schedule, models)
+        clients.start_warm(first_us, schedule.leaders()[0])
+    quotas = _quotas(lanes, schedule, models)
     exchange = Exchange(schedule, broker, clients, counters, quotas)
     behaviour = Behaviour(clients, exchange, counters, int(broker.network_us), trace)
     events = _run(schedule, clients, exchange, behaviour, counters)
+    _count_lag(counters, parameters, models, first_us)
     return Simulation(counters.counts, events, None if quotas is None else quotas.fairness())
 
 
-def _quotas(groups: Sequence[Group], schedule: Schedule, models: Rows) -> Quotas | None:
+def _quotas(lanes: Sequence[tuple[Group, Lane]], schedule: Schedule, models: Rows) -> Quotas | None:
     named = {name for segment in schedule.segments for name in segment.quotas}
     if not named:
         return None
     bounds = [
-        [segment.quotas.get(group.name, segment.quotas.get(None, np.inf)) for group in groups]
+        [
+            segment.quotas.get(group.name, segment.quotas.get(None, np.inf)) if lane.work == PRODUCE else np.inf
+            for group, lane in lanes
+        ]
         for segment in schedule.segments
     ]
-    return Quotas(np.array(bounds), [group.name in named for group in groups], models, schedule.brokers)
+    return Quotas(np.array(bounds), [group.name in named for group, _ in lanes], models, schedule.brokers)
+
+
+def _count_lag(counters: Counters, parameters: Parameters, models: Rows, first_us: Times) -> None:
+    """Count the records that exist and were not received, at the end of each second."""
+    if not parameters.is_open[parameters.fetches].all():
+        return
+    ends_us = np.arange(US_PER_S, counters.bins * BIN_US + 1, US_PER_S)
+    created = np.zeros(len(ends_us), dtype=np.int64)
+    for lane in np.flatnonzero(parameters.fetches):
+        phases = np.sort(first_us[models == lane])
+        periods, rest = np.divmod(ends_us, parameters.period_us[lane])
+        created += periods * len(phases) + np.searchsorted(phases, rest)
+    bins = ends_us // BIN_US - 1
+    counters.counts[bins, LAG] = created - np.cumsum(counters.counts[:, FETCHED])[bins]
 
 
 def _run(

@@ -15,6 +15,7 @@ from .schedule import (
     ANSWERED,
     CLOSED,
     CONNECT,
+    FETCH,
     NO_LEADER,
     NO_LEADER_KNOWN,
     NOT_LEADER,
@@ -26,12 +27,13 @@ from .schedule import (
 )
 
 (
-    TIMER, CONNECTED, CONNECT_REFUSED, CONNECT_CLOSED, PRODUCED, PRODUCE_NOT_LEADER,
-    PRODUCE_RETRIABLE, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT,
+    TIMER, CONNECTED, CONNECT_REFUSED, CONNECT_CLOSED, SUCCEEDED, NOT_LEADER_RECEIVED,
+    RETRIABLE_RECEIVED, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT,
 ) = range(10)  # fmt: skip
 
-_SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, PRODUCED], dtype=np.uint8)
-_CLOSED = np.array([CONNECT_CLOSED, DISCONNECTED, DISCONNECTED], dtype=np.uint8)
+# By kind of request.
+_SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, *[SUCCEEDED] * 3, METADATA_RECEIVED], dtype=np.uint8)
+_CLOSED = np.array([CONNECT_CLOSED, *[DISCONNECTED] * 5], dtype=np.uint8)
 # A connection takes two packets before the client can send ApiVersions.
 _HANDSHAKE_PACKETS = 2
 # Faults draw from another sequence than clients, so that a fault does not change the jitter of others.
@@ -45,8 +47,9 @@ class Exchange:
         self._schedule = schedule
         self._starts = schedule.starts_us
         self._next_stop = schedule.next_stop_us()
+        self._next_move = schedule.next_move_us()
         self._up = np.array([segment.up for segment in schedule.segments])
-        self._leaders = np.array([segment.leaders for segment in schedule.segments])
+        self._leaders = schedule.leaders()
         self._replicated_us = np.array([segment.replicated_us for segment in schedule.segments])
         self._waits_for_replicas = bool(self._replicated_us.any())
         self._fault_ends = schedule.fault_ends_us()
@@ -57,7 +60,10 @@ class Exchange:
             if fault.schedule is not None
         }
         self._has_faults = any(segment.faults for segment in schedule.segments)
-        self._costs = np.array([model.connection_us, model.metadata_us, model.produce_us])
+        small_us = model.metadata_us
+        self._costs = np.array(
+            [model.connection_us, small_us, model.produce_us, model.fetch_us, small_us, small_us], dtype=np.float64
+        )
         self._byte_us = model.kilobyte_us / 1000
         self._quotas = quotas
         self._one_way_us = int(model.network_us)
@@ -96,19 +102,27 @@ class Exchange:
             silent = served & (effects == SILENT)
             ends[silent] = fault_ends[silent]  # sluice answers when the rule is removed
         if self._waits_for_replicas:
-            acknowledged = self._replicated_us[segments, clients.partition[rows]]
-            waits = (
-                served & (kinds == PRODUCE) & clients.parameters.acks_all[clients.models[rows]] & (acknowledged > ends)
-            )
-            ends[waits] = acknowledged[waits]
+            waits = np.flatnonzero(served & (kinds == PRODUCE) & clients.parameters.acks_all[clients.models[rows]])
+            ends[waits] = np.maximum(ends[waits], self._replicated_us[segments[waits], clients.partition[rows[waits]]])
+        if clients.has_fetchers and (fetched := served & (kinds == FETCH)).any():
+            if self._has_faults:
+                fetched &= effects == ANSWERED
+            of_fetches = rows[fetched], brokers[fetched], queued[fetched], ends[fetched], segments[fetched]
+            ends[fetched] = self._hold(*of_fetches)
         stops = self._next_stop[segments, brokers]
         broken = served & (ends >= stops)
         ends = np.where(broken, stops, ends) + one_way
         lost = broken | refused
         outcomes[lost] = _CLOSED[kinds[lost]]
         outcomes[refused & connects] = CONNECT_REFUSED
-        produced = outcomes == PRODUCED
-        outcomes[produced & (self._leaders[segments, clients.partition[rows]] != brokers)] = PRODUCE_NOT_LEADER
+        succeeded = outcomes == SUCCEEDED
+        led_by = self._leaders[segments, clients.partition[rows]]
+        outcomes[succeeded & (led_by != brokers)] = NOT_LEADER_RECEIVED
+        if clients.has_fetchers:
+            moved = (
+                succeeded & (kinds == FETCH) & (ends - one_way >= self._next_move[segments, clients.partition[rows]])
+            )
+            outcomes[moved] = NOT_LEADER_RECEIVED
         received = outcomes == METADATA_RECEIVED
         if received.any():
             clients.new_leader[rows[received]] = self._leaders[segments[received], clients.partition[rows[received]]]
@@ -125,6 +139,24 @@ class Exchange:
         clients.next_us[rows] = ends
         clients.outcome[rows] = outcomes
         clients.target[rows] = brokers
+
+    def _hold(self, rows: Rows, brokers: Rows, arrivals: Times, served_us: Times, segments: Rows) -> Times:
+        """Return when each Fetch is answered: with its bytes, after its wait, or when the leader moves."""
+        clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
+        partitions, due, period = clients.partition[rows], clients.due_us[rows], parameters.period_us[models]
+        readable_us = self._replicated_us[segments, partitions]
+        is_open = parameters.is_open[models]
+        last = np.where(is_open, due + (parameters.fetch_records[models] - 1) * period, due)
+        ready_us = np.minimum(np.maximum(last, readable_us), arrivals + parameters.fetch_wait_us[models])
+        ends = np.maximum(served_us, ready_us)
+        is_leader = self._leaders[segments, partitions] == brokers
+        ends = np.where(
+            is_leader, np.minimum(ends, np.maximum(self._next_move[segments, partitions], served_us)), served_us
+        )
+        records = np.where(is_open, (ends - due) // period + 1, ends >= due)
+        records[ends < readable_us] = 0
+        clients.in_batch[rows] = np.clip(records, 0, np.where(is_open, parameters.records_per_request[models], 1))
+        return ends
 
     def _restarts_us(self, rows: Rows, kinds: Rows, at_us: Times) -> Times:
         """Return how much later a timeout is detected if the first record after the request restarts the wait."""
@@ -170,7 +202,7 @@ class Exchange:
             for fault in self._schedule.segments[segment].faults:
                 hit = is_free & (segments == segment) & fault.brokers[brokers] & np.isin(kinds, list(fault.kinds))
                 if not fault.partitions.all():
-                    hit &= fault.partitions[self._clients.partition[rows]]
+                    hit &= fault.partitions.take(self._clients.partition[rows], mode="clip")  # members have others
                 if fault.probability < 1 and hit.any():
                     hit[hit] = self._draw(rows[hit]) < fault.probability
                 if fault.schedule is not None:
@@ -192,7 +224,7 @@ class Exchange:
 
     def _fail(self, rows: Rows, kinds: Rows, effects: Rows, outcomes: Codes) -> None:
         answered = outcomes == _SUCCESS[kinds]
-        for effect, outcome in ((NOT_LEADER, PRODUCE_NOT_LEADER), (RETRIABLE, PRODUCE_RETRIABLE)):
+        for effect, outcome in ((NOT_LEADER, NOT_LEADER_RECEIVED), (RETRIABLE, RETRIABLE_RECEIVED)):
             outcomes[answered & (effects == effect)] = outcome
         closed = answered & (effects == CLOSED)
         outcomes[closed] = _CLOSED[kinds[closed]]

@@ -1,6 +1,6 @@
 """A scenario as segments of time: in each, which brokers run, who leads each partition, and which faults are in force.
 
-The clients produce to the partitions of the scenario's first topic. Without one, each broker leads a partition for each
+The clients use the partitions of the scenario's first topic. Without one, each broker leads a partition for each
 other broker, its second replica. Leaders change as in sluice's cluster: at once if a leader is stopped,
 `sluice.election.delay.ms` after it was killed. Until then the killed replica is in sync, so other leaders do not
 acknowledge records with acks=all. A broker that starts leads only partitions without a leader.
@@ -33,8 +33,12 @@ from sluice.quotas.client_quotas import CLIENT_ID
 from .arrays import NEVER, US_PER_MS, US_PER_S
 
 NO_LEADER = -1
-CONNECT, METADATA, PRODUCE = range(3)
-_APIS = {"ApiVersions": CONNECT, "Metadata": METADATA, "Produce": PRODUCE}
+REQUESTS = 6
+CONNECT, METADATA, PRODUCE, FETCH, HEARTBEAT, FIND_COORDINATOR = range(REQUESTS)
+APIS = {
+    "ApiVersions": CONNECT, "Metadata": METADATA, "Produce": PRODUCE, "Fetch": FETCH, "Heartbeat": HEARTBEAT,
+    "FindCoordinator": FIND_COORDINATOR,
+}  # fmt: skip
 # What a response, or its absence, means to a client.
 ANSWERED, NOT_LEADER, RETRIABLE, NO_LEADER_KNOWN, CLOSED, SILENT, REFUSED = range(7)
 _STALE_METADATA = (
@@ -44,8 +48,8 @@ _STALE_METADATA = (
 )
 _RETRIABLE = (
     ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    ErrorCode.KAFKA_STORAGE_ERROR,
 )  # fmt: skip
+_OTHERS = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR
 _STEPS = "stop, kill, start, move_leader, fault, remove_fault, quota, remove_quota, say"
 _UNUSED = (
     "version", "client_id", "software_name", "software_version", "principal", "listener", "group", "transactional_id",
@@ -60,7 +64,7 @@ class FaultWindow(NamedTuple):
     """A fault rule in force: requests of these kinds to these brokers get this outcome, with a probability.
 
     Args:
-        partitions: Those whose Produce requests get it.
+        partitions: Those whose Produce and Fetch requests get it.
         schedule: Which of the requests are hit, as `times`, `on` and `schedule` of the rule; None: all.
         delay_us: The shortest and the longest delay; all between them are equally likely.
     """
@@ -78,6 +82,7 @@ class Segment(NamedTuple):
     from_us: int
     up: npt.NDArray[np.bool_]
     leaders: npt.NDArray[np.int16]  # by partition; NO_LEADER without one
+    coordinators: npt.NDArray[np.int16]  # leaders of __consumer_offsets, spread over the brokers
     replicated_us: npt.NDArray[np.int64]  # by partition: until then, acks=all waits for a killed replica
     faults: tuple[FaultWindow, ...]
     quotas: Mapping[str | None, float]  # producer_byte_rate by client id; None: the default
@@ -104,6 +109,19 @@ class Schedule(NamedTuple):
         ):
             ends |= {id(fault): until_us for fault in segment.faults}
         return ends
+
+    def leaders(self) -> npt.NDArray[np.int16]:
+        """Return the leaders of all partitions, then the coordinators, by segment."""
+        return np.array([(*segment.leaders, *segment.coordinators) for segment in self.segments])
+
+    def next_move_us(self) -> npt.NDArray[np.int64]:
+        """Return when each of `leaders` changes next."""
+        leaders, starts_us = self.leaders(), self.starts_us
+        moves = np.full(leaders.shape, NEVER, dtype=np.int64)
+        for index in range(len(leaders) - 2, -1, -1):
+            stays = leaders[index] == leaders[index + 1]
+            moves[index] = np.where(stays, moves[index + 1], starts_us[index + 1])
+        return moves
 
     def next_stop_us(self) -> npt.NDArray[np.int64]:
         stops = np.full((len(self.segments), self.brokers), NEVER, dtype=np.int64)
@@ -140,7 +158,9 @@ class _Cluster:
         self._brokers = scenario.brokers
         self._election_us = election_delay_ms * US_PER_MS
         self._topic = scenario.topics[0].name if scenario.topics else None
-        self._replicas = _replicas(scenario, first_node)
+        topic = _replicas(scenario, first_node)
+        self._partitions = len(topic)
+        self._replicas = [*topic, *spread_replicas(scenario.brokers)]
         self._up = np.ones(scenario.brokers, dtype=np.bool_)
         self._leaders = np.array([replicas[0] for replicas in self._replicas], dtype=np.int16)
         self._faults: dict[int, tuple[Rule, FaultWindow]] = {}
@@ -189,9 +209,9 @@ class _Cluster:
 
     def _end_segment(self, at_us: int) -> None:
         faults = tuple(window for _, window in self._faults.values())
-        segment = Segment(
-            at_us, self._up.copy(), self._leaders.copy(), self._replicated_us.copy(), faults, self._quotas
-        )
+        leaders, coordinators = np.split(self._leaders.copy(), [self._partitions])
+        replicated_us = self._replicated_us[: self._partitions].copy()
+        segment = Segment(at_us, self._up.copy(), leaders, coordinators, replicated_us, faults, self._quotas)
         if self._segments and self._segments[-1].from_us == at_us:
             self._segments.pop()
         self._segments.append(segment)
@@ -229,29 +249,29 @@ class _Cluster:
             raise ScenarioError(path, f"expected the topic of the fleet, {self._topic}, got {topic}")
 
     def _check_partition(self, path: str, partition: int) -> None:
-        if partition >= len(self._replicas):
-            raise ScenarioError(path, f"expected a partition up to {len(self._replicas) - 1}, got {partition}")
+        if partition >= self._partitions:
+            raise ScenarioError(path, f"expected a partition up to {self._partitions - 1}, got {partition}")
 
     def _fault(self, rule: Rule, path: str) -> FaultWindow:
         for name in _UNUSED:
             if getattr(rule, name) is not None:
                 raise ScenarioError(f"{path}.{name}", f"has no effect in a fleet simulation; expected {_CONDITIONS}")
         kinds, outcome, delay_us = _effect(rule, path)
-        partitions = np.ones(len(self._replicas), dtype=np.bool_)
+        partitions = np.ones(self._partitions, dtype=np.bool_)
         if rule.topic is not None:
             self._check_topic(f"{path}.topic", rule.topic)
-            kinds &= _REQUESTS
+            kinds &= _WITH_TOPIC
         if rule.partition is not None:
             chosen = [rule.partition] if isinstance(rule.partition, int) else rule.partition
             for partition in chosen:
                 self._check_partition(f"{path}.partition", partition)
-            kinds &= {PRODUCE}
-            partitions = np.isin(np.arange(len(self._replicas)), chosen)
+            kinds &= _WITH_PARTITION
+            partitions = np.isin(np.arange(self._partitions), chosen)
         named = [rule.api] if isinstance(rule.api, str) else (rule.api or [])
         if named:
-            sent = {_APIS[name] for name in named if name in _APIS}
+            sent = {APIS[name] for name in named if name in APIS}
             if not sent:
-                raise ScenarioError(f"{path}.api", f"expected {', '.join(_APIS)}, got {', '.join(named)}")
+                raise ScenarioError(f"{path}.api", f"expected {', '.join(APIS)}, got {', '.join(named)}")
             kinds &= sent
             if not kinds:
                 raise ScenarioError(f"{path}.api", f"the action has no effect on {', '.join(named)}")
@@ -295,8 +315,9 @@ def spread_replicas(brokers: int) -> list[list[int]]:
 
 
 _Effect = tuple[frozenset[int], int, tuple[int, int]]
-_REQUESTS = frozenset((METADATA, PRODUCE))
-_ALL = _REQUESTS | {CONNECT}
+_WITH_PARTITION = frozenset((PRODUCE, FETCH))
+_WITH_TOPIC = _WITH_PARTITION | {METADATA}
+_ALL = frozenset(range(REQUESTS))
 _NO_DELAY = (0, 0)
 
 
@@ -305,7 +326,11 @@ def _effect(rule: Rule, path: str) -> _Effect:
     action = rule.the_action
     match action:
         case Error(error_code=code) if code in _STALE_METADATA:
-            return frozenset((PRODUCE,)), NOT_LEADER, _NO_DELAY
+            return _WITH_PARTITION, NOT_LEADER, _NO_DELAY
+        case Error(error_code=ErrorCode.KAFKA_STORAGE_ERROR):
+            return _WITH_PARTITION, RETRIABLE, _NO_DELAY
+        case Error(error_code=ErrorCode.NOT_COORDINATOR):
+            return frozenset((HEARTBEAT,)), NOT_LEADER, _NO_DELAY
         case Error(error_code=code) if code in _RETRIABLE:
             return frozenset((PRODUCE,)), RETRIABLE, _NO_DELAY
         case DiskFull():
@@ -313,7 +338,7 @@ def _effect(rule: Rule, path: str) -> _Effect:
         case Error(error_code=ErrorCode.LEADER_NOT_AVAILABLE):
             return frozenset((METADATA,)), NO_LEADER_KNOWN, _NO_DELAY
         case Error():
-            codes = [code.name for code in (*_STALE_METADATA, *_RETRIABLE, ErrorCode.LEADER_NOT_AVAILABLE)]
+            codes = [code.name for code in (*_STALE_METADATA, *_RETRIABLE, *_OTHERS)]
             raise ScenarioError(f"{path}.action.code", f"expected one of {', '.join(codes)}, got {action.code}")
         case Close():
             return _ALL, CLOSED, _NO_DELAY

@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
             for each in (["models"], ["broker"], ["prediction"]):
                 main(each)
         case ["models", *chosen]:
-            available = [client for client in CLIENTS if client != "java" or "KAFKA_LIBS" in os.environ]
+            available = [client for client in CLIENTS if not client.startswith("java") or "KAFKA_LIBS" in os.environ]
             for client in chosen[:1] or available:
                 measure(client, chosen[1:] or list(FAILURES), clients=60)
         case ["broker"]:

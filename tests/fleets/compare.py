@@ -16,7 +16,7 @@ from sluice.fleet.simulation.schedule import schedule_of
 
 FAILS_AT_US = 10_000_000
 # No time for requests and packets, as in the exact simulation.
-FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
 
 
 class Failure(NamedTuple):
@@ -32,7 +32,7 @@ class Failure(NamedTuple):
 
 
 def _fault(action: object) -> dict[str, object]:
-    return {"fault": {"api": "Produce", "action": action}}
+    return {"fault": {"api": ["Produce", "Fetch"], "action": action}}
 
 
 FAILURES = {
@@ -41,7 +41,9 @@ FAILURES = {
     "reset": Failure(1, _fault("close")),
     "silent": Failure(1, _fault("black-hole")),
     "NOT_LEADER_OR_FOLLOWER": Failure(1, _fault({"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"})),
-    "NOT_ENOUGH_REPLICAS": Failure(1, _fault({"kind": "error", "code": "NOT_ENOUGH_REPLICAS"})),
+    "NOT_ENOUGH_REPLICAS": Failure(
+        1, {"fault": {"api": "Produce", "action": {"kind": "error", "code": "NOT_ENOUGH_REPLICAS"}}}
+    ),
 }
 
 

@@ -7,16 +7,22 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from sluice.fleet.models.client_model import ClientModel
-from sluice.fleet.models.presets import KAFKA, LIBRDKAFKA
+from sluice.fleet.models.presets import KAFKA, KAFKA_CONSUMER, LIBRDKAFKA
 from sluice.fleet.simulation.behaviour import TRACED
 
 from .compare import FAILURES, Distance, compare
 from .real_time import RealClients, run_real
 
-_COMMON = {"enable.idempotence": "false", "linger.ms": "0", "max.in.flight.requests.per.connection": "1", "acks": "all"}
+_PRODUCER = {
+    "enable.idempotence": "false",
+    "linger.ms": "0",
+    "max.in.flight.requests.per.connection": "1",
+    "acks": "all",
+}
 # As in a long run: one connection, and metadata from a refresh by age. All clients refresh it just before the failure,
 # because a refresh that is due ends the poll, and with it a request that has timed out.
 _JAVA = {"connections.max.idle.ms": "20000", "metadata.max.age.ms": "38000", "metadata.recovery.strategy": "none"}
+_JAVA_CONSUMER = {**_JAVA, "metadata.max.age.ms": "300000"}
 _TIMEOUT_MS = 3000  # of requests to a silent broker
 
 
@@ -29,8 +35,11 @@ class Client(NamedTuple):
 
 
 CLIENTS = {
-    "java": Client("java", _JAVA, "request.timeout.ms", KAFKA, 30),
-    "librdkafka": Client("confluent", {}, "socket.timeout.ms", LIBRDKAFKA, 3),
+    "java": Client("JavaClients", {**_PRODUCER, **_JAVA}, "request.timeout.ms", KAFKA, 30),
+    "java-consumer": Client(
+        "JavaConsumers", {**_JAVA, "metadata.max.age.ms": "300000"}, "request.timeout.ms", KAFKA_CONSUMER, 30
+    ),
+    "librdkafka": Client("confluent", _PRODUCER, "socket.timeout.ms", LIBRDKAFKA, 3),
 }
 
 
@@ -38,7 +47,9 @@ def measure(name: str, failures: Sequence[str], clients: int) -> None:
     """Print a row for each failure and kind of attempt."""
     client = CLIENTS[name]
     for failure in failures:
-        settings, model = {**_COMMON, **client.settings}, client.model
+        settings, model = dict(client.settings), client.model
+        if model.role == "consumer":
+            model = replace(model, requests_per_s=0.001)  # the topics have no records
         if failure == "silent":
             settings |= {client.timeout: str(_TIMEOUT_MS)}
             settings |= {"request.timeout.ms": str(_TIMEOUT_MS)}

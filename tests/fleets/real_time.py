@@ -22,7 +22,7 @@ _TOPIC = "fleet"
 
 
 class RealClients(NamedTuple):
-    """Producers of one kind: aiokafka, confluent, or java with the jars in KAFKA_LIBS."""
+    """Clients of one kind: aiokafka, confluent, or Java with the jars in KAFKA_LIBS."""
 
     kind: str
     clients: int
@@ -30,8 +30,8 @@ class RealClients(NamedTuple):
 
     @property
     def command(self) -> list[str]:
-        if self.kind == "java":
-            return ["java", "-cp", os.environ["KAFKA_LIBS"] + "/*", str(_FOLDER / "JavaClients.java")]
+        if self.kind.startswith("Java"):
+            return ["java", "-cp", os.environ["KAFKA_LIBS"] + "/*", str(_FOLDER / f"{self.kind}.java")]
         return [sys.executable, str(_FOLDER / f"{self.kind}_clients.py")]
 
 
@@ -44,6 +44,8 @@ async def run_real(
         nodes = list(broker.brokers)
         replicas = {index: [nodes[each] for each in one] for index, one in enumerate(spread_replicas(len(nodes)))}
         await broker.cluster.create_topic(_TOPIC, assignments=replicas)
+        for index, each in replicas.items():
+            await broker.cluster.create_topic(f"{_TOPIC}-{index}", assignments={0: each})
         processes = [await _start(group, broker.bootstrap, len(replicas), seed) for group in groups]
         for process in processes:
             assert process.stdin is not None

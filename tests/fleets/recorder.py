@@ -15,7 +15,9 @@ import numpy as np
 
 from sluice.fleet.simulation.arrays import Times
 
-_KINDS = {0: "produce_requests", 3: "metadata_requests"}
+_KINDS = {
+    0: "produce_requests", 1: "fetch_requests", 3: "metadata_requests", 10: "coordinator_lookups", 12: "heartbeats",
+}  # fmt: skip
 _ALL_PROTOCOLS, _RECEIVE_BUFFER = 3, 64 << 20
 _SO_RCVBUFFORCE = 33  # of Linux; not in the module
 _ETHERNET, _SYN, _ACK = 14, 0x02, 0x10

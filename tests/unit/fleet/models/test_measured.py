@@ -12,7 +12,7 @@ from sluice.audit.judge.model.verdict import AuditResult, Fit, MeasuredBackoff, 
 from sluice.errors import ConfigError
 from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.models.mix import parse_mix
-from sluice.fleet.simulation.clients import Parameters
+from sluice.fleet.simulation.parameters import Parameters, lanes_of
 
 
 def _fit(model: str, base_ms: float, cap_ms: float | None, jitter: float = 0.0) -> Fit:
@@ -48,7 +48,7 @@ def test_a_model_has_the_measured_backoffs_and_the_clients_settings(tmp_path: Pa
         reconnect_backoff_max_ms=30_000, reconnect_backoff_jitter=0.2, reconnect_backoff_scope="client",
     )  # fmt: skip
     zero = np.zeros(1, dtype=np.int64)
-    assert Parameters([model]).retry.wait_us(zero, zero + 9, np.zeros(1)).tolist() == [100_000]
+    assert Parameters(lanes_of(model)).retry.wait_us(zero, zero + 9, np.zeros(1)).tolist() == [100_000]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.broker.scenarios.files import catalogued, names, scenario_of
 from sluice.broker.scenarios.timeline import ScenarioError
-from sluice.fleet.simulation.schedule import METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
+from sluice.fleet.simulation.schedule import FETCH, METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
 
 
 def _schedule(*steps: dict[str, object], brokers: int = 3, **more: object) -> Schedule:
@@ -67,9 +67,10 @@ def test_rules_may_have_partitions_schedules_random_delays_and_other_apis() -> N
     steps: list[dict[str, object]] = [{"at": "1s", "fault": fault} for fault in faults]
     one, other = _schedule(*steps, topics=_TOPICS).segments[1].faults
     assert (one.kinds, one.partitions.tolist(), one.schedule) == (
-        frozenset((PRODUCE,)), [False, True], (None, None, "1 fail, 2 pass, repeat"),
+        frozenset((PRODUCE, FETCH)), [False, True], (None, None, "1 fail, 2 pass, repeat"),
     )  # fmt: skip
-    assert (other.kinds, other.partitions.tolist(), other.schedule) == (frozenset((METADATA,)), [True, True], None)
+    assert (other.kinds, other.schedule) == (frozenset((METADATA, FETCH)), None)
+    assert other.partitions.all()
     assert (one.delay_us, other.delay_us) == ((0, 0), (2_000, 1_000_000))
 
 
@@ -97,7 +98,10 @@ _TOPICS = [{"name": "orders", "assignments": [[1, 2], [2, 3]]}]
             {"fault": {"action": _ERROR, "partition": 2}},
             "steps[0].fault.partition: expected a partition up to 1",
         ),
-        ({"fault": {"action": "close", "api": "Fetch"}}, "steps[0].fault.api: expected ApiVersions, Metadata, Produce"),
+        (
+            {"fault": {"action": "close", "api": "ListOffsets"}},
+            "steps[0].fault.api: expected ApiVersions, Metadata, Produce, Fetch",
+        ),
         ({"fault": {"action": _ERROR, "api": "Metadata"}}, "steps[0].fault"),
         ({"fault": {"action": {"kind": "delay", "mean": 5}}}, "steps[0].fault.action: has no effect"),
         ({"fault": {"action": {"kind": "error", "code": "INVALID_RECORD"}}}, "steps[0].fault.action.code: expected"),
@@ -120,5 +124,5 @@ def test_built_in_scenarios_without_effect_on_producers_alone_are_refused() -> N
 
     assert set(filter(is_refused, names())) == {
         "coordinator-loss", "duplicate-deliveries", "empty-metadata", "garbled-answers", "group-rebalance-loop",
-        "isolated-leader", "poisoned-partition", "slow-disk", "stale-metadata", "throttle-storm", "torn-responses",
+        "isolated-leader", "poisoned-partition", "slow-disk", "stale-metadata", "throttle-storm",
     }  # fmt: skip

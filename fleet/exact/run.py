@@ -1,0 +1,95 @@
+"""The exact simulation of a fleet: real clients and the real broker in virtual time, for up to a thousand clients.
+
+The broker's CPU takes no virtual time, so queues form in the vectorised simulation only.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from random import Random
+
+import numpy as np
+
+from sluice import testing
+from sluice.broker.scenarios.model import Scenario
+from sluice.clock import LoopClock
+from sluice.embedded.broker import Broker
+from sluice.fleet.simulation.arrays import US_PER_S, Times
+from sluice.fleet.simulation.engine import Group
+from sluice.fleet.simulation.schedule import schedule_of, spread_replicas
+from sluice.journal_events import Request
+
+from .clients import open_client
+
+_EVENTS = 2_000_000
+_NS_PER_US, _NS_PER_MS = 1000, 1_000_000
+_TOPIC = "fleet"
+_WARM_UP_S = 35.0
+_CLIENT = "client-"
+_APIS = {
+    "Metadata": "metadata_requests", "Produce": "produce_requests", "Fetch": "fetch_requests",
+    "Heartbeat": "heartbeats", "FindCoordinator": "coordinator_lookups",
+}  # fmt: skip
+
+
+def run_exact(groups: Sequence[Group], scenario: Scenario, *, seed: int = 0) -> Mapping[str, Times]:
+    """Run aiokafka's clients, for groups of its name, or else sluice's in virtual time; return times by kind.
+
+    Consumers have a topic for each partition, without records, and each is alone in its group.
+    """
+    return testing.run(_main(groups, scenario, seed), seed=seed, max_turns=2**40)
+
+
+async def _main(groups: Sequence[Group], scenario: Scenario, seed: int) -> Mapping[str, Times]:
+    schedule = schedule_of(scenario)
+    partitions = len(schedule.segments[0].leaders)
+    config = {**scenario.config, "sluice.journal.events": _EVENTS}
+    loop, network = asyncio.get_running_loop(), testing.network()
+    connections: list[float] = []
+    async with Broker(scenario.brokers, config=config, seed=seed) as broker, AsyncExitStack() as stack:
+        topic = await _create_topic(broker, scenario)
+        clients = [group for group in groups for _ in range(group.clients)]
+        random = Random(seed)
+        start_s = loop.time() + _WARM_UP_S
+        network.on_connect = lambda: connections.append(loop.time() - start_s)
+        tasks = []
+        for index, group in enumerate(clients):
+            with network.host(f"{_CLIENT}{index}"):
+                client = open_client(group, broker.bootstrap, f"{_CLIENT}{index}", random.randrange(2**32))
+                await stack.enter_async_context(client)
+                until_s = start_s + schedule.duration_us / US_PER_S
+                work = client.run(topic, index % partitions, start_s, until_s, random.random())
+                tasks.append(loop.create_task(work))
+        await asyncio.sleep(max(start_s - loop.time(), 0))
+        first, began_ns = broker.journal.last_seq, LoopClock(loop).wall_ms() * _NS_PER_MS
+        run = broker.start_scenario(scenario)
+        await asyncio.sleep(schedule.duration_us / US_PER_S)
+        found = _requests(broker, first, began_ns)
+        run.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return {"connections": _times(at_s * US_PER_S for at_s in connections), **found}
+
+
+async def _create_topic(broker: Broker, scenario: Scenario) -> str:
+    if scenario.topics:
+        return scenario.topics[0].name  # the scenario creates it
+    nodes = list(broker.brokers)
+    replicas = {index: [nodes[each] for each in one] for index, one in enumerate(spread_replicas(len(nodes)))}
+    await broker.cluster.create_topic(_TOPIC, assignments=replicas)
+    for index, each in replicas.items():
+        await broker.cluster.create_topic(f"{_TOPIC}-{index}", assignments={0: each})
+    return _TOPIC
+
+
+def _requests(broker: Broker, after: int, began_ns: int) -> dict[str, Times]:
+    found: dict[str, list[float]] = {kind: [] for kind in _APIS.values()}
+    for event in broker.journal.events(after=after):
+        if isinstance(event, Request) and event.api in _APIS:
+            found[_APIS[event.api]].append((event.received_ns - began_ns) / _NS_PER_US)
+    return {kind: _times(times) for kind, times in found.items()}
+
+
+def _times(found: Iterable[float]) -> Times:
+    return np.array(sorted(at_us for at_us in found if at_us >= 0), dtype=np.float64).astype(np.int64)

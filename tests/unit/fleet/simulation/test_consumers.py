@@ -1,0 +1,155 @@
+"""Tests of simulated consumers: long polls, heartbeats, failures and lag."""
+
+import pytest
+from msgspec.structs import replace
+
+from sluice.broker.scenarios.files import scenario_of
+from sluice.errors import SluiceError
+from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.presets import AIOKAFKA_CONSUMER, KAFKA_CONSUMER, SLUICE_CONSUMER
+from sluice.fleet.run import ensure_possible
+from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.counters import (
+    COMPLETED,
+    CONNECTIONS,
+    COORDINATOR_LOOKUPS,
+    ERRORS,
+    FETCH_REQUESTS,
+    FETCHED,
+    HEARTBEATS,
+    LAG,
+    LATENCY_US,
+    METADATA_REQUESTS,
+    PRODUCE_REQUESTS,
+    SESSION_TIMEOUTS,
+)
+from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.schedule import schedule_of
+
+_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
+_KILL: dict[str, object] = {"at": "10s", "kill": 1, "during": "20s"}
+_CLIENTS, _SECONDS = 60, 60
+
+
+def _run(
+    *steps: dict[str, object],
+    model: ClientModel = KAFKA_CONSUMER,
+    brokers: int = 3,
+    seed: int = 1,
+    broker: BrokerModel = _FAST,
+) -> Simulation:
+    document = {"name": "test", "brokers": brokers, "duration": f"{_SECONDS}s", "steps": list(steps)}
+    return simulate([Group("c", model, _CLIENTS)], schedule_of(scenario_of(document)), broker, seed=seed)
+
+
+def _rate(run: Simulation, kind: int, from_s: int = 5) -> float:
+    """Return the mean per client and second."""
+    return float(run.counts[from_s * 10 :, kind].sum()) / _CLIENTS / (_SECONDS - from_s)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fetches", "latency_ms"),
+    [
+        ({"requests_per_s": 0.001}, 2, None),
+        ({"requests_per_s": 0.001, "fetch_max_wait_ms": 100}, 10, None),
+        ({"requests_per_s": 20}, 20, 0),
+        ({"requests_per_s": 20, "fetch_min_bytes": 500}, 4, 100),
+        ({"requests_per_s": 20, "fetch_min_bytes": 5000, "fetch_max_wait_ms": 1000}, 1, 475),
+    ],
+    ids=[
+        "an idle fetch waits for fetch.max.wait.ms",
+        "a shorter wait",
+        "each record ends a fetch",
+        "five records end a fetch of fetch.min.bytes, after 200, 150, ... 0 ms",
+        "the wait ends a fetch before its bytes are there",
+    ],
+)
+def test_a_fetch_returns_its_bytes_or_after_its_wait(
+    changes: dict[str, float], fetches: float, latency_ms: float | None
+) -> None:
+    run = _run(model=replace(KAFKA_CONSUMER, **changes))
+    assert _rate(run, FETCH_REQUESTS) == pytest.approx(fetches, rel=0.03)
+    assert _rate(run, HEARTBEATS) == pytest.approx(1 / 3, rel=0.02)
+    assert not run.counts[:, [CONNECTIONS, ERRORS, COORDINATOR_LOOKUPS, PRODUCE_REQUESTS]].any()
+    if latency_ms is not None:
+        assert _rate(run, FETCHED) == pytest.approx(changes["requests_per_s"], rel=0.05)
+        counts = run.counts[50:]
+        found_ms = counts[:, LATENCY_US].sum() / counts[:, COMPLETED].sum() / 1000
+        assert found_ms == pytest.approx(latency_ms, abs=1 + latency_ms * 0.06)
+
+
+def test_a_consumer_without_a_group_sends_no_heartbeats() -> None:
+    run = _run(_KILL, model=replace(KAFKA_CONSUMER, group_member=False))
+    assert not run.counts[:, [HEARTBEATS, COORDINATOR_LOOKUPS]].any()
+    assert run.counts[:, FETCHED].sum() > 0
+
+
+@pytest.mark.parametrize("loop", ["open", "closed"])
+@pytest.mark.parametrize("brokers", [1, 3])
+@pytest.mark.parametrize(
+    "model", [KAFKA_CONSUMER, SLUICE_CONSUMER, AIOKAFKA_CONSUMER], ids=["Kafka", "ours", "aiokafka"]
+)
+def test_all_records_are_received_after_a_failure(model: ClientModel, brokers: int, loop: str) -> None:
+    run = _run(_KILL, model=replace(model, loop=loop), brokers=brokers)
+    received = int(run.counts[:, FETCHED].sum())
+    if loop == "open":
+        assert received == pytest.approx(_CLIENTS * _SECONDS, abs=_CLIENTS)
+        lag = run.counts[9::10, LAG]
+        assert lag[5] == 0
+        assert lag.max() > _CLIENTS * 2  # at least a third of the clients, for nine seconds
+        assert lag[-5] <= _CLIENTS  # those of a record and a second
+    steady = run.counts[500:, FETCHED].sum() / 10 / _CLIENTS
+    assert steady == pytest.approx(1, abs=0.05)
+    assert run.counts[500:, HEARTBEATS].sum() == pytest.approx(_CLIENTS * 10 / 3, rel=0.2)
+    assert bool(run.counts[:, SESSION_TIMEOUTS].any()) == (brokers == 1 and model is AIOKAFKA_CONSUMER)
+
+
+def test_consumers_of_other_leaders_wait_until_the_killed_replica_is_out_of_sync() -> None:
+    run = _run(_KILL)
+    assert run.counts[110:189, FETCHED].sum() == 0
+    assert run.counts[190:200, FETCHED].sum() > _CLIENTS * 8
+
+
+def test_a_moved_leader_ends_a_fetch_that_waits() -> None:
+    topics = [{"name": "orders", "assignments": [[1, 2]]}]
+    move = {"at": "10.05s", "move_leader": {"topic": "orders", "partition": 0, "to": 2}}
+    document = {"name": "test", "brokers": 2, "duration": "30s", "topics": topics, "steps": [move]}
+    model = replace(KAFKA_CONSUMER, requests_per_s=0.001, fetch_max_wait_ms=5000)
+    run = simulate([Group("c", model, _CLIENTS)], schedule_of(scenario_of(document)), _FAST, seed=1)
+    assert run.counts[:, ERRORS].nonzero()[0].tolist() == [100]
+    assert run.counts[100, ERRORS] == _CLIENTS
+    assert run.counts[100, FETCH_REQUESTS] == pytest.approx(_CLIENTS, abs=3)  # others began in the same 100 ms
+
+
+def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> None:
+    fault = {"api": "Fetch", "action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}}
+    step: dict[str, object] = {"at": "10s", "fault": fault, "during": "5s"}
+    far = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=5000)
+    kafka, ours = (_run(step, model=model, broker=far) for model in (KAFKA_CONSUMER, SLUICE_CONSUMER))
+    # A round trip takes 10 ms. Metadata without news has the retry backoff, up to a second.
+    assert kafka.counts[110:150, ERRORS].sum() == pytest.approx(_CLIENTS * 400, rel=0.05)
+    requested = ours.counts[110:150, METADATA_REQUESTS].sum()
+    assert ours.counts[110:150, ERRORS].sum() == pytest.approx(requested, rel=0.02)  # bins divide some pairs
+    assert ours.counts[110:150, ERRORS].sum() < _CLIENTS * 12
+
+
+def test_a_lost_coordinator_is_looked_up_and_replaced() -> None:
+    fault = {"api": "Heartbeat", "action": {"kind": "error", "code": "NOT_COORDINATOR"}}
+    run = _run({"at": "10s", "fault": fault, "during": "3s"})
+    assert run.counts[:, ERRORS].sum() >= _CLIENTS
+    assert run.counts[:, COORDINATOR_LOOKUPS].sum() >= run.counts[:, ERRORS].sum()
+    assert run.counts[200:, HEARTBEATS].sum() == pytest.approx(_CLIENTS * 40 / 3, rel=0.03)
+
+
+def test_the_same_seed_gives_the_same_counts() -> None:
+    one, same, other = (_run(_KILL, seed=seed) for seed in (1, 1, 2))
+    assert (one.counts == same.counts).all()
+    assert (one.counts != other.counts).any()
+
+
+@pytest.mark.parametrize(("api", "model"), [("Fetch", ClientModel()), ("Produce", KAFKA_CONSUMER)])
+def test_a_fault_of_requests_that_the_fleet_does_not_send_is_refused(api: str, model: ClientModel) -> None:
+    step = {"at": "1s", "fault": {"api": api, "action": "close"}}
+    schedule = schedule_of(scenario_of({"name": "test", "duration": "9s", "steps": [step]}))
+    with pytest.raises(SluiceError, match=rf"test: fault.api: expected requests of the fleet \(ApiVersions.*got {api}"):
+        ensure_possible([Group("a", model, 1)], schedule, 1)
