@@ -3,6 +3,7 @@
 In each cell, the first of several brokers is killed after 20 s, for the outage. The run continues for 120 s afterwards.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import ConfigError
+from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.engine import Group, simulate
@@ -89,7 +91,7 @@ def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = N
 
 def run_cell(cell: Cell) -> Row:
     schedule = _schedule(cell.brokers, cell.outage_s)
-    per_s = sum(group.clients * group.model.requests_per_s for group in cell.groups)
+    per_s = sum(group.clients * produce_equivalents(group.model, cell.broker) for group in cell.groups)
     broker = cell.broker.scaled_to(per_s / cell.brokers / cell.load)
     run = simulate(cell.groups, schedule, broker, seed=cell.seed)
     found = figures_of_counts(run.counts, schedule.trigger_us // US_PER_MS, schedule.healed_us // US_PER_MS)
@@ -98,6 +100,16 @@ def run_cell(cell: Cell) -> Row:
         cell.fleet, cell.outage_s, cell.load, cell.seed, found.peak_per_s, found.amplification, found.disturbed_s,
         recovery_s, found.expired,
     )  # fmt: skip
+
+
+def produce_equivalents(model: ClientModel, broker: BrokerModel) -> float:
+    """Return the Produce requests per second that take as much CPU as a healthy client's requests."""
+    if model.role == "producer":
+        return model.requests_per_s
+    records = math.ceil(model.fetch_min_bytes / model.record_bytes)
+    fetches_per_s = max(model.requests_per_s / records, 1000 / model.fetch_max_wait_ms)
+    heartbeats_per_s = 1000 / model.heartbeat_interval_ms if model.group_member else 0
+    return (fetches_per_s * broker.fetch_us + heartbeats_per_s * broker.metadata_us) / broker.produce_us
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
