@@ -5,6 +5,7 @@ controller, all other live brokers as observers without a delay. Without a data 
 single no-op record.
 """
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import METADATA_TOPIC
@@ -34,16 +35,13 @@ def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: "Cluster
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeQuorumResponse(error_code=ctx.error_code, error_message=denial)
-    asked = [
-        (topic.topic_name, partition.partition_index)
-        for topic in ctx.sliced(request.topics)
-        for partition in ctx.sliced(topic.partitions)
-    ]
-    if asked == [(METADATA_TOPIC, 0)]:
+    asked = ((topic, one) for topic in ctx.sliced(request.topics) for one in ctx.sliced(topic.partitions))
+    first_two = [(topic.topic_name, one.partition_index) for topic, one in islice(asked, 2)]
+    if first_two == [(METADATA_TOPIC, 0)]:
         return _quorum(ctx, broker)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    ctx.error_code = unknown if asked else ErrorCode.NONE
-    message = unknown.message if len(asked) == 1 else ""
+    ctx.error_code = unknown if first_two else ErrorCode.NONE
+    message = unknown.message if len(first_two) == 1 else ""
     return DescribeQuorumResponse(
         topics=[
             ResponseTopicData(
