@@ -61,8 +61,8 @@ _STALL_ROWS = [
     ["TLS: 256 KiB of key updates", "0.03 s in one piece, of 0.3 s", "one of `num.network.threads` threads is busy"],
     [
         "10,000 partitions, or 500,000 other objects, of any requests",
-        "50 ms for each full garbage collection of Python; while long requests of over 1 MB are in progress, one in ten "
-        "minutes, which visits their objects, too",
+        "50 ms for each full garbage collection of Python; while long requests of over 1 MB are in progress, one in "
+        "ten minutes, which visits their objects, too",
         "pauses of the JVM's collector",
     ],
 ]
