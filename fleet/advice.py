@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.model import Scenario
-from sluice.fleet.models.client_model import config_name
+from sluice.fleet.models.client_model import Group, config_name
 from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import COMPLETED, LATENCY_US
-from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import Schedule, schedule_of
 
 from .results import figures_of_counts

@@ -12,7 +12,7 @@ from sluice.errors import SluiceError
 from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import KINDS
-from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.parameters import lanes_of
 from sluice.fleet.simulation.quota import BYTES_PER_BUCKET
 from sluice.fleet.simulation.schedule import (
@@ -25,6 +25,7 @@ from sluice.fleet.simulation.schedule import (
     schedule_of,
 )
 
+from .models.client_model import Group
 from .results import ClientGroup, Result
 
 J = TypeVar("J")

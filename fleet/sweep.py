@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import ConfigError
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import Schedule, schedule_of
 
 from .results import figures_of_counts

@@ -8,8 +8,7 @@ from sluice.client.config_table import CONSUMER, PRODUCER, Table
 from sluice.client.consumer.consumer import Consumer
 from sluice.client.producer import Producer
 from sluice.errors import SluiceError
-from sluice.fleet.models.client_model import ClientModel, config_name
-from sluice.fleet.simulation.engine import Group
+from sluice.fleet.models.client_model import ClientModel, Group, config_name
 
 # In a long run, the connections to the bootstrap servers are closed for idleness.
 _MAX_IDLE_MS = 30_000

@@ -14,8 +14,8 @@ from sluice import testing
 from sluice.broker.scenarios.model import Scenario
 from sluice.clock import LoopClock
 from sluice.embedded.broker import Broker
+from sluice.fleet.models.client_model import Group
 from sluice.fleet.simulation.arrays import US_PER_S, Times
-from sluice.fleet.simulation.engine import Group
 from sluice.fleet.simulation.schedule import schedule_of, spread_replicas
 from sluice.journal_events import Request
 

@@ -1,6 +1,6 @@
 """The parameters of one kind of client, with the names of Kafka's configs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -89,3 +89,11 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     coordinator_lookup: Literal["backoff", "eager"] = "backoff"
     heartbeat_interval_ms: _PositiveMs = 3000
     session_timeout_ms: _PositiveMs = 45_000
+
+
+class Group(NamedTuple):
+    """Clients of one model."""
+
+    name: str
+    model: ClientModel
+    clients: int

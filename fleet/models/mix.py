@@ -6,11 +6,10 @@ from typing import Literal, get_origin
 import msgspec
 
 from sluice.errors import ConfigError
-from sluice.fleet.simulation.engine import Group
 from sluice.text.error_text import unknown
 from sluice.text.typed_decoding import DecodeError, read
 
-from .client_model import ClientModel
+from .client_model import ClientModel, Group
 from .measured import read_model
 from .presets import PRESETS
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import Group
 
 from .arrays import NEVER, US_PER_S, Rows, Times
 from .behaviour import Behaviour
@@ -26,14 +26,6 @@ from .schedule import PRODUCE, Schedule
 
 _EVENTS_PER_WINDOW = 2048
 _SHORTEST_US, _LONGEST_US = 1000, BIN_US
-
-
-class Group(NamedTuple):
-    """Clients of one model."""
-
-    name: str
-    model: ClientModel
-    clients: int
 
 
 class Simulation(NamedTuple):

@@ -18,7 +18,7 @@ from matplotlib.ticker import EngFormatter
 from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA, BEFORE_KIP_580, KAFKA, LIBRDKAFKA
 from sluice.fleet.run import map_jobs, workers_for
 from sluice.fleet.simulation.arrays import Floats
@@ -34,7 +34,7 @@ from sluice.fleet.simulation.counters import (
     QUEUED_US,
     SERVED,
 )
-from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
 FOLDER = Path(__file__).parents[2] / "docs" / "fleets"

@@ -7,11 +7,11 @@ import numpy as np
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.model import Scenario
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.arrays import Times
 from sluice.fleet.simulation.behaviour import TRACED
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
 FAILS_AT_US = 10_000_000

@@ -12,11 +12,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
+from sluice.fleet.models.client_model import Group
 from sluice.fleet.models.presets import AIOKAFKA, LIBRDKAFKA
 from sluice.fleet.simulation.arrays import Times
 from sluice.fleet.simulation.behaviour import TRACED
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.engine import Group, simulate
+from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
 from .real_time import RealClients, run_real

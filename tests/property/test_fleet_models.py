@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from sluice.fleet.exact.run import run_exact
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA, AIOKAFKA_CONSUMER, SLUICE_CONSUMER
 from sluice.fleet.simulation.behaviour import TRACED
-from sluice.fleet.simulation.engine import Group
 from tests.fleets.compare import FAILURES, compare
 
 CLIENTS = 60

@@ -67,6 +67,10 @@ def _work(broker: SyncBroker) -> None:
     consumer.assign([TopicPartition("orders", 0, 0)])
     while len(broker.journal.events(kind="throttle", client_id="till")) < 2:
         consumer.poll(1)
+    # Responses are in order, so no response to a Fetch is lost when the connection is closed.
+    consumer.pause(consumer.assignment())
+    for _ in range(2):  # the client may send one more Fetch while it pauses
+        consumer.get_watermark_offsets(consumer.assignment()[0], PATIENCE_S)
     consumer.close()
 
 

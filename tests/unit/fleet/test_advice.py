@@ -5,9 +5,9 @@ import pytest
 from sluice.broker.scenarios.files import scenario_of
 from sluice.fleet import advice
 from sluice.fleet.advice import Policy, advise, recommended
+from sluice.fleet.models.client_model import Group
 from sluice.fleet.models.presets import BEFORE_KIP_580
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.engine import Group
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
 

@@ -10,13 +10,12 @@ from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import ConfigError, SluiceError
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.report.page import describe, recovery, write_report
 from sluice.fleet.results import ClientGroup, Result, figures_of, read, write
 from sluice.fleet.run import ensure_possible, map_jobs
 from sluice.fleet.simulation.broker import BROKERS
 from sluice.fleet.simulation.counters import COMPLETED, CONNECTIONS, EXPIRED, KINDS, LATENCY_US, PRODUCE_REQUESTS
-from sluice.fleet.simulation.engine import Group
 from sluice.fleet.simulation.quota import Fairness
 from sluice.fleet.simulation.schedule import schedule_of
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import SluiceError
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA_CONSUMER, KAFKA_CONSUMER, SLUICE_CONSUMER
 from sluice.fleet.run import ensure_possible
 from sluice.fleet.simulation.broker import BrokerModel
@@ -23,7 +23,7 @@ from sluice.fleet.simulation.counters import (
     PRODUCE_REQUESTS,
     SESSION_TIMEOUTS,
 )
-from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)

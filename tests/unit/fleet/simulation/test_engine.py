@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sluice.broker.scenarios.files import scenario_of
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import LIBRDKAFKA
 from sluice.fleet.simulation import engine
 from sluice.fleet.simulation.broker import BrokerModel
@@ -20,7 +20,7 @@ from sluice.fleet.simulation.counters import (
     PRODUCE_RETRIES,
     REQUEST_TIMEOUTS,
 )  # fmt: skip
-from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)

@@ -5,10 +5,10 @@ import pytest
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.timeline import ScenarioError
-from sluice.fleet.models.client_model import ClientModel
+from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import BYTES, COMPLETED, THROTTLED_US
-from sluice.fleet.simulation.engine import Group, Simulation, simulate
+from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.quota import Sensors
 from sluice.fleet.simulation.schedule import schedule_of
 from sluice.quotas.sensor import Rate, Sensor
