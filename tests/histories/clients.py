@@ -1,6 +1,7 @@
 """The same producer and consumer interface over sluice's client and aiokafka."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
 from typing import Any, Protocol
@@ -283,6 +284,7 @@ class AiokafkaConsumer:
             heartbeat_interval_ms=1000,
         )
         self._changed = changed
+        self._received = defaultdict[int, bool](bool)  # by partition
         self._group = group
         self._partitions = [aiokafka.TopicPartition(TOPIC, index) for index in partitions]
 
@@ -297,6 +299,11 @@ class AiokafkaConsumer:
 
     async def poll(self) -> Records:
         found = await self._consumer.getmany(timeout_ms=_POLL_MS)
+        for name, records in found.items():
+            # Without epochs, an isolated former leader resets a group's member to the start, in Kafka as well.
+            if self._group is not None and records[0].offset == 0 and self._received[name.partition]:
+                self._changed()
+            self._received[name.partition] = True
         return {name.partition: [(one.offset, int(one.value)) for one in records] for name, records in found.items()}
 
     async def end_offset(self, partition: int) -> int:
