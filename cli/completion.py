@@ -1,4 +1,4 @@
-"""`sluice completion`: shell completion of commands, options and values.
+"""`sluice completion`.
 
 The scripts are click's, except for bash, which splits words at `=`, although rules and properties are NAME=VALUE.
 """

@@ -1,4 +1,4 @@
-"""`sluice config list`: every property with its effective value and the source of the value."""
+"""`sluice config list`."""
 
 import json
 import os

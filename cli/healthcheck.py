@@ -1,4 +1,4 @@
-"""`sluice healthcheck`: a check of a running broker for containers and scripts."""
+"""`sluice healthcheck`, for containers and scripts."""
 
 from urllib.request import Request
 

@@ -3,6 +3,5 @@
     from sluice.fleet.models.mix import parse_mix
     from sluice.fleet.run import run_fleet
 
-The vectorised simulation (simulation/) runs models of clients; the exact one (exact.py) runs real clients and the real
-broker in virtual time, and checks the models.
+simulation/ runs models of clients as arrays. exact/ runs real clients and the real broker, and checks the models.
 """

@@ -91,7 +91,6 @@ class Figures(NamedTuple):
         disturbed_s: Seconds from the trigger on with fewer, or much later, operations than before.
         recovery_s: Time from the last change of the scenario until operations complete as before; None: not in time.
         expired: Operations that failed by `delivery.timeout.ms`.
-        completed: Operations that completed.
         queue_peak_ms: The longest mean time of a second in a broker's queue.
         lag_peak: The most records that consumers had not received at the end of a second.
     """

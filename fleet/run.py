@@ -51,7 +51,7 @@ def run_fleet(
         groups: The clients.
         broker: The capacity of each broker.
         seeds: Results do not depend on the number of cores.
-        cold: Whether clients start without connections.
+        cold: As in `simulate`.
         progress: Called with the completed and all runs.
 
     Raises:

@@ -33,7 +33,6 @@ class Axes(NamedTuple):
     """The grid.
 
     Args:
-        fleets: Fleets by name.
         outages_s: Times for which the first broker is down.
         loads: Shares of the brokers' capacity that the fleet uses before the failure.
     """

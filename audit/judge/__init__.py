@@ -2,7 +2,7 @@
 
 `judge` and `findings` evaluate runs of probes; `judge_sequence` evaluates one sequence of attempts from any journal.
 expected.py computes the required waits, fit.py the backoff that explains the observed ones; growth.py, limits.py and
-spread.py compare them. kips/ has one rule per statement.
+spread.py compare them.
 """
 
 from .findings import findings

@@ -1,4 +1,4 @@
-"""The backoffs that a client was seen to use, whatever its settings: base, multiplier, maximum, jitter, reset, scope.
+"""The backoffs that a client was seen to use, whatever its settings.
 
 For each kind of operation the probe with the most waits counts.
 """

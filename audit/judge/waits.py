@@ -24,7 +24,6 @@ class Wait(NamedTuple):
     """The wait before one attempt.
 
     failures: failures in a row before it, less one
-    waited_ms: its length
     may_be_shorter: the attempt needs no backoff: it goes to another broker, or rejoins at once
     may_be_longer: the attempt also had to wait for another batch, or for a connection
     """

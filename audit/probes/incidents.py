@@ -1,4 +1,4 @@
-"""Building blocks of probes: clusters, temporary faults, and schedules of faults.
+"""Building blocks of probes.
 
 An incident is a failure with all its retries. A schedule has one incident that reaches the maximum backoff, and short
 ones that show many first waits.

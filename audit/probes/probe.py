@@ -29,7 +29,6 @@ class Begin(StrEnum):
 class Produce(msgspec.Struct, frozen=True, kw_only=True, tag="produce"):
     """Sends records to each partition independently, the next one after the outcome of the last.
 
-    partitions: number of partitions
     pending: records of a partition in flight at once
     pause_ms: from the outcome of a record to the next
     lifetime_ms: after which the client is replaced by a new one; 0: never
@@ -44,9 +43,7 @@ class Produce(msgspec.Struct, frozen=True, kw_only=True, tag="produce"):
 class Consume(msgspec.Struct, frozen=True, kw_only=True, tag="consume"):
     """Reads partition 0, or its assignment in a group, from the beginning.
 
-    in_group: as a member of a group
     commit_every_ms: interval of synchronous commits; 0: never
-    lifetime_ms: as for Produce
     """
 
     in_group: bool = False
@@ -74,10 +71,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     """One fault with a workload.
 
     name: lower-case letters, digits and hyphens
-    what: description in one line
-    workload: workload of a ready subject
     cluster: brokers, topics and faults; its duration is that of the observation
-    begins: start of its timeline
     settings: client settings by Kafka's names; others keep the client's defaults
     least: runs before the first verdict
     most: limit of runs, even if verdicts are inconclusive

@@ -13,9 +13,6 @@ class Citation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     subject: client's name in reports, without -virtual or -idempotent
     statements: statements and kinds of findings that it confirms
-    version: version of the source
-    source: URL
-    says: summary of the source
     """
 
     subject: str

@@ -41,11 +41,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One change.
 
     kind: better, worse, or other
-    subject: client's name
     what: a statement, such as KIP-580/1, or a finding or a recovery with its probe; "" for the whole client
-    before: earlier result
-    now: later result
-    why: reason given by the later report
     """
 
     kind: Kind
@@ -59,8 +55,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The changes from one report to another.
 
-    before: time of the earlier report
-    now: time of the later report
     versions: earlier and later version of each client in both
     changes: from worst to best
     same: number of unchanged verdicts

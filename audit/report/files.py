@@ -1,4 +1,4 @@
-"""The files of a report: report.json, junit.xml, report.html and report.md in one folder."""
+"""The files of a report, in one folder."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

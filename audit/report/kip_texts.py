@@ -11,9 +11,7 @@ _FILE = Path(__file__).with_name("kip_texts.toml")
 class KipText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The text behind some statements.
 
-    statements: their ids
     quote: sentence of the KIP; "" if `kip` has a summary instead
-    kip: summary
     kafka: what Kafka's own client does, where it departs or the text leaves it open
     """
 

@@ -17,7 +17,6 @@ _SCOPES = {"connect": "broker", "produce": "partition"}
 class Overview(NamedTuple):
     """The parts of an overview.
 
-    sentence: the result in one sentence
     deviations: from the worst kind on, and within a kind from the largest
     undecided_line, unseen_line: the numbers of these verdicts with reasons; "" without any
     """

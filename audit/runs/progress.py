@@ -22,12 +22,8 @@ DEFAULT_BUDGET = Budget()
 class Progress(NamedTuple):
     """The progress of an audit, reported at each change.
 
-    subject: name of the current subject
-    phase: current phase
-    done: finished runs
     planned: planned runs; grows if verdicts are uncertain
-    running: probes in progress
-    seconds: time since the start of the subject
+    seconds: since the start of the subject
     """
 
     subject: str

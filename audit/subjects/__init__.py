@@ -4,7 +4,7 @@
     subject_of("my-app --bootstrap {bootstrap}")
 
 A ready subject has a driver, which runs a workload and reports the client's callbacks. A command is only observed at
-the broker. Pure asyncio clients can also run in virtual time.
+the broker.
 """
 
 from collections.abc import Mapping

@@ -26,7 +26,6 @@ class Known(NamedTuple):
     name: Kafka's name
     own: the client's names; several if all must be set; none if it has no such setting
     default: documented default, or the KIP's for a setting without an own name; None: not known
-    roles: roles that have it
     """
 
     name: str
@@ -38,15 +37,10 @@ class Known(NamedTuple):
 class Client(NamedTuple):
     """A client library.
 
-    name: name in reports
     distribution: Python distribution with its version; or the library's name in go.mod or package.json
     driver: module of its driver, or its folder below programs/
-    settings: its settings
-    kips: KIPs that it claims to implement
-    before: KIPs that are newer, or that it documents as not implemented
-    otherwise: statements for which it explicitly documents a different behaviour
+    kips, before, otherwise: as in SubjectInfo
     fixed: settings by its own names that are always set
-    roles: roles in which it is audited
     """
 
     name: str

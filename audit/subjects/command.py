@@ -1,4 +1,4 @@
-"""Any command as a subject: started with the brokers' address, observed from outside, and ended.
+"""Any command as a subject.
 
     my-app --bootstrap {bootstrap} --topic {topic}
 

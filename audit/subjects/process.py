@@ -1,4 +1,4 @@
-"""A subject's process: started in its own group, read line by line, and ended with its child processes.
+"""A subject's process: started in its own group, and ended with its child processes.
 
 Only the output of drivers and the last bytes of standard error are kept.
 """

@@ -33,7 +33,6 @@ class Language(NamedTuple):
     """How programs of a language are built and run.
 
     tools: programs that must be on the path
-    install: where to get them
     build: command that runs in a copy of the sources; {package} is the driver's folder
     run: command; {built} is the copy
     """

@@ -23,9 +23,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The job of a driver, until it is ended.
 
     bootstrap: HOST:PORT of the brokers, separated by commas
-    role: role of the client
-    workload: workload to run
-    settings: client settings, by the client's names
     seed: seed of clients that support one
     """
 

@@ -1,4 +1,4 @@
-"""`sluice audit`: measure clients when brokers fail, list what can be measured, and compare reports."""
+"""`sluice audit`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`sluice audit run`: measure clients with probes and write a report."""
+"""`sluice audit run`."""
 
 import asyncio
 import re

@@ -45,12 +45,12 @@ async def bronze(client: Client, bootstrap: str, clock: Clock) -> None:
 
 
 async def gold(client: Client, bootstrap: str, clock: Clock) -> None:
-    """Produce as fast as possible, to the topic of `reader`."""
+    """Produce to the topic of `reader`."""
     await _produce(client, bootstrap, clock, bytes(_GOLD_RECORD_BYTES))
 
 
 async def reader(client: Client, bootstrap: str, clock: Clock) -> None:
-    """Fetch gold's topic as fast as possible, one batch at a time."""
+    """Fetch gold's topic, one batch at a time."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap,
         client_id=client.name,

@@ -1,4 +1,4 @@
-"""`sluice demo`: throttle real clients for 35 s, and check their rates against their quotas.
+"""`sluice demo`.
 
 trace.py explains cycles, and why rates are averages over whole cycles.
 """

@@ -1,4 +1,4 @@
-"""The demo's output: a live table, or plain lines without a terminal, and a summary."""
+"""The demo's output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`sluice faults`: fault rules of a running broker, through its admin port."""
+"""`sluice faults`, through the admin port."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`sluice fleet`: simulate what thousands to millions of clients do when a broker fails."""
+"""`sluice fleet`."""
 
 from itertools import chain
 from pathlib import Path

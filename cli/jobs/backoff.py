@@ -1,4 +1,4 @@
-"""`sluice pipeline backoff`: run the job on the journal's topic or its exports, and show the verdicts."""
+"""`sluice pipeline backoff`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`sluice pipeline fleet`: a sweep of `sluice fleet` on Spark."""
+"""`sluice pipeline fleet`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`sluice pipeline plan`: run the job, and show its progress and recommendations."""
+"""`sluice pipeline plan`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`sluice pipeline throttle`: run the job and show its progress."""
+"""`sluice pipeline throttle`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

@@ -1,1 +1,1 @@
-"""`sluice journal`: tail and export."""
+"""`sluice journal`."""

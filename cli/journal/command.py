@@ -1,4 +1,4 @@
-"""`sluice journal`: print or export the events of a running broker."""
+"""`sluice journal`."""
 
 from collections.abc import Callable
 from typing import TypeVar

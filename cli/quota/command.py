@@ -1,6 +1,6 @@
-"""`sluice quota`: list, set and delete quotas of any Kafka cluster; explain why a client of sluice is throttled.
+"""`sluice quota`.
 
-The first three use the Kafka protocol (KIP-546), as kafka-configs does; `explain` uses the admin port.
+`explain` uses the admin port, the others the Kafka protocol (KIP-546), as kafka-configs does.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""`sluice scenario`: the catalogue, the text of a scenario, and the JSON Schema of scenarios."""
+"""`sluice scenario`."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`sluice run`: run a scenario on its own cluster or on a running one."""
+"""`sluice run`."""
 
 import os
 

@@ -1,1 +1,1 @@
-"""`sluice serve`: run brokers until a signal arrives."""
+"""`sluice serve`."""

@@ -1,4 +1,4 @@
-"""`sluice serve`: run a broker or a cluster in the foreground until a signal arrives.
+"""The run of `sluice serve`.
 
 All imports here delay the first response, so click is not among them.
 """

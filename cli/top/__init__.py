@@ -1,1 +1,1 @@
-"""`sluice top`: live tables of clients and their throttle times."""
+"""`sluice top`."""

@@ -1,4 +1,4 @@
-"""`sluice top`: a live view of brokers and their clients."""
+"""`sluice top`."""
 
 import sys
 from itertools import islice

@@ -33,9 +33,9 @@ _APIS = {
 
 
 def run_exact(groups: Sequence[Group], scenario: Scenario, *, seed: int = 0) -> Mapping[str, Times]:
-    """Run aiokafka's clients, for groups of its name, or else sluice's in virtual time; return times by kind.
+    """Return times by kind.
 
-    Consumers have a topic for each partition, without records, and each is alone in its group.
+    Each consumer is alone in its group; it has a topic for each partition, without records.
     """
     return testing.run(_main(groups, scenario, seed), seed=seed, max_turns=2**40)
 

@@ -23,8 +23,6 @@ CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
 
 
 class Clients:
-    """The state of the clients. Arrays by client, or by client and broker."""
-
     def __init__(
         self, seed: int, models: Rows, parameters: Parameters, partitions: int, brokers: int, coordinators: int = 1
     ) -> None:
@@ -86,10 +84,10 @@ class Clients:
         return failures
 
     def retry_wait_us(self, rows: Rows, failures: Rows, checks: int) -> Times:
-        """Return the retry backoff after these numbers of failures.
+        """Return the retry backoff.
 
-        A client that redraws draws again when a wait ends, `checks` times. If the first of these draws is longer than
-        the wait, it waits for that long; if a later one is, it begins again.
+        A client that redraws draws again when a wait ends, `checks` times. If the first draw is longer than the wait,
+        it waits for that long; if a later one is, it begins again.
         """
         table, models = self.parameters.retry, self.models[rows]
         waits = table.wait_us(models, failures, self.draw(rows))

@@ -29,7 +29,7 @@ _SHORTEST_US, _LONGEST_US = 1000, BIN_US
 
 
 class Simulation(NamedTuple):
-    """What a run counted: by bin and kind (counters.KINDS), the number of events, and the fairness of quotas."""
+    """The counts of a run, by bin and kind (counters.KINDS)."""
 
     counts: npt.NDArray[np.int64]
     events: int

@@ -15,7 +15,7 @@ BYTES_PER_BUCKET = _SLOTS * 24 + 16
 
 
 class Sensors:
-    """The recorded use of many buckets, as `quotas.Sensor` keeps that of one. The clock does not step back."""
+    """The use of many buckets, as `quotas.Sensor` keeps that of one. The clock does not step back."""
 
     def __init__(self, count: int) -> None:
         self._values = np.zeros((count, _SLOTS))

@@ -39,7 +39,6 @@ class JobSettings(NamedTuple):
     """The settings of the job.
 
     client_settings: the settings of all clients, by Kafka's names
-    limits: when a span ends
     lateness: how late an event may arrive, an interval such as "10 seconds"
     """
 

@@ -23,7 +23,6 @@ class VerdictRow(NamedTuple):
     """The verdict on one sequence of attempts.
 
     client_id, software: of the client, "" if it sent neither
-    kind, key: the operation that was attempted
     began_us, ended_us: the first and the last attempt, in microseconds since the epoch
     waits_ms: before each attempt except the first
     model, base_ms, multiplier, cap_ms, jitter, confidence: the backoff that fits best; null if none fits

@@ -26,9 +26,6 @@ class Host(msgspec.Struct):
     """The state of a host.
 
     open: for each open connection, its first event (key "") and the first successful request of each API
-    span: the events of the current span; empty outside a span
-    began_ns: start of the span
-    failed_ns: last failure of the span
     failing: operations that failed and have not succeeded since, with the number of failures
     """
 

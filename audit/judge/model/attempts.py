@@ -49,11 +49,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
     at_ns: when the connection was accepted, or the request's last byte read
     ended_ns: when the client could know the outcome: the response was written, or the connection closed; null: never
-    outcome: its outcome
-    error_codes: error codes in the response
-    connection: number of its connection
     broker: node id of the broker that received it
-    throttle_time_ms: throttle time in the response
     """
 
     at_ns: int
@@ -68,7 +64,6 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):
     """All attempts of one operation.
 
-    kind: kind of operation
     key: its identity, such as orders-0@4000.0.17 for a batch, or client, broker and role for a connection
     attempts: at least one, ordered by at_ns
     path: for connections, how most of the failed ones ended, one of PATHS; "" if none failed

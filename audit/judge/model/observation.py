@@ -48,12 +48,10 @@ class Callback(msgspec.Struct, frozen=True, kw_only=True):
     """An event that a driver reports about its client.
 
     at_ns: nanoseconds since the epoch
-    event: type of the event
     record: number of the record, from 0 in the order of sending; -1: none
     partition: partition of the record; -1: not known
     offset: offset at which the record was written or read; -1: not known
-    error: the client's name for the error; "" if none
-    text: the client's message
+    error: the client's name for it; "" if none
     """
 
     at_ns: int
@@ -87,16 +85,10 @@ EVENTS = (
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one probe with one subject.
 
-    probe: name of the probe
-    subject: the client
-    repetition: number of the run, from 0
-    seed: seed of broker and faults
     events: the journal from before the start of the subject until after its end, ordered by seq
     callbacks: events of its driver, ordered by time; empty for a subject without a driver
-    fault_from_ns: when the fault began; null: no fault
-    fault_until_ns: when it ended; null: it lasted to the end
-    began_ns: start of the run
-    ended_ns: end of the observation
+    fault_from_ns: null: no fault
+    fault_until_ns: null: it lasted to the end
     lag_ms: lag of the broker's timers (p99); verdicts that need a smaller lag are inconclusive
     virtual: whether the run used virtual time, which has no lag
     problem: why the run is unusable, such as that the subject did not start; "" if it is usable

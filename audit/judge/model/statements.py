@@ -25,10 +25,6 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """One statement.
 
     id: such as KIP-580/1
-    text: the expected behaviour
-    roles: roles of the clients that it applies to
-    settings: settings that the judge needs
-    probes: probes that make the behaviour observable
     unobservable: why a broker cannot observe it; "" if it can
     origin: the KIP that requires it, if not the one in the id
     """

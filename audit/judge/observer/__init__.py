@@ -1,7 +1,4 @@
-"""The observer: derives sequences of attempts from journal events. Pure functions.
-
-Each kind of operation has its own rule for which requests belong together: connections.py, batches.py, calls.py.
-"""
+"""The observer: derives sequences of attempts from journal events. Pure functions."""
 
 from collections.abc import Sequence
 

@@ -17,7 +17,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     client_id: "" if it sends none
     software: name and version by KIP-511, such as apache-kafka-java 4.0.0; "" if it sends none
-    host: its address
     fingerprint: the first APIs that it used with their versions, in order, such as ApiVersions.3 Metadata.12
     """
 

@@ -26,10 +26,6 @@ API_VERSIONS = "ApiVersions"
 class ThrottledSpan(msgspec.Struct, frozen=True, kw_only=True):
     """One response with a throttle time.
 
-    api: API of the request
-    connection: its connection
-    sent_ns: when the response was written
-    throttle_time_ms: its throttle time
     early_ms: arrivals of requests that were certainly sent during the throttle, since `sent_ns`
     next_ms: arrival of the first request after the throttle; null: none
     """

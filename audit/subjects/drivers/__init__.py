@@ -1,1 +1,1 @@
-"""Drivers: each runs a workload with one client library and reports its callbacks."""
+"""The drivers of client libraries (driven.py)."""

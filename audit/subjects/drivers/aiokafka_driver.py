@@ -1,4 +1,4 @@
-"""aiokafka: a producer, a consumer, an admin client. Run as a process, or as a task in virtual time."""
+"""The driver of aiokafka."""
 
 import asyncio
 import ssl

@@ -9,7 +9,7 @@ FOREVER_S = 1e6
 
 
 async def run_for(ms: int, work: Coroutine[object, object, None]) -> None:
-    """Run the work for this long, then cancel it; 0 means no limit."""
+    """Cancel the work after this long; 0 means no limit."""
     with suppress(TimeoutError):
         await asyncio.wait_for(work, ms / 1000 or None)
 

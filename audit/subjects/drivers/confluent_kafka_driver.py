@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka): a producer, a consumer, an admin client, in a separate process."""
+"""The driver of confluent-kafka (librdkafka)."""
 
 import time
 from functools import partial

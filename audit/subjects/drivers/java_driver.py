@@ -1,4 +1,4 @@
-"""Kafka's Java client: a producer, a consumer, an admin client, in a JVM that this process controls by py4j.
+"""The driver of Kafka's Java client, in a JVM that this process controls by py4j.
 
 Clients in the JVM outlive this process, so SIGTERM closes them first.
 """

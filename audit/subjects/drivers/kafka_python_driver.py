@@ -1,4 +1,4 @@
-"""kafka-python: a producer, a consumer, an admin client, in a separate process. Its clients block."""
+"""The driver of kafka-python, whose clients block."""
 
 import logging
 import time

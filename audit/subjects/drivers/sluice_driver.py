@@ -1,4 +1,4 @@
-"""Our own client: a producer, a consumer, an admin client. Run as a process, or as a task in virtual time."""
+"""The driver of our own client."""
 
 import asyncio
 from collections.abc import AsyncIterator
