@@ -96,6 +96,7 @@ class ConsumerGroup:
         self._matched_update = -1
         self._joining: asyncio.Task[Joined] | None = None
         self._finding: asyncio.Task[dict[TopicPartition, OffsetAndMetadata | None]] | None = None
+        self._found_for: tuple[frozenset[TopicPartition], Generation] | None = None
         self._committing: set[asyncio.Task[None]] = set()
         self._heartbeat_task = network.start(
             "the heartbeats", partial(self._membership.send_heartbeats, self._commit_retry)
@@ -149,11 +150,15 @@ class ConsumerGroup:
 
     async def _find_positions(self, deadline_ms: float) -> bool:
         """Return whether the lookup is complete."""
+        # A lookup for another assignment would lack partitions, as in Kafka's PendingCommittedOffsetRequest.
+        wanted = frozenset(self._subscriptions.in_state(FetchState.INITIALIZING)), self.generation
+        if self._finding is not None and self._found_for != wanted:
+            await self._stop(self._finding)
+            self._finding = None
+        if not wanted[0]:
+            return True
         if self._finding is None:
-            missing = self._subscriptions.in_state(FetchState.INITIALIZING)
-            if not missing:
-                return True
-            self._finding = asyncio.ensure_future(self.offsets.committed(missing, inf))
+            self._finding, self._found_for = asyncio.ensure_future(self.offsets.committed(wanted[0], inf)), wanted
         if not await self._is_done(self._finding, deadline_ms):
             return False
         finding, self._finding = self._finding, None

@@ -212,6 +212,21 @@ class TestCommits:
                 records = await consumer.poll(10_000)
                 assert values_of(records) == [b"4", b"5", b"6", b"7"]
 
+    async def test_assignment_that_changes_during_the_lookup_starts_at_committed_offsets(self) -> None:
+        async with reading({"group.id": "g", "client.id": "late"}, broker_config=FOUR) as stage:
+            for index in range(4):
+                await stage.produce(b"old", partition=index)
+            async with polling(stage, client_id="early", enable_auto_commit="false") as early:
+                await asyncio.sleep(10)  # it has joined
+                await early.commit(dict.fromkeys(ALL, OffsetAndMetadata(1)))
+                loading = Error("COORDINATOR_LOAD_IN_PROGRESS")
+                stage.broker.faults.add(loading, api="OffsetFetch", client_id="late")
+                stage.consumer.subscribe([TOPIC])
+                await until_assigned(stage.consumer, 2)
+            await until_assigned(stage.consumer, 4)
+            stage.broker.faults.clear()
+            assert [await stage.consumer.position(partition) for partition in sorted(ALL)] == [1, 1, 1, 1]
+
     @pytest.mark.parametrize("manual", [True, False], ids=["manual assignment", "in a group"])
     async def test_auto_commit_runs_by_interval_and_on_close(self, manual: bool) -> None:
         async with reading({"group.id": "g"}, broker_config={"group.initial.rebalance.delay.ms": 0}) as stage:
