@@ -1,14 +1,13 @@
 """The same producer and consumer interface over sluice's client and aiokafka."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
 from typing import Any, Protocol
 
 import aiokafka
 import aiokafka.abc
-from aiokafka.errors import IllegalOperation, KafkaError
+from aiokafka.errors import IllegalOperation, KafkaError, NoOffsetForPartitionError
 
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.consumer import Consumer, RebalanceListener, TopicPartition
@@ -277,14 +276,14 @@ class AiokafkaConsumer:
             client_id=CLIENT_ID,
             group_id=group,
             enable_auto_commit=False,
-            auto_offset_reset="none" if group is None else "earliest",
+            # Without epochs, an isolated former leader would reset the consumer, in Kafka as well.
+            auto_offset_reset="none",
             isolation_level="read_committed" if committed_only else "read_uncommitted",
             request_timeout_ms=REQUEST_TIMEOUT_MS if group is None else GROUP_REQUEST_TIMEOUT_MS,
             session_timeout_ms=SESSION_TIMEOUT_MS,
             heartbeat_interval_ms=1000,
         )
         self._changed = changed
-        self._received = defaultdict[int, bool](bool)  # by partition
         self._group = group
         self._partitions = [aiokafka.TopicPartition(TOPIC, index) for index in partitions]
 
@@ -298,12 +297,13 @@ class AiokafkaConsumer:
             self._consumer.subscribe([TOPIC], listener=_AiokafkaListener(self._changed))
 
     async def poll(self) -> Records:
-        found = await self._consumer.getmany(timeout_ms=_POLL_MS)
-        for name, records in found.items():
-            # Without epochs, an isolated former leader resets a group's member to the start, in Kafka as well.
-            if self._group is not None and records[0].offset == 0 and self._received[name.partition]:
-                self._changed()
-            self._received[name.partition] = True
+        try:
+            found = await self._consumer.getmany(timeout_ms=_POLL_MS)
+        except NoOffsetForPartitionError as error:
+            (partition,) = error.args
+            async with asyncio.timeout(API_TIMEOUT_MS / 1e3):
+                await self._consumer.seek_to_beginning(partition)
+            return {}
         return {name.partition: [(one.offset, int(one.value)) for one in records] for name, records in found.items()}
 
     async def end_offset(self, partition: int) -> int:
