@@ -54,7 +54,7 @@ class ShareRead:
         self.is_from_follower = False
         if not self._max_bytes or not request.max_records:
             return
-        for one in partitions:
+        for one in ctx.sliced(partitions):
             if one not in self._errors:
                 self._add(one)
 
@@ -118,16 +118,16 @@ class ShareRead:
         is_first = self._request.share_session_epoch == INITIAL_EPOCH
         reported = {
             one: data
-            for one, data in self._read().items()
+            for one, data in ctx.sliced(self._read().items())
             if session.must_report(one, data.error_code, has_records=bool(data.acquired_records)) or is_first
         }
         leaders = Leaders(ctx, self._broker)
-        for one, code in acknowledged.items():
+        for one, code in ctx.sliced(acknowledged.items()):
             data = reported.setdefault(one, PartitionData(partition_index=one[1], records=b""))
             data.acknowledge_error_code = code
             data.acknowledge_error_message = code.message if code else None
         topics: dict[bytes, list[PartitionData]] = {}
-        for (topic_id, index), data in reported.items():
+        for (topic_id, index), data in ctx.sliced(reported.items()):
             ctx.error_code = ctx.error_code or data.error_code or data.acknowledge_error_code
             data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, data.error_code))
             topics.setdefault(topic_id, []).append(data)
@@ -160,7 +160,7 @@ class ShareRead:
             (topic_id, index): PartitionData(
                 partition_index=index, error_code=code, error_message=code.message, records=b""
             )
-            for (topic_id, index), code in self._errors.items()
+            for (topic_id, index), code in self._ctx.sliced(list(self._errors.items()))
         }
         acquirable = self._acquirable()
         if not acquirable:
