@@ -7,7 +7,7 @@ A collection visits all objects that were created since the last one, or all con
 import gc
 
 # With long requests at all times, closed connections still leave cycles. Collect them this often while the requests in
-# progress are small together, which takes 30 ms, and at the latest then.
+# progress are small together, which takes 50 ms, and at the latest then.
 _OFTEN_MS = 30_000.0
 _LATEST_MS = 600_000.0
 _SMALL_BYTES = 1_000_000
@@ -41,7 +41,7 @@ class GarbageCollections:
     def _collect_if_due(self, now_ms: float) -> None:
         since_ms = now_ms - self._since_ms
         if since_ms > _OFTEN_MS and (self._bytes <= _SMALL_BYTES or since_ms > _LATEST_MS):
-            gc.collect(0)
+            gc.collect()  # all generations: connections may have survived the last collection
             self._since_ms = now_ms
 
 

@@ -22,18 +22,18 @@ MINUTE_MS = 60_000.0
 def test_collections_while_requests_are_in_progress(
     event: str, request_bytes: int, after_ms: float, collections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collected: list[int] = []
-    monkeypatch.setattr(gc, "collect", collected.append)
+    collected: list[tuple[int, ...]] = []
+    monkeypatch.setattr(gc, "collect", lambda *generation: collected.append(generation))
     requests = GarbageCollections()
     begun = 3 if event == "a request ends" else 1
     for _ in range(begun):
         requests.postpone(request_bytes, 1000)
     change = requests.resume if event == "a request ends" else requests.postpone
     change(request_bytes, 1000 + after_ms)  # to two requests
-    assert collected == [0] * collections
+    assert collected == [()] * collections
     assert not gc.isenabled()
     requests.postpone(0, 1001 + after_ms)  # which is not due again
-    assert collected == [0] * collections
+    assert collected == [()] * collections
     for size in (0, request_bytes, request_bytes):
         requests.resume(size, 1001 + after_ms)
     assert gc.isenabled()
