@@ -1,4 +1,4 @@
-"""The run of `sluice serve`.
+"""Run brokers in the foreground until a signal arrives.
 
 All imports here delay the first response, so click is not among them.
 """

@@ -29,7 +29,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     Args:
         reconnect_backoff_ms, reconnect_backoff_max_ms: KIP-144.
         *_multiplier, *_jitter: Kafka's are 2 and 0.2.
-        reconnect_backoff_scope: Whether each broker, as in Kafka, or the client has a count of failures.
+        reconnect_backoff_scope: Whether failures are counted for each broker, as Kafka does, or for the client.
         retry_backoff_ms, retry_backoff_max_ms: KIP-580, of requests and of metadata.
         retry_backoff_wraps: Whether the backoff is 1 << n times the base in 32 bits, as in librdkafka. It is then none
             after some 25 failures, and restarts after 32.
@@ -38,15 +38,17 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
             requests it at once, from each broker in turn, and gives up then, as aiokafka does. "query": requested
             after the base of the retry backoff, or 1 s after a lost connection, as librdkafka does.
         leader_errors_count: Whether the retry backoff grows after NOT_LEADER_OR_FOLLOWER.
-        request_timeout_ms: The connection of a request without a response is then closed.
+        request_timeout_ms: Time until a request without a response fails and its connection is closed.
         request_timeout_restarts: Whether a record that begins a batch restarts this wait. Kafka's NetworkClient checks
             timeouts when its poll ends, and such a record ends the poll.
-        delivery_timeout_ms: KIP-91.
+        delivery_timeout_ms: Time after which a record fails (KIP-91).
+        metadata_max_age_ms: Time after which metadata is requested without a reason.
         acks: "all" or "1". With "all", records wait until a killed replica is out of sync.
         requests_per_s: Operations per second and client, in a healthy cluster.
         records_per_request: Open loop only: operations that one request carries at most.
         record_bytes: Size of an operation, with its share of the request.
         role: Whether operations are records that the client produces, or that others produce for it to fetch.
+        fetch_min_bytes, fetch_max_wait_ms: Fetch waits in the broker for this many bytes, for at most this time.
         fetch_waits_for_metadata: Whether a consumer fetches again only with new metadata after an error.
         group_member: Whether a consumer is in a group, and sends heartbeats.
         coordinator_lookup: "backoff": a lost coordinator is looked up with the retry backoff and after new metadata,

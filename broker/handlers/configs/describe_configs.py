@@ -50,7 +50,7 @@ def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "Config
 def _describe(
     ctx: RequestContext, broker: "ConfigServices", request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    ctx.pause()  # after each resource: to describe a topic takes a millisecond
+    ctx.pause()  # not only after several resources, because a topic takes a millisecond
     configs, kind, name = broker.configs, resource.resource_type, resource.resource_name
     if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
         return _error_result(ctx, resource, error)

@@ -42,9 +42,10 @@ class Acls:
 
     def create(self, acls: Iterable[Acl]) -> ErrorCode:
         distinct = dict.fromkeys(acls)
-        too_many = len(distinct) > MAX_PER_REQUEST + len(self._ids)  # without a look at each
-        new = [] if too_many else [acl for acl in distinct if acl not in self._ids]
-        if too_many or len(new) > MAX_PER_REQUEST:
+        if len(distinct) > MAX_PER_REQUEST + len(self._ids):  # however many of them exist
+            return ErrorCode.POLICY_VIOLATION
+        new = [acl for acl in distinct if acl not in self._ids]
+        if len(new) > MAX_PER_REQUEST:
             return ErrorCode.POLICY_VIOLATION
         with_ids = [(self._new_id(), acl) for acl in new]
         failed = self._write(with_ids, ())
