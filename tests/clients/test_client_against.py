@@ -1,10 +1,9 @@
 """The exit codes and errors of `python -m tests.client_against`."""
 
-import socket
-
 import pytest
 
 from tests.client_against import main
+from tests.support.ports import refusing_address
 
 
 @pytest.mark.parametrize("arguments", [[], ["kafka"], ["kafka:"], [":9092"], ["kafka:port"]], ids=str)
@@ -14,8 +13,6 @@ def test_wrong_arguments_print_the_usage(arguments: list[str], capsys: pytest.Ca
 
 
 def test_unreachable_broker_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.socket() as bound:  # but does not listen
-        bound.bind(("127.0.0.1", 0))
-        place = f"127.0.0.1:{bound.getsockname()[1]}"
+    with refusing_address() as place:
         assert main([place]) == 1
     assert capsys.readouterr().err.startswith(f"{place} cannot be reached: ")

@@ -9,7 +9,6 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
-from socket import create_server
 from threading import Event, Thread
 from time import monotonic, sleep
 
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.ports import free_ports
 
 TOPIC = "survivors"
 PARTITIONS = 3
@@ -133,16 +133,10 @@ class Writer:
         assert self._producer.flush(_GIVES_UP_AFTER_S) == 0, "the producer could not deliver its records"
 
 
-def free_port() -> int:
-    with create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-    return port
-
-
 def survive(folder: Path, kind: str, kills: int, seed: int, properties: Sequence[str] = ()) -> int:
     """Kill a broker `kills` times during writes of a kind of producer; return the number of acknowledged records."""
     random = Random(seed)
-    port = free_port()
+    (port,) = free_ports(1)
     arguments = ["--port", str(port), "--admin-port", "0", "--data-dir", str(folder / "data")]
     for item in [f"num.partitions={PARTITIONS}", *properties]:
         arguments += ["--override", item]

@@ -11,6 +11,7 @@ from socket import create_server
 import pytest
 
 from tests.support.broker_process import CLEAN_ENVIRONMENT
+from tests.support.ports import refusing_address
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Program -> lines of its story, in this order.
@@ -59,10 +60,9 @@ def test_program_tells_its_story(program: str, stories: Running) -> None:
 
 @pytest.mark.parametrize("address", ["closed", "silent", "invalid"])
 def test_address_that_no_broker_answers_is_reported(address: str) -> None:
-    with create_server(("127.0.0.1", 0)) as silent, create_server(("127.0.0.1", 0)) as unused:
-        ports = {"closed": unused.getsockname()[1], "silent": silent.getsockname()[1], "invalid": "port"}
-        unused.close()
-        bootstrap = f"127.0.0.1:{ports[address]}"
+    with create_server(("127.0.0.1", 0)) as silent, refusing_address() as closed:
+        silent_address = f"127.0.0.1:{silent.getsockname()[1]}"
+        bootstrap = {"closed": closed, "silent": silent_address, "invalid": "127.0.0.1:port"}[address]
         with ExitStack() as ends:
             running = {program: ends.enter_context(start(program, bootstrap)) for program in STORIES}
             outputs = {program: process.communicate() for program, process in running.items()}

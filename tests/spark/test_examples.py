@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from socket import create_server
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +23,7 @@ from sluice import SyncBroker
 from sluice.cli.main import cli
 from tests.spark.journal_lines import request
 from tests.spark.kafka_data import consume, produce
+from tests.support.ports import refusing_address
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Program -> lines of its story, in this order.
@@ -58,11 +58,10 @@ def test_program_tells_its_story(name: str) -> None:
 
 
 def test_address_that_no_broker_answers_is_reported() -> None:
-    with create_server(("127.0.0.1", 0)) as unused:
-        bootstrap = f"127.0.0.1:{unused.getsockname()[1]}"
-    command = [sys.executable, str(EXAMPLES / "spark_batch_read.py"), bootstrap, "topic"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_LIMIT_S, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
+    with refusing_address() as bootstrap:
+        command = [sys.executable, str(EXAMPLES / "spark_batch_read.py"), bootstrap, "topic"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=STORY_LIMIT_S, check=False)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert done.stderr.startswith(f"{bootstrap}: no Kafka broker answers: ")
 
 

@@ -18,13 +18,12 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic, sleep
@@ -33,6 +32,7 @@ from types import TracebackType
 import pytest
 
 from tests.support.broker_process import CLEAN_ENVIRONMENT, with_http_stack
+from tests.support.ports import free_ports
 
 # These end pages that hang, also on a busy machine.
 COMMAND_TIMEOUT_S = 120
@@ -115,7 +115,8 @@ def run_page(page: str, folder: Path, timeout_s: float = COMMAND_TIMEOUT_S) -> i
     """Run all commands of `page` in `folder`, and return their number. Raise PageError at the first that fails."""
     todo = commands(page)
     if todo:
-        with _free_ports() as ports, Session(folder, timeout_s) as session:
+        ports = dict(zip(_DOCUMENTED_PORTS, map(str, free_ports(len(_DOCUMENTED_PORTS))), strict=True))
+        with Session(folder, timeout_s) as session:
             for command, following in pairwise([*todo, None]):
                 assert command is not None
                 shown = command.expected.replace("...", "").strip()
@@ -136,25 +137,6 @@ def _with_ports(command: Command, ports: Mapping[str, str]) -> Command:
     if "--admin-port" not in text:
         text = _SERVE.sub(rf"\g<0> --admin-port {ports['9644']}", text)
     return Command(command.line, text, replaced(command.expected))
-
-
-@contextmanager
-def _free_ports() -> Iterator[Mapping[str, str]]:
-    """Yield a free port for each documented port; the first three are consecutive, as those of three brokers.
-
-    The ports are below the system's range of ephemeral ports. The search starts at a number derived from the process id
-    and continues far away, because concurrent processes have consecutive ids.
-    """
-    for step in count():
-        first = 10_000 + (os.getpid() + step * 1009) * 4 % 20_000
-        with ExitStack() as held:
-            try:
-                for port in range(first, first + 4):
-                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        yield dict(zip(_DOCUMENTED_PORTS, map(str, range(first, first + 4)), strict=True))
-        return
 
 
 def _own_curl(folder: Path) -> Path:

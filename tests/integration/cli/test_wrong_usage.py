@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from sluice.cli.main import cli
 from tests.support.broker_process import overrides, running_broker
+from tests.support.ports import refusing_address
 
 FILES = {
     "broken.toml": "name = \n",
@@ -137,10 +138,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     with (
         running_broker(log, *overrides("num.partitions=1", "sluice.journal.events=64")) as broker,
         create_server(("127.0.0.1", 0)) as silent,
-        create_server(("127.0.0.1", 0)) as unused,
+        refusing_address() as closed,
     ):
-        closed = f"127.0.0.1:{unused.getsockname()[1]}"
-        unused.close()
         yield {
             "admin": broker.admin,
             "web": broker.admin.removeprefix("http://"),
