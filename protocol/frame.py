@@ -193,8 +193,11 @@ class FrameReader:
             self._adopt(self.pool.take(max(rest, self._mapped_bytes or min(self._size, 2 * rest))))
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
-            # Source and target may overlap, so the rest is first copied to bytes.
-            self.view[:rest] = bytes(self.view[self._position : self._filled])
+            if self._filled == len(self.view) < SCRATCH_BYTES:  # more may have arrived than it has room for
+                self._move(self._position, 2 * self._filled)
+            else:
+                # Source and target may overlap, so the rest is first copied to bytes.
+                self.view[:rest] = bytes(self.view[self._position : self._filled])
         self._position, self._filled = 0, rest
         return self.retry_reservation()
 
@@ -240,10 +243,14 @@ class FrameReader:
 
     def _grow(self, at_least: int) -> None:
         # Grow to twice the received bytes, or to the rest of the frame, but at least to the connection's last frame.
-        old, old_buffer, filled = self.view, self._buffer, self._filled
-        size = self._mapped_bytes or min(max(self._size, at_least), max(2 * filled, self._large_bytes))
-        self._adopt(self.pool.take(max(at_least, size)))
-        self.view[:filled] = old[:filled]
+        size = self._mapped_bytes or min(max(self._size, at_least), max(2 * self._filled, self._large_bytes))
+        self._move(0, max(at_least, size))
+
+    def _move(self, start: int, size: int) -> None:
+        """Move the received bytes from `start` on to a buffer of `size` bytes."""
+        old, old_buffer = self.view, self._buffer
+        self._adopt(self.pool.take(size))
+        self.view[: self._filled - start] = old[start : self._filled]
         old.release()
         if old_buffer is not None:
             self.pool.give(old_buffer)

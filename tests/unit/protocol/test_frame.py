@@ -201,6 +201,30 @@ def test_small_frame_after_large_ones_returns_to_the_shared_buffer() -> None:
     assert len(one.get_buffer()) == SCRATCH_BYTES
 
 
+def test_buffer_doubles_up_to_the_shared_one_while_reads_fill_it() -> None:
+    one, body = reader(), bytes(65_180)
+    data = framed(*[body] * 20)
+    feed(one, data[:100])  # the rest of a read, which gives the reader its own buffer
+    data, sizes, frames = data[100:], [], []
+    while data:
+        data = data[put(one, data) :]
+        frames += take(one)
+        sizes.append(own_bytes(one))
+    assert frames == [body] * 20
+    assert sizes == [*sorted(sizes[:-1]), 0]
+    assert max(sizes) == SCRATCH_BYTES
+
+
+def test_buffer_with_room_left_does_not_grow() -> None:
+    one, body = reader(), bytes(20_000)
+    feed(one, framed(body)[:100])
+    size = own_bytes(one)
+    for _ in range(5):
+        assert feed(one, framed(body)[100:] + framed(body)[:100]) == [body]
+        size = max(size, own_bytes(one))
+    assert size <= 2 * len(body)
+
+
 def test_spare_buffers_are_reused_and_bounded() -> None:
     pool = FramePool(None)
     buffers = [pool.take(MIB) for _ in range(20)]
