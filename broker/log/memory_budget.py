@@ -4,6 +4,8 @@ A segment is charged its whole capacity at creation, so an append into an existi
 segment would exceed the bound, the segments with the oldest last append in any partition are evicted, including active
 ones: a log can become empty.
 
+Within the bound, the memory of deleted topics is kept for new segments.
+
 The heap has one entry per log: the time of the last append to its oldest segment, corrected when the entry reaches the
 top.
 """
@@ -13,7 +15,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import Protocol
 
-from .segment_memory import RetainedMemory, SegmentMemory, allocate, reclaim
+from .segment_memory import RetainedMemory, SegmentMemory, SpareMemory, allocate, reclaim
 
 SEGMENTS_IN_BUDGET = 16  # of the largest size, so that one eviction removes a small part of the data
 
@@ -29,6 +31,7 @@ class MemoryBudget:
     __slots__ = (
         "_logs",
         "_order",
+        "_reclaimed",
         "_spare",
         "_wanted_bytes",
         "_watched",
@@ -50,20 +53,25 @@ class MemoryBudget:
         self._watched: set[EvictableLog] = set()
         self._order = count()  # breaks ties between equal append times
         self._wanted_bytes = -1  # the size being allocated, or -1
-        self._spare: SegmentMemory | None = None  # an evicted segment's memory of that size
+        self._reclaimed: SegmentMemory | None = None  # an evicted segment's memory of that size
+        self._spare = SpareMemory()
 
     def allocate(self, capacity: int) -> SegmentMemory:
         """Allocate memory, after evictions if necessary; a single segment may exceed the limit."""
-        self._wanted_bytes = capacity
+        memory = self._spare.take(capacity)
+        if memory is None:
+            self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
             self._evict_one()
         if self.retained.size_in_bytes:
             for limit in self.retained_by:
                 limit(self.retained)
-        memory, self._spare, self._wanted_bytes = self._spare, None, -1
+        if memory is None:
+            memory, self._reclaimed, self._wanted_bytes = self._reclaimed, None, -1
         if memory is None:
             memory = allocate(capacity)
         self.used_bytes += capacity
+        self._spare.limit(self.limit_bytes - self.used_bytes)
         return memory
 
     def recharge(self, change: int) -> None:
@@ -72,11 +80,18 @@ class MemoryBudget:
 
     def release(self, charged_bytes: int, memory: SegmentMemory) -> None:
         self.used_bytes -= charged_bytes
-        if len(memory.view) == self._wanted_bytes and self._spare is None:
-            self._spare = reclaim(memory)
-            if self._spare is not None:
+        if len(memory.view) == self._wanted_bytes and self._reclaimed is None:
+            self._reclaimed = reclaim(memory)
+            if self._reclaimed is not None:
                 return
         self.retained.add(memory)
+
+    def recycle(self, charged_bytes: int, memory: SegmentMemory) -> None:
+        """Release the memory of a deleted topic, and keep it for reuse."""
+        self.used_bytes -= charged_bytes
+        unused_bytes = self.limit_bytes - self.used_bytes - self._spare.size_in_bytes
+        if len(memory.view) > unused_bytes or not self._spare.add(memory):
+            self.retained.add(memory)
 
     def watch(self, log: EvictableLog, last_append_ms: int) -> None:
         if log not in self._watched:

@@ -64,6 +64,7 @@ class MemoryStorage:
     def delete(self, segment: "LogSegment") -> None:
         assert isinstance(segment, Segment)
         self.budget.release(segment.charged_bytes, segment.memory)
+        segment.deleted()
 
     def truncated(self, log: "StoredLog") -> None:
         """Do nothing."""
@@ -74,7 +75,9 @@ class MemoryStorage:
     def forget(self, log: "StoredLog", segments: "Sequence[LogSegment]") -> None:
         self.budget.forget(log)
         for segment in segments:
-            self.delete(segment)
+            assert isinstance(segment, Segment)
+            self.budget.recycle(segment.charged_bytes, segment.memory)
+            segment.deleted()
 
     def _capacity(self, log: "StoredLog", size: int) -> int:
         """Return half of the log's size as a power of two, to limit both unused memory and segments."""

@@ -122,6 +122,12 @@ class Segment:
         self._view = self.memory.view
         self.capacity = self._ready = self.size
 
+    def deleted(self) -> None:
+        """Remove the batches, whose memory may be reused; a suspended cleaning may still reference the segment."""
+        self._view = self.memory.view
+        for entries in (self._last_offsets, self._ends, self._timestamps):
+            del entries[:]
+
     def truncate_to(self, offset: int) -> None:
         # Readers may use the removed bytes, so nothing is appended afterwards.
         kept = bisect_left(self._last_offsets, offset - self.base_offset)

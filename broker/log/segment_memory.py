@@ -5,7 +5,8 @@ releases it. Its pages are populated in stretches ahead of the writes, because a
 smaller one is a bytearray, to save a page and an entry in the process's memory map (65,530 by default).
 
 Measured with batches of 64 KiB on a virtual machine, in MB/s: populated in stretches 2,000 to 2,800; on page faults
-1,400 to 1,700; huge pages 220 to 3,600, depending on the host's free memory; a reused mapping 8,500.
+1,400 to 1,700; huge pages 220 to 3,600, depending on the host's free memory; a reused mapping 8,500. Therefore the
+mappings of deleted topics are kept for new segments (`SpareMemory`).
 """
 
 import mmap
@@ -19,6 +20,7 @@ PAGE_BYTES = 4096
 STRETCH_BYTES = 256 * 1024
 # MADV_POPULATE_WRITE (Linux 5.14) has no name in Python; older kernels reject it.
 _POPULATE_WRITE = 23
+_NONE = memoryview(b"")
 
 
 class _Small(bytearray):
@@ -75,6 +77,46 @@ class RetainedMemory:
             self.size_in_bytes += size
 
 
+class SpareMemory:
+    """Mappings without content, for new segments of the same sizes. The system may take their pages (MADV_FREE)."""
+
+    __slots__ = ("_by_size", "size_in_bytes")
+
+    def __init__(self) -> None:
+        self.size_in_bytes = 0
+        self._by_size: dict[int, list[SegmentMemory]] = {}
+
+    def add(self, memory: SegmentMemory) -> bool:
+        """Keep memory; return False if it is small, has readers, or the system cannot take its pages."""
+        if sys.platform != "linux" or (spare := reclaim(memory)) is None:
+            return False
+        mapping = spare.view.obj
+        assert isinstance(mapping, mmap.mmap)  # `reclaim` returns no other memory
+        try:
+            mapping.madvise(mmap.MADV_FREE, 0, spare.resident_bytes)
+        except OSError:
+            memory.view = spare.view
+            return False
+        self._by_size.setdefault(len(spare.view), []).append(spare)
+        self.size_in_bytes += len(spare.view)
+        return True
+
+    def take(self, size: int) -> SegmentMemory | None:
+        spares = self._by_size.get(size)
+        if spares is None:
+            return None
+        memory = spares.pop()
+        if not spares:
+            del self._by_size[size]
+        self.size_in_bytes -= size
+        return memory
+
+    def limit(self, most_bytes: int) -> None:
+        """Free memory above `most_bytes`."""
+        while self._by_size and self.size_in_bytes > most_bytes:
+            self.take(next(iter(self._by_size)))
+
+
 def allocate(capacity: int) -> SegmentMemory:
     if capacity < MAPPED_FROM_BYTES:
         return SegmentMemory(memoryview(_Small(capacity)), capacity)
@@ -83,7 +125,10 @@ def allocate(capacity: int) -> SegmentMemory:
 
 
 def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
-    """Return the memory, not cleared, for another segment; None if it is not mapped or has readers."""
+    """Return the memory, not cleared, for another segment; None if it is not mapped or has readers.
+
+    `memory` gets a new view, which is empty if the memory is returned.
+    """
     mapping = memory.view.obj
     if not isinstance(mapping, mmap.mmap):
         return None
@@ -94,6 +139,7 @@ def reclaim(memory: SegmentMemory) -> SegmentMemory | None:
     except (BufferError, OSError, SystemError):  # SystemError: a system without mremap
         memory.view = memoryview(mapping)
         return None
+    memory.view = _NONE
     return SegmentMemory(memoryview(mapping), memory.resident_bytes)
 
 

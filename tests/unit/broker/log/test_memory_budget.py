@@ -1,5 +1,8 @@
 """The memory limit of all logs: which segments are evicted, and when."""
 
+import sys
+import weakref
+
 import pytest
 
 from sluice.broker.log.memory_budget import MemoryBudget
@@ -136,3 +139,39 @@ def test_released_memory_is_not_pooled() -> None:
     log.memory[0].view[5] = 77
     log.drop_oldest_segment()
     assert budget.allocate(MAPPED).view[5] == 0
+
+
+def test_memory_of_a_deleted_topic_is_reused() -> None:
+    budget = MemoryBudget(2 * MAPPED)
+    memory = StubLog(budget, 1, size=MAPPED).memory.pop()
+    mapping = memory.view.obj
+    budget.recycle(MAPPED, memory)
+    assert budget.used_bytes == 0
+    assert (budget.allocate(MAPPED).view.obj is mapping) == (sys.platform == "linux")
+    assert budget.used_bytes == MAPPED
+    assert budget.allocate(MAPPED).view.obj is not mapping
+
+
+def test_used_and_spare_memory_are_within_the_limit() -> None:
+    budget = MemoryBudget(4 * MAPPED)
+    log = StubLog(budget, 1, 2, 3, 4, size=MAPPED)
+    mappings = [weakref.ref(memory.view.obj) for memory in log.memory]
+    while log.memory:
+        log.segments.pop()
+        budget.recycle(MAPPED, log.memory.pop())
+    assert sum(mapping() is not None for mapping in mappings) == (4 if sys.platform == "linux" else 0)
+    used = budget.allocate(2 * MAPPED)
+    assert sum(mapping() is not None for mapping in mappings) == (2 if sys.platform == "linux" else 0)
+    assert len(used.view) == 2 * MAPPED
+
+
+def test_memory_of_a_deleted_topic_with_a_reader_is_retained() -> None:
+    budget = MemoryBudget(2 * MAPPED)
+    memory = StubLog(budget, 1, size=MAPPED).memory.pop()
+    part = memory.view[:5]
+    budget.recycle(MAPPED, memory)
+    assert budget.retained.size_in_bytes == MAPPED
+    budget.allocate(MAPPED).view[:] = b"\xff" * MAPPED
+    assert part == bytes(5)
+    del part, memory
+    assert budget.retained.size_in_bytes == 0

@@ -6,8 +6,11 @@ from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.memory_storage import FIRST_SEGMENT_BYTES, MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.segment import INDEX_ENTRY_BYTES
+from sluice.broker.log.segment_memory import MAPPED_FROM_BYTES
 from sluice.config.broker_config import Config, TopicConfig
+from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.log_validator import AppendConfig
+from sluice.protocol.records.record import Record
 
 NOW_MS = 1_700_000_000_000
 MEMORY_BYTES = 64 * FIRST_SEGMENT_BYTES
@@ -92,3 +95,19 @@ def test_deleted_log_is_charged_no_memory() -> None:
     segments = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
     storage.forget(log, segments)
     assert storage.budget.used_bytes == 0
+
+
+@pytest.mark.parametrize("is_read", [False, True], ids=["memory reused", "memory with a reader"])
+def test_deleted_segment_has_no_batches(is_read: bool) -> None:
+    # A cleaning that was suspended before the deletion still references it.
+    storage = MemoryStorage(64 * MAPPED_FROM_BYTES)
+    log = PartitionLog("t-0", LogConfig(AppendConfig()), storage)
+    segment = storage.begin_segment(log, 0, MAPPED_FROM_BYTES, NOW_MS)
+    for offset in range(3):
+        segment.append(build_batch([Record(offset, NOW_MS, None, b"v")], base_offset=offset), offset, NOW_MS, NOW_MS)
+    read = segment.batches(0)
+    held = next(read) if is_read else None
+    storage.forget(log, [segment])
+    storage.begin_segment(log, 0, MAPPED_FROM_BYTES, NOW_MS).append(bytes(1000), 0, NOW_MS, NOW_MS)
+    assert list(segment.batches(0)) == []
+    assert [header.base_offset for header, _ in read] == ([1, 2] if held else [])

@@ -12,6 +12,7 @@ from sluice.broker.log.segment_memory import (
     PAGE_BYTES,
     STRETCH_BYTES,
     SegmentMemory,
+    SpareMemory,
     allocate,
     reclaim,
     shrink,
@@ -46,6 +47,77 @@ def test_memory_with_a_reader_is_not_reclaimed() -> None:
 
 def test_small_memory_is_not_reclaimed() -> None:
     assert reclaim(allocate(PAGE_BYTES)) is None
+
+
+def test_view_of_reclaimed_memory_is_empty() -> None:
+    memory = allocate(MAPPED_FROM_BYTES)
+    assert reclaim(memory) is not None
+    assert len(memory.view) == 0
+
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="memory is kept on Linux only")
+
+
+def spare_of(*sizes: int) -> SpareMemory:
+    spare = SpareMemory()
+    for size in sizes:
+        memory = allocate(size)
+        memory.make_resident(size)
+        memory.view[:] = b"x" * size
+        assert spare.add(memory)
+    return spare
+
+
+@linux_only
+def test_spare_memory_is_taken_once_for_its_size() -> None:
+    spare = spare_of(MAPPED_FROM_BYTES, SEVERAL)
+    assert spare.take(SEVERAL - 1) is None
+    memory = spare.take(SEVERAL)
+    assert memory is not None
+    assert (len(memory.view), memory.resident_bytes) == (SEVERAL, SEVERAL)
+    assert spare.size_in_bytes == MAPPED_FROM_BYTES
+    assert spare.take(SEVERAL) is None
+
+
+@linux_only
+def test_spare_memory_is_writable_after_the_system_took_its_pages() -> None:
+    memory = spare_of(SEVERAL).take(SEVERAL)
+    assert memory is not None
+    mapping = memory.view.obj
+    assert isinstance(mapping, mmap.mmap)
+    mapping.madvise(mmap.MADV_DONTNEED)
+    assert resident_pages(memory) == 0
+    memory.view[:] = b"y" * SEVERAL
+    assert bytes(memory.view[-1:]) == b"y"
+
+
+@linux_only
+def test_memory_above_the_limit_is_not_spare() -> None:
+    spare = spare_of(MAPPED_FROM_BYTES, SEVERAL, SEVERAL)
+    spare.limit(2 * SEVERAL)
+    assert spare.size_in_bytes <= 2 * SEVERAL
+    spare.limit(0)
+    assert spare.size_in_bytes == 0
+    spare.limit(-1)
+
+
+@pytest.mark.parametrize("capacity", [PAGE_BYTES, MAPPED_FROM_BYTES])
+def test_small_memory_and_memory_with_a_reader_are_not_spare(capacity: int) -> None:
+    spare, memory = SpareMemory(), allocate(capacity)
+    part = memory.view[:5]
+    assert not spare.add(memory)
+    assert part == bytes(5)
+    assert len(memory.view) == capacity
+    assert spare.size_in_bytes == 0
+
+
+@linux_only
+def test_memory_is_not_spare_if_the_system_cannot_take_its_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_FREE", 9999)  # an advice that no kernel supports
+    spare, memory = SpareMemory(), allocate(SEVERAL)
+    memory.make_resident(1)
+    assert not spare.add(memory)
+    assert len(memory.view) == SEVERAL
 
 
 @pytest.mark.parametrize(
