@@ -35,10 +35,10 @@ def handle(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker:
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     failed = [
         DeleteShareGroupOffsetsResponseTopic(topic_name=name, error_code=_DENIED, error_message=_DENIED.message)
-        for name in names
+        for name in ctx.sliced(names)
         if name in denied
     ]
-    accepted = [name for name in names if name not in denied]
+    accepted = [name for name in ctx.sliced(names) if name not in denied]
     start = partial(broker.groups.share_offsets.delete, request.group_id, accepted)
     return respond_when_done(ctx, start, partial(_respond, ctx, failed))
 

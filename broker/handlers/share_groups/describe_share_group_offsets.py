@@ -75,6 +75,7 @@ def handle(
         for wait, build in ctx.sliced(results):
             wait.group.topics = _authorized(ctx, broker, wait, build())
         ctx.free(results)
+        ctx.free(waits)
         return DescribeShareGroupOffsetsResponse(groups=groups)
 
     return respond_when_done(ctx, start, respond)

@@ -54,12 +54,10 @@ def _without_hidden_topics(
         {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
         for group in ctx.sliced(described)
     ]
-    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
+    hidden = broker.auth.have_hidden_topics(ctx, topics)
     return [
-        group
-        if names.isdisjoint(hidden)
-        else _failed(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TOPICS)
-        for group, names in ctx.sliced(zip(described, topics, strict=True))
+        group if not is_hidden else _failed(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TOPICS)
+        for group, is_hidden in ctx.sliced(zip(described, hidden, strict=True))
     ]
 
 

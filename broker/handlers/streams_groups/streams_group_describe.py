@@ -60,14 +60,14 @@ def _without_hidden_topics(
 ) -> list[DescribedGroup]:
     # A group with a topic that the client must not see is replaced by an error.
     topics = [_topics(group) for group in ctx.sliced(described)]
-    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, frozenset[str]().union(*topics))
+    hidden = broker.auth.have_hidden_topics(ctx, topics)
     return [
         group
-        if names.isdisjoint(hidden)
+        if not is_hidden
         else DescribedGroup(
             group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=_HIDDEN_TOPICS
         )
-        for group, names in ctx.sliced(zip(described, topics, strict=True))
+        for group, is_hidden in ctx.sliced(zip(described, hidden, strict=True))
     ]
 
 

@@ -88,11 +88,22 @@ class AuthHelper:
         authorizer = self._authorizer
         if authorizer is None:
             return ()
-        return {
+        counts = Counter(ctx.sliced(names))
+        denied = {
             name
-            for name, times in ctx.sliced(Counter(ctx.sliced(names)).items())
+            for name, times in ctx.sliced(counts.items())
             if not authorizer.authorize(ctx, operation, resource_type, name, references=times, log_denied=log_denied)
         }
+        ctx.free(counts)
+        return denied
+
+    def have_hidden_topics(self, ctx: RequestContext, groups: list[set[str]]) -> list[bool]:
+        """Return whether the client may not describe a topic, for the topics of each group, and empty the list."""
+        topics = {topic for group in ctx.sliced(groups) for topic in group}
+        hidden = self.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+        result = [not group.isdisjoint(hidden) for group in ctx.sliced(groups)]
+        ctx.free(groups)
+        return result
 
     def authorize_any(self, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         authorizer = self._authorizer

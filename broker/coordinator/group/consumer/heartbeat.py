@@ -63,16 +63,18 @@ class ConsumerProtocol:
         if invalid is not None:
             return invalid
         sent = _sent(ctx, request)  # first: other requests are served meanwhile
+        response = self._change_member(ctx, request, sent)
+        ctx.free(sent.names)
+        return response
+
+    def _change_member(
+        self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, sent: "_Sent"
+    ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
         if request.member_epoch in (LEAVE_EPOCH, STATIC_LEAVE_EPOCH):
             return self._leave(request)
-        return self._join_or_stay(ctx, request, sent)
-
-    def _join_or_stay(
-        self, ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, sent: "_Sent"
-    ) -> ConsumerGroupHeartbeatResponse | HeartbeatError:
         group = self._group_for(request)
         if isinstance(group, HeartbeatError):
             return group
@@ -82,10 +84,10 @@ class ConsumerProtocol:
         slot = find_slot(group, request, member_id, sent.owned)
         if isinstance(slot, HeartbeatError):
             return slot
-        if sum(map(len, sent.names or ())) > self._runtime.max_record_bytes(group.group_id):
+        if sent.characters > self._runtime.max_record_bytes(group.group_id):
             return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
         member = slot.member
-        updated = _updated(ctx, request, sent.names, group, member)
+        updated = _updated(ctx, request, group, member, sent)
         invalid = regex_error(member, updated)
         if invalid is not None:
             return invalid
@@ -178,14 +180,17 @@ class ConsumerProtocol:
 
 
 class _Sent(NamedTuple):
-    names: frozenset[str] | None
+    names: dict[str, None]
+    characters: int  # of the names
     owned: Owned
 
 
 def _sent(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> _Sent:
-    names, owned = request.subscribed_topic_names, request.topic_partitions
+    owned = request.topic_partitions
+    names = dict.fromkeys(ctx.sliced(request.subscribed_topic_names or ()))
     return _Sent(
-        None if names is None else frozenset(ctx.sliced(names)),
+        names,
+        sum(map(len, ctx.sliced(names))),
         None if owned is None else [(one.topic_id, one.partitions) for one in ctx.sliced(owned)],
     )
 
@@ -193,9 +198,9 @@ def _sent(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> _Sent:
 def _updated(
     ctx: RequestContext,
     request: ConsumerGroupHeartbeatRequest,
-    names: frozenset[str] | None,
     group: ConsumerGroup,
     member: ConsumerMember,
+    sent: _Sent,
 ) -> ConsumerMember:
     regex = request.subscribed_topic_regex
     rebalance_ms = request.rebalance_timeout_ms
@@ -205,8 +210,8 @@ def _updated(
         rebalance_timeout_ms=member.rebalance_timeout_ms if rebalance_ms == -1 else rebalance_ms,
         server_assignor=member.server_assignor if request.server_assignor is None else request.server_assignor,
         subscribed_topic_names=member.subscribed_topic_names
-        if names is None
-        else shared_names(names, group.subscriptions()),
+        if request.subscribed_topic_names is None
+        else shared_names(frozenset(sent.names), group.subscriptions()),
         subscribed_topic_regex=member.subscribed_topic_regex if regex is None else regex,
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,

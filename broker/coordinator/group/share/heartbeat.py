@@ -13,7 +13,7 @@ A heartbeat is handled at once, in these steps:
 A member that joins a new group gets no partitions; a later heartbeat assigns them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
@@ -57,18 +57,21 @@ class ShareProtocol:
         problem = _problem(request)
         if problem is not None:
             return HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
-        sent = request.subscribed_topic_names
-        names = None if sent is None else frozenset(ctx.sliced(sent))  # first: other requests are served meanwhile
+        # First, because other requests are served meanwhile.
+        names = dict.fromkeys(ctx.sliced(request.subscribed_topic_names or ()))
+        characters = sum(map(len, ctx.sliced(names)))
+        response = self._change_member(ctx, request, names, characters)
+        ctx.free(names)
+        return response
+
+    def _change_member(
+        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, names: dict[str, None], characters: int
+    ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
         if request.member_epoch == LEAVE_EPOCH:
             return self._leave(request)
-        return self._join_or_stay(ctx, request, names)
-
-    def _join_or_stay(
-        self, ctx: RequestContext, request: api.ShareGroupHeartbeatRequest, names: frozenset[str] | None
-    ) -> api.ShareGroupHeartbeatResponse | HeartbeatError:
         joins = request.member_epoch == JOIN_EPOCH
         group = self.group_for(request.group_id, creates=joins)
         if isinstance(group, HeartbeatError):
@@ -84,7 +87,7 @@ class ShareProtocol:
         epoch_error = _epoch_error(member, request.member_epoch)
         if epoch_error is not None:
             return epoch_error
-        if sum(map(len, names or ())) > self._runtime.max_record_bytes(group.group_id):
+        if characters > self._runtime.max_record_bytes(group.group_id):
             return HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         return self._advance(group, member, _updated(ctx, request, names, group, member), request)
 
@@ -246,15 +249,15 @@ def _epoch_error(member: ShareMember, epoch: int) -> HeartbeatError | None:
 def _updated(
     ctx: RequestContext,
     request: api.ShareGroupHeartbeatRequest,
-    names: frozenset[str] | None,
+    names: Iterable[str],
     group: ShareGroup,
     member: ShareMember,
 ) -> ShareMember:
     return member._replace(
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
         subscribed_topic_names=member.subscribed_topic_names
-        if names is None
-        else shared_names(names, group.subscriptions()),
+        if request.subscribed_topic_names is None
+        else shared_names(frozenset(names), group.subscriptions()),
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,
     )
