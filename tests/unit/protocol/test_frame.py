@@ -215,6 +215,17 @@ def test_buffer_doubles_up_to_the_shared_one_while_reads_fill_it() -> None:
     assert max(sizes) == SCRATCH_BYTES
 
 
+def test_buffer_of_small_frames_stays_small_while_reads_fill_it() -> None:
+    one, data, sizes = reader(), framed(*[bytes(100)] * 20_000), []
+    feed(one, data[:50])
+    data = data[50:]
+    while data:
+        data = data[put(one, data) :]
+        assert take(one)
+        sizes.append(own_bytes(one))
+    assert max(sizes) == 4_096
+
+
 def test_buffer_with_room_left_does_not_grow() -> None:
     one, body = reader(), bytes(20_000)
     feed(one, framed(body)[:100])
