@@ -10,8 +10,8 @@ from sluice.client.producer import Producer
 from sluice.errors import SluiceError
 from sluice.fleet.models.client_model import ClientModel, Group, config_name
 
-# In a long run, the connections to the bootstrap servers are closed for idleness.
-_MAX_IDLE_MS = 30_000
+# In a long run, the connections to the bootstrap servers are closed for idleness. The simulation does not rebootstrap.
+_FIXED: dict[str, str | int] = {"connections.max.idle.ms": 30_000, "metadata.recovery.strategy": "none"}
 _POLL_MS = 1000
 
 
@@ -37,9 +37,7 @@ def _config(model: ClientModel, table: Table, bootstrap: str, name: str) -> dict
     known: dict[str, str | int] = {
         name: value if name == "acks" else int(value) for name, value in given.items() if name in table.properties
     }
-    return {
-        "bootstrap.servers": bootstrap, "client.id": name, "connections.max.idle.ms": _MAX_IDLE_MS, **known,
-    }  # fmt: skip
+    return {"bootstrap.servers": bootstrap, "client.id": name, **_FIXED, **known}
 
 
 class _Producer:
