@@ -41,7 +41,7 @@ ATTEMPTS = (
 _STEADY_S = 5
 _STEADY_SHARE = 0.95
 _SLOWER, _SLOWER_MS = 2.0, 100.0
-# The first second is not steady: operations are only being created.
+# In the first second, operations are only being created.
 _WARM_S = 1
 
 

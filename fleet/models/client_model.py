@@ -30,6 +30,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         reconnect_backoff_ms, reconnect_backoff_max_ms: KIP-144.
         *_multiplier, *_jitter: Kafka's are 2 and 0.2.
         reconnect_backoff_scope: Whether failures are counted for each broker, as Kafka does, or for the client.
+        reconnect_backoff_in_steps: Whether the wait for a connection for Metadata is a multiple of
+            reconnect_backoff_ms, and for Fetch of retry_backoff_ms: the polls of Kafka's NetworkClient.
         retry_backoff_ms, retry_backoff_max_ms: KIP-580, of requests and of metadata.
         retry_backoff_wraps: Whether the backoff is 1 << n times the base in 32 bits, as in librdkafka. It is then none
             after some 25 failures, and restarts after 32.
@@ -39,8 +41,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
             after the base of the retry backoff, or 1 s after a lost connection, as librdkafka does.
         leader_errors_count: Whether the retry backoff grows after NOT_LEADER_OR_FOLLOWER.
         request_timeout_ms: Time until a request without a response fails and its connection is closed.
-        request_timeout_restarts: Whether a record that begins a batch restarts this wait. Kafka's NetworkClient checks
-            timeouts when its poll ends, and such a record ends the poll.
+        request_timeout_restarts: Whether timeouts are checked when a poll ends, as Kafka's. A record that begins a
+            batch restarts the poll; a consumer's ends after poll_timeout_ms or at a heartbeat.
         delivery_timeout_ms: Time after which a record fails (KIP-91).
         metadata_max_age_ms: Time after which metadata is requested without a reason.
         acks: "all" or "1". With "all", records wait until a killed replica is out of sync.
@@ -62,6 +64,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     reconnect_backoff_multiplier: _Factor = 2
     reconnect_backoff_jitter: _Share = 0.2
     reconnect_backoff_scope: Literal["broker", "client"] = "broker"
+    reconnect_backoff_in_steps: bool = False
     retry_backoff_ms: _Ms = 100
     retry_backoff_max_ms: _PositiveMs = 1000
     retry_backoff_multiplier: _Factor = 2
@@ -72,6 +75,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     leader_errors_count: bool = True
     request_timeout_ms: _PositiveMs = 30_000
     request_timeout_restarts: bool = False
+    poll_timeout_ms: _PositiveMs = 1000
     delivery_timeout_ms: _PositiveMs = 120_000
     metadata_max_age_ms: _PositiveMs = 300_000
     acks: Literal["all", "1"] = "all"

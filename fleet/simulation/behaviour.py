@@ -83,13 +83,28 @@ class Behaviour:
         self._one_way_us = one_way_us
         self._trace = trace
 
-    def handle(self, rows: Rows) -> None:
+    def handle(self, rows: Rows) -> Rows:
+        """Return the clients with new events."""
         clients = self._clients
         at_us = clients.next_us[rows]
         outcomes = clients.outcome[rows]
+        woken = rows[:0]
         if outcomes.any():
             self._apply(rows, at_us, outcomes)
+            if clients.has_members:
+                woken = self._wake(rows, at_us, outcomes)
         self._decide(rows, at_us)
+        return np.concatenate((rows, woken)) if len(woken) else rows
+
+    def _wake(self, rows: Rows, at_us: Times, outcomes: Codes) -> Rows:
+        clients, joins = self._clients, self._clients.parameters.joins
+        peers = clients.peer[rows]
+        found = (outcomes == METADATA_RECEIVED) & (clients.leader[rows] >= 0) & (peers != rows)
+        found &= joins[clients.models[peers]] & (clients.outcome[peers] == TIMER) & (clients.next_us[peers] > at_us)
+        found &= ~np.isin(peers, rows)
+        woken: Rows = peers[found]
+        clients.next_us[woken] = at_us[found]
+        return woken
 
     def broker_stopped(self, broker: int, at_us: int) -> Rows:
         """Break the connections to a broker; return the idle clients, which notice it now."""
@@ -199,7 +214,12 @@ class Behaviour:
         connect_us = clients.connect_us[rows, leaders]
         may_send_us = np.maximum(clients.retry_us[rows], clients.throttled_us[rows])
         can_work = has_work & knows_leader & (may_send_us <= at_us)
-        produces = can_work & is_connected
+        joins = parameters.joins[models] & (clients.leader[clients.member[rows]] < 0)
+        if joins.any():
+            from_us = np.maximum(connect_us, at_us)
+            polls_us = from_us + (clients.poll_us[rows] - from_us) % parameters.poll_us[models]
+            connect_us = np.where(joins, polls_us, connect_us)
+        produces = can_work & is_connected & ~joins
         connects = can_work & ~is_connected & (connect_us <= at_us)
         brokers = np.where(knows_leader, leaders, 0)
         kinds = np.where(produces, parameters.work[models], CONNECT)
@@ -209,10 +229,11 @@ class Behaviour:
             chosen = np.flatnonzero(wants)
             clients.begin_rounds(rows[chosen])
             nodes, possible_us = self._least_loaded(rows[chosen], at_us[chosen])
-            possible_us = np.maximum(possible_us, clients.metadata_us[rows[chosen]])
-            metadata_us[chosen] = possible_us
-            now = chosen[possible_us <= at_us[chosen]]
-            nodes = nodes[possible_us <= at_us[chosen]]
+            is_now = np.maximum(possible_us, clients.metadata_us[rows[chosen]]) <= at_us[chosen]
+            checked_us = np.maximum(clients.metadata_us[rows[chosen]], at_us[chosen])
+            steps = parameters.steps_us[models[chosen]]
+            metadata_us[chosen] = checked_us + -(-np.maximum(possible_us - checked_us, 0) // steps) * steps
+            now, nodes = chosen[is_now], nodes[is_now]
             brokers[now] = nodes
             clients.for_metadata[rows[now]] = True
             is_ready = clients.usable(rows[now])[np.arange(len(now)), nodes]
@@ -223,8 +244,10 @@ class Behaviour:
             self._send(rows[sends], brokers[sends], kinds[sends], at_us[sends])
         waits = ~sends
         if waits.any():
+            steps = np.where(joins, 1, parameters.fetch_steps_us[models])
+            connect_us = at_us + -(-np.maximum(connect_us - at_us, 0) // steps) * steps
             work_us = np.maximum(may_send_us, np.where(is_connected, 0, connect_us))
-            work_us = np.where(knows_leader, work_us, NEVER)
+            work_us = np.where(knows_leader & ~(joins & is_connected), work_us, NEVER)
             deadline_us = due + parameters.delivery_timeout_us[models]
             next_us = np.where(has_work, np.minimum(work_us, deadline_us), due)
             next_us = np.minimum(next_us, np.where(wants, metadata_us, stale_us))
@@ -352,7 +375,8 @@ class Behaviour:
             later = np.where(count == 0, due, later)
         self._next_operation(rows, later)
         stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
-        clients.next_us[rows] = np.maximum(ends, np.minimum(later, stale_us))
+        refresh_us = np.where(clients.wants_metadata[rows], clients.metadata_us[rows], stale_us)
+        clients.next_us[rows] = np.maximum(ends, np.minimum(later, refresh_us))
         if clients.has_fetchers:
             clients.next_us[rows[fetches]] = ends[fetches]
         clients.outcome[rows] = TIMER

@@ -12,11 +12,11 @@ from .draws import uniform
 from .parameters import MOST_FAILURES, SHIFTS, Parameters
 
 _MOST_REDRAWS = 11  # the probability that a client redraws more often is below 1/11!
-# librdkafka's timer, which requests metadata and, without a connection, connects: to a broker of bootstrap.servers and,
-# if that fails, to a known one after a pause.
+# librdkafka's timer requests metadata and, without a connection, connects: to a broker of bootstrap.servers, then to a
+# known one after a pause.
 _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
-# The backoff of an eager lookup grows to 4 times the base: two threads of Kafka's consumer look up, one of them with a
-# constant backoff. With this limit, the number of lookups is that of Kafka 4.4.
+# The backoff of an eager lookup grows to 4 times the base: two threads of Kafka's consumer look up, one with a constant
+# backoff. This limit gives the number of lookups of Kafka 4.4.
 _MOST_EAGER = 3
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
 CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
@@ -32,11 +32,12 @@ class Clients:
         self.parameters = parameters
         self.partition = (np.arange(count) % partitions).astype(np.int16)
         # The lane whose connections FindCoordinator may use.
-        self.peer = np.arange(count)
+        self.peer, self.member = np.arange(count), np.arange(count)
         self.has_fetchers, self.has_members = bool(parameters.fetches.any()), bool(parameters.is_member.any())
         for lane in np.flatnonzero(parameters.is_member):
             members = np.flatnonzero(models == lane)
             self.peer[members] -= len(members)  # the Fetch lane of a client precedes
+            self.member[self.peer[members]] = members
             self.partition[members] = partitions + np.arange(len(members)) // partitions % coordinators
         self.leader = np.full(count, -1, dtype=np.int16)
         # The next event: its time, its outcome, and the broker of the request in flight.
@@ -64,11 +65,14 @@ class Clients:
         self.connect_failures = np.zeros((count, brokers), dtype=np.uint8)
         self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
         self._draws = np.zeros(count, dtype=np.uint32)
-        # With "query" refreshes: the phase of the timer, whether its first try failed, and whether the connection is to
-        # a bootstrap address.
+        # With "query" refreshes: the timer's phase, whether its first try failed, and whether the connection is to a
+        # bootstrap address.
         self._tick_us = np.zeros(count, dtype=np.int64)
         queries = np.flatnonzero(parameters.queries[models])
         self._tick_us[queries] = self.draw(queries) * _TICK_US
+        polling = np.flatnonzero(parameters.polls[models])
+        self.poll_us = np.zeros(count, dtype=np.int64)  # the phase of the application's polls
+        self.poll_us[polling] = self.draw(polling) * parameters.poll_us[models[polling]]
         self._tried_once = np.zeros(count, dtype=np.bool_)
         self.bootstraps = np.zeros(count, dtype=np.bool_)
 
@@ -168,7 +172,7 @@ class Clients:
         models, lost_us = self.models[lost], at_us[was_coordinator]
         is_eager = self.parameters.finds_eagerly[models]
         lost_us = lost_us + np.where(is_eager, self.retry_wait_us(lost, np.ones(len(lost), dtype=np.int64), 0), 0)
-        # Other clients than Kafka's notice the loss of an idle connection when they send the next heartbeat.
+        # Other clients notice the loss of an idle connection at the next heartbeat.
         notices = is_eager & self.parameters.waits_for_peer[models]
         self.metadata_us[lost] = np.where(notices, lost_us, np.maximum(lost_us, self.due_us[lost]))
         failed = ~was_coordinator & (self.leader[rows] < 0)

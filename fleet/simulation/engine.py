@@ -1,9 +1,9 @@
 """The vectorised simulation of a fleet: up to millions of clients as rows of numpy arrays, in windows of time.
 
 Each window has about 2,000 events, and 1 to 100 ms. All clients whose next event is in the window are handled at once,
-each at its own exact time, until none is left. A window approximates only the order in a broker's queue: a request that
-results from an event of the same window does not delay later requests that are queued already. Times that do not depend
-on a queue are exact, and draws (draws.py) do not depend on windows.
+each at its exact time, until none is left. A window approximates only the order in a broker's queue: a request that
+results from an event of the window does not delay requests queued already. Times that depend on no queue are exact, and
+draws (draws.py) do not depend on windows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,8 +129,7 @@ def _run(
             exchange.begin_window()
             while len(rows := calendar.take(until_us)):
                 events += len(rows)
-                behaviour.handle(rows)
-                calendar.add(rows)
+                calendar.add(behaviour.handle(rows))
     return events
 
 
@@ -142,7 +141,7 @@ def _stops(schedule: Schedule) -> list[tuple[int, int]]:
 
 
 class _Calendar:
-    """The clients with an event in the current bin."""
+    """Clients with an event in the current bin."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients

@@ -5,7 +5,7 @@ import numpy as np
 from sluice.broker.faults.matching.schedule import Schedule as FaultSchedule
 from sluice.broker.faults.matching.schedule import new_schedule
 
-from .arrays import US_PER_MS, Codes, Floats, Mask, Rows, Times
+from .arrays import NEVER, US_PER_MS, Codes, Floats, Mask, Rows, Times
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
 from .counters import BYTES, QUEUED_US, SERVED, THROTTLED_US, Counters
@@ -36,7 +36,7 @@ _SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, *[SUCCEEDED] * 3, METADATA_RE
 _CLOSED = np.array([CONNECT_CLOSED, *[DISCONNECTED] * 5], dtype=np.uint8)
 # A connection takes two packets before the client can send ApiVersions.
 _HANDSHAKE_PACKETS = 2
-# Faults draw from another sequence than clients, so that a fault does not change the jitter of others.
+# Faults draw from another sequence than clients, not to change their jitter.
 _FAULT_SEED = 0x5EED
 
 
@@ -159,12 +159,21 @@ class Exchange:
         return ends
 
     def _restarts_us(self, rows: Rows, kinds: Rows, at_us: Times) -> Times:
-        """Return how much later a timeout is detected if the first record after the request restarts the wait."""
+        """Return how much later a poll's end detects a timeout."""
         clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
         created_us = clients.due_us[rows] + clients.in_batch[rows] * parameters.period_us[models] - at_us
         restarts = (kinds == PRODUCE) & parameters.request_timeout_restarts[models] & parameters.is_open[models]
         restarts &= (created_us > 0) & (created_us < parameters.request_timeout_us[models])
-        return np.where(restarts, created_us, 0)
+        delays: Times = np.where(restarts, created_us, 0)
+        if (polls := (kinds == FETCH) & parameters.polls[models]).any():
+            limits = at_us[polls] + parameters.request_timeout_us[models[polls]]
+            fetchers, members = rows[polls], clients.member[rows[polls]]
+            beats = _until(clients.due_us[members], limits, parameters.period_us[clients.models[members]])
+            beats[members == fetchers] = NEVER
+            delays[polls] = np.minimum(
+                _until(clients.poll_us[fetchers], limits, parameters.poll_us[models[polls]]), beats
+            )
+        return delays
 
     def _sizes(self, rows: Rows, kinds: Rows) -> Floats:
         clients = self._clients
@@ -229,6 +238,11 @@ class Exchange:
         closed = answered & (effects == CLOSED)
         outcomes[closed] = _CLOSED[kinds[closed]]
         self._clients.new_leader[rows[answered & (effects == NO_LEADER_KNOWN)]] = NO_LEADER
+
+
+def _until(phases: Times, at_us: Times, periods: Times) -> Times:
+    waits: Times = 1 + (phases - at_us - 1) % periods
+    return waits
 
 
 def _hits(schedule: FaultSchedule, arrivals: Times) -> Mask:

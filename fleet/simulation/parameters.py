@@ -14,8 +14,8 @@ from sluice.fleet.models.client_model import ClientModel
 from .arrays import NEVER, US_PER_MS, US_PER_S, Floats, Mask, Rows, Times
 from .schedule import FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE
 
-# The largest count of failures: its backoff exceeds every maximum, and floats do not overflow. Counting continues 32
-# lower, where a wrapped 32-bit shift is the same.
+# The largest count of failures: its backoff exceeds every maximum. Counting continues 32 lower, where a wrapped 32-bit
+# shift is the same.
 MOST_FAILURES, SHIFTS = 255, 32
 _NO_TIMEOUT_US = NEVER // 2  # sums with times do not overflow
 
@@ -65,6 +65,9 @@ class Parameters:
         self.retry = _table(models, "retry")
         self.reconnect = _table(models, "reconnect")
         self.reconnects_per_client = np.array([model.reconnect_backoff_scope == "client" for model in models])
+        in_steps = np.array([model.reconnect_backoff_in_steps for model in models])
+        self.steps_us = np.where(in_steps, np.maximum(us("reconnect_backoff_ms"), 1), 1)
+        self.fetch_steps_us = np.where(in_steps, np.maximum(us("retry_backoff_ms"), 1), 1)
         self.request_timeout_us = us("request_timeout_ms")
         self.request_timeout_restarts = np.array([model.request_timeout_restarts for model in models])
         self.delivery_timeout_us = us("delivery_timeout_ms")
@@ -81,11 +84,16 @@ class Parameters:
         self.work = np.array([lane.work for lane in lanes], dtype=np.int64)
         self.lookup = np.where(self.work == HEARTBEAT, FIND_COORDINATOR, METADATA)
         self.fetches, self.is_member = self.work == FETCH, self.work == HEARTBEAT
+        self.fetch_steps_us[~self.fetches] = 1
+        self.polls = self.fetches & self.request_timeout_restarts
+        self.poll_us = np.maximum(us("poll_timeout_ms"), 1)
         self.fetch_wait_us = us("fetch_max_wait_ms")
         self.fetch_records = np.array([-(-model.fetch_min_bytes // model.record_bytes) for model in models], np.int64)
         self.fetch_waits = np.array([model.fetch_waits_for_metadata for model in models])
         self.finds_eagerly = np.array([model.coordinator_lookup == "eager" for model in models])
         self.waits_for_peer = self.is_member & ~self.refreshes_at_once  # aiokafka's coordinator connects to any broker
+        # Kafka's poll looks for a lost coordinator before it fetches.
+        self.joins = self.polls & np.array([model.group_member for model in models])
         self.acks_all |= self.fetches  # a fetch returns records up to the high watermark
         self.delivery_timeout_us[self.fetches] = _NO_TIMEOUT_US
         self.delivery_timeout_us[self.is_member] = us("session_timeout_ms")[self.is_member]

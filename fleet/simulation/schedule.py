@@ -56,7 +56,7 @@ _UNUSED = (
     "connection_older_than", "connection_younger_than", "request", "after", "until", "during",
 )  # fmt: skip
 _CONDITIONS = "broker, api, topic, partition, probability, times, on and schedule"
-# The simulation continues after the last change of a scenario.
+# Simulated after the last change.
 _SHOWN_AFTER_US = 10 * US_PER_S
 
 

@@ -15,6 +15,7 @@ from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
 FAILS_AT_US = 10_000_000
+_STEP_US = 20_000  # longer than the delays of a busy machine
 # No time for requests and packets, as in the exact simulation.
 FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
 
@@ -49,6 +50,7 @@ FAILURES = {
 
 class Distance(NamedTuple):
     ks: float  # Kolmogorov-Smirnov: the largest difference of the two distributions; 0 if there are no attempts
+    coarse: float  # the same for times rounded down to 20 ms, for attempts that the model makes at the same instant
     attempts: int
     modelled: float  # attempts of the model, for the same number of clients
 
@@ -64,7 +66,8 @@ def compare(
     for kind in TRACED:
         modelled = _failing(np.concatenate([np.empty(0, dtype=np.int64), *traced[kind]]))
         ours = _failing(real[kind])
-        found[kind] = Distance(distance(ours, modelled), len(ours), len(modelled) / scale)
+        coarse = distance(ours // _STEP_US, modelled // _STEP_US)
+        found[kind] = Distance(distance(ours, modelled), coarse, len(ours), len(modelled) / scale)
     return found
 
 

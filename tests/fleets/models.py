@@ -64,4 +64,4 @@ def measure(name: str, failures: Sequence[str], clients: int) -> None:
 def _text(kind: str, found: Distance) -> str:
     if not found.attempts and found.modelled < 1:
         return f"{kind}: none"
-    return f"{kind}: {found.ks:.3f} of {found.attempts} (model {found.modelled:.0f})"
+    return f"{kind}: {found.ks:.3f} ({found.coarse:.3f} in steps) of {found.attempts} (model {found.modelled:.0f})"

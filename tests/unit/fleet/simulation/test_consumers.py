@@ -1,5 +1,6 @@
 """Tests of simulated consumers: long polls, heartbeats, failures and lag."""
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from sluice.fleet.simulation.counters import (
     LATENCY_US,
     METADATA_REQUESTS,
     PRODUCE_REQUESTS,
+    REQUEST_TIMEOUTS,
     SESSION_TIMEOUTS,
 )
 from sluice.fleet.simulation.engine import Simulation, simulate
@@ -131,6 +133,33 @@ def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> 
     requested = ours.counts[110:150, METADATA_REQUESTS].sum()
     assert ours.counts[110:150, ERRORS].sum() == pytest.approx(requested, rel=0.02)  # bins divide some pairs
     assert ours.counts[110:150, ERRORS].sum() < _CLIENTS * 12
+
+
+@pytest.mark.parametrize(
+    ("changes", "period_s"),
+    [
+        ({}, 4),
+        ({"poll_timeout_ms": 500}, 3.5),
+        ({"poll_timeout_ms": 1e6, "heartbeat_interval_ms": 5000}, 5),
+        ({"request_timeout_restarts": False}, 3.05),
+    ],
+    ids=["polls of 1 s", "polls of 0.5 s", "heartbeats end polls", "checked when it is due"],
+)
+def test_a_silent_fetch_times_out_when_a_poll_ends(changes: dict[str, float], period_s: float) -> None:
+    model = replace(KAFKA_CONSUMER, request_timeout_ms=3000, **{"heartbeat_interval_ms": 1e6, **changes})
+    fault = {"api": "Fetch", "action": "black-hole"}
+    document = {"name": "test", "duration": "60s", "steps": [{"at": "10s", "fault": fault}]}
+    run = simulate([Group("c", model, 1)], schedule_of(scenario_of(document)), _FAST, seed=1)
+    failed_s = np.flatnonzero(run.counts[:, REQUEST_TIMEOUTS]) / 10
+    assert len(failed_s) > 8
+    assert np.diff(failed_s).tolist() == pytest.approx([period_s] * (len(failed_s) - 1), abs=0.11)
+
+
+def test_kafkas_consumer_reconnects_when_it_polls() -> None:
+    step: dict[str, object] = {"at": "10s", "fault": {"api": "Fetch", "action": "close"}, "during": "20s"}
+    kafka, ours = (_run(step, model=model, brokers=1) for model in (KAFKA_CONSUMER, SLUICE_CONSUMER))
+    assert ours.counts[:, CONNECTIONS].sum() == pytest.approx(_CLIENTS * 20 / 0.05, rel=0.05)
+    assert kafka.counts[:, CONNECTIONS].sum() == pytest.approx(_CLIENTS * 20 / 0.1, rel=0.1)
 
 
 def test_a_lost_coordinator_is_looked_up_and_replaced() -> None:

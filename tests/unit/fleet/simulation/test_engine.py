@@ -7,6 +7,8 @@ from sluice.broker.scenarios.files import scenario_of
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import LIBRDKAFKA
 from sluice.fleet.simulation import engine
+from sluice.fleet.simulation.arrays import Times
+from sluice.fleet.simulation.behaviour import TRACED
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import (
     COMPLETED,
@@ -94,6 +96,24 @@ def test_a_single_client_backs_off_as_kafka_does() -> None:
     (bins,) = np.nonzero(run.counts[:, CONNECTIONS])
     # 50, 100, 200, 400 and 800 ms after one another, then each second.
     assert (bins / 10).tolist() == [10.0, 10.1, 10.3, 10.7, 11.5, *(12.5 + second for second in range(18)), 30.5]
+
+
+@pytest.mark.parametrize("in_steps", [True, False])
+def test_an_idle_client_connects_for_metadata_in_steps_of_the_reconnect_backoff(in_steps: bool) -> None:
+    model = ClientModel(requests_per_s=0.001, reconnect_backoff_in_steps=in_steps)
+    connections: list[Times] = []
+    trace = {kind: connections if kind == "connections" else [] for kind in TRACED}
+    scenario = scenario_of({"name": "test", "duration": "11s", "steps": [{"at": "10s", "kill": 1}]})
+    simulate([Group("test", model, 60)], schedule_of(scenario), _FAST, seed=1, trace=trace)
+    waits_ms = (np.concatenate(connections) - 10_000_001) // 1000
+    first_ms = set(waits_ms[waits_ms <= 100].tolist())  # the second follows after 40 + 80 ms, or later
+    assert first_ms == {50, 100} if in_steps else first_ms <= set(range(40, 61))
+
+
+def test_due_metadata_is_requested_between_produce_requests() -> None:
+    run = _run({"at": "10s", "kill": 1, "during": "20s"}, model=ClientModel(metadata_max_age_ms=1e9), brokers=1)
+    # After the last failed connection, both backoffs are at most 1 s.
+    assert run.counts[300:310, METADATA_REQUESTS].sum() == _total(run, METADATA_REQUESTS) == 60
 
 
 def test_closed_loops_stop_sending_while_they_wait() -> None:
