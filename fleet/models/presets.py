@@ -27,8 +27,8 @@ AIOKAFKA = ClientModel(
     request_timeout_ms=40_000,
     delivery_timeout_ms=40_000,
 )
-# librdkafka 2.16 doubles its reconnect backoff at the attempt and at its failure. Its jitter of -25 % to +50 % is a third
-# around 1.125 of the base.
+# librdkafka 2.16 doubles its reconnect backoff at the attempt and at its failure. Its jitter of -25 % to +50 % is a
+# third around 1.125 of the base.
 LIBRDKAFKA = ClientModel(
     reconnect_backoff_ms=112.5,
     reconnect_backoff_max_ms=10_000,
