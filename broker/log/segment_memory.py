@@ -5,8 +5,7 @@ releases it. Its pages are populated in stretches ahead of the writes, because a
 smaller one is a bytearray, to save a page and an entry in the process's memory map (65,530 by default).
 
 Measured with batches of 64 KiB on a virtual machine, in MB/s: populated in stretches 2,000 to 2,800; on page faults
-1,400 to 1,700; huge pages 220 to 3,600, depending on the host's free memory; a reused mapping 8,500. Therefore the
-mappings of deleted topics are kept for new segments (`SpareMemory`).
+1,400 to 1,700; huge pages 220 to 3,600; a reused mapping 8,500.
 """
 
 import mmap
@@ -91,7 +90,7 @@ class SpareMemory:
         if sys.platform != "linux" or (spare := reclaim(memory)) is None:
             return False
         mapping = spare.view.obj
-        assert isinstance(mapping, mmap.mmap)  # `reclaim` returns no other memory
+        assert isinstance(mapping, mmap.mmap)
         try:
             mapping.madvise(mmap.MADV_FREE, 0, spare.resident_bytes)
         except OSError:
@@ -112,7 +111,6 @@ class SpareMemory:
         return memory
 
     def limit(self, most_bytes: int) -> None:
-        """Free memory above `most_bytes`."""
         while self._by_size and self.size_in_bytes > most_bytes:
             self.take(next(iter(self._by_size)))
 

@@ -10,7 +10,7 @@ from sluice.client.producer import Producer
 from sluice.errors import SluiceError
 from sluice.fleet.models.client_model import ClientModel, Group, config_name
 
-# In a long run, the connections to the bootstrap servers are closed for idleness. The simulation does not rebootstrap.
+# The simulation does not rebootstrap.
 _FIXED: dict[str, str | int] = {"connections.max.idle.ms": 30_000, "metadata.recovery.strategy": "none"}
 _POLL_MS = 1000
 

@@ -14,8 +14,7 @@ from sluice.fleet.models.client_model import ClientModel
 from .arrays import NEVER, US_PER_MS, US_PER_S, Floats, Mask, Rows, Times
 from .schedule import FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE
 
-# The largest count of failures: its backoff exceeds every maximum. Counting continues 32 lower, where a wrapped 32-bit
-# shift is the same.
+# Its backoff exceeds every maximum. Counting continues 32 lower, where a wrapped 32-bit shift is the same.
 MOST_FAILURES, SHIFTS = 255, 32
 _NO_TIMEOUT_US = NEVER // 2  # sums with times do not overflow
 
