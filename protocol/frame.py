@@ -17,7 +17,7 @@ from sluice.errors import RemoteProtocolError
 # A bulk producer needs 4 system calls per MiB, a small request wastes nothing.
 SCRATCH_BYTES = 256 * 1024
 # A connection's own buffer grows to this many frames while reads fill it. A poll, a read and a write cost a quarter of
-# a request of 64 KiB.
+# a request of 64 KiB, and less than a tenth if four requests share them.
 _FRAMES_AT_ONCE = 4
 # Bytes read from a waiting connection before its reading is paused: enough to notice a disconnect.
 PARKED_READ_BYTES = 4 * 1024

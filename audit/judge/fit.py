@@ -12,9 +12,11 @@ lowest Bayesian information criterion wins. A deviation below 2 % counts as roun
 once per wait. Kafka's producer and metadata redraw on every poll, and proceed when the draw does not exceed the elapsed
 time: with u from 0 to 1 across the jitter range, the density is u * exp(u), or u**2 * exp(u + u**2 / 2) with two polls.
 The most likely of these three densities gives base and jitter; redrawing is assumed only if it is much more likely.
+Redrawn waits show little of the lower end: for two polls no estimator has a standard deviation of the jitter below 4 %
+with 480 waits, or 1.6 % with 3,000.
 
 *Cap.* Kafka caps after the jitter, so half of the draws equal the cap. If a third of the waits there are nearly equal
-(of many waits, a fifth), that value is the cap, otherwise the midpoint.
+(of many waits, a fifth), that value is the cap, otherwise the midpoint. By chance, this is wrong in 1 of 1,000 fits.
 """
 
 from collections import Counter

@@ -13,6 +13,7 @@ _LEVEL = 3  # events repeat most of their fields: higher levels save little
 
 
 def observation_file(report: Path, number: int) -> Path:
+    """Return the file of the report's client with this number, from 0."""
     return report / "observations" / f"{number}.msgpack.gz"
 
 

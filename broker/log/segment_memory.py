@@ -5,7 +5,7 @@ releases it. Its pages are populated in stretches ahead of the writes, because a
 smaller one is a bytearray, to save a page and an entry in the process's memory map (65,530 by default).
 
 Measured with batches of 64 KiB on a virtual machine, in MB/s: populated in stretches 2,000 to 2,800; on page faults
-1,400 to 1,700; huge pages 220 to 3,600; a reused mapping 8,500.
+1,400 to 1,700; huge pages 220 to 3,600, depending on the host's free memory; a reused mapping 8,500.
 """
 
 import mmap

@@ -15,7 +15,8 @@ _MOST_REDRAWS = 11  # the probability that a client redraws more often is below 
 # librdkafka's timer requests metadata and, without a connection, connects: to a broker of bootstrap.servers, then to a
 # known one after a pause.
 _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
-# Two threads of Kafka's consumer look up, one with a constant backoff. This gives the lookups of Kafka 4.4.
+# The backoff of an eager lookup grows to 4 times the base: two threads of Kafka's consumer look up, one with a constant
+# backoff. This limit gives the number of lookups of Kafka 4.4.
 _MOST_EAGER = 3
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
 CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1

@@ -36,7 +36,7 @@ _SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, *[SUCCEEDED] * 3, METADATA_RE
 _CLOSED = np.array([CONNECT_CLOSED, *[DISCONNECTED] * 5], dtype=np.uint8)
 # A connection takes two packets before the client can send ApiVersions.
 _HANDSHAKE_PACKETS = 2
-# Faults draw apart from the clients' jitter.
+# Faults draw from another sequence than clients, so that they do not change the jitter.
 _FAULT_SEED = 0x5EED
 
 

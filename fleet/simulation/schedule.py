@@ -56,7 +56,7 @@ _UNUSED = (
     "connection_older_than", "connection_younger_than", "request", "after", "until", "during",
 )  # fmt: skip
 _CONDITIONS = "broker, api, topic, partition, probability, times, on and schedule"
-# Simulated after the last change.
+# The simulation continues after the last change of a scenario.
 _SHOWN_AFTER_US = 10 * US_PER_S
 
 

@@ -118,6 +118,7 @@ class SharePersister:
         result: Callable[[SharePartitionId, ErrorCode], T],
         sliced: Sliced,
     ) -> None:
+        """Send a request for each partition; call back with all results."""
         results: dict[bytes, dict[int, T]] = {topic_id: {} for topic_id in partitions}
         missing = {
             SharePartitionId(group_id, topic_id, index): None

@@ -98,6 +98,7 @@ class _RackMatcher:
         return sorted(partitions, key=lambda one: sum(map(in_rack.count, self._of_partitions[one])))
 
     def next_in_rack(self, partition: TopicPartition, members: Sequence[str], start: int) -> int | None:
+        """Return the index of the next member in a rack of the partition, from `start`."""
         indexes = (*range(start, len(members)), *range(start))
         return next((index for index in indexes if self.is_in_rack(members[index], partition)), None)
 
