@@ -81,8 +81,7 @@ def _files_of(part: str) -> frozenset[Path]:
     """Return the files of a part; all parts have about as many bytes."""
     number, parts = map(int, part.split("/"))
     files = sorted((Path(__file__).parent / "unit").rglob("test_*.py"), key=lambda file: (file.stat().st_size, file))
-    there_and_back = 2 * parts  # the parts in turn, then in reverse order, so that none always has the larger file
-    return frozenset(files[number - 1 :: there_and_back] + files[there_and_back - number :: there_and_back])
+    return frozenset(files[number - 1 :: parts])
 
 
 @pytest.hookimpl(wrapper=True)
