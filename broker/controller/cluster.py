@@ -82,6 +82,7 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topics_created = 0
+        self.metadata_generation = 0  # counts the changes of topics, and the start of the controller
         self.metadata = MetadataCache(self.topics, self.topics_by_id, self.fenced, self.brokers)
         self.metadata_log: DurableMetadata | None = None  # None without a data directory
         self.actions = ActionQueue()
@@ -135,6 +136,7 @@ class Cluster:
         """The controller, created when a broker or replica first changes its state."""
         from .controller import Controller
 
+        self.metadata_generation += 1
         return Controller(self)
 
     @property
@@ -365,6 +367,7 @@ class Cluster:
         failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.topic_deleted(topic.topic_id)
         if failed:
             return failed
+        self.metadata_generation += 1
         del self.topics[topic.name]
         del self.topics_by_id[topic.topic_id]
         self._delete_logs(topic)
@@ -435,6 +438,7 @@ class Cluster:
             partition = Partition(topic, index, log, state)
             log.has_followers = False
             topic.partitions.append(partition)
+        self.metadata_generation += 1
 
     def _internal_replicas(self, prefix: str) -> int:
         return min(self.config.integer(f"{prefix}.replication.factor"), len(self.brokers))

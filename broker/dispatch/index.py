@@ -7,7 +7,7 @@ INDEX: dict[int, tuple[str, ServedApi]] = {
     0: ("records.produce", ServedApi("Produce", 0, 13, charge=Charge.PRODUCE_BYTES)),
     1: ("records.fetch", ServedApi("Fetch", 0, 18, charge=Charge.FETCH_BYTES)),
     2: ("records.list_offsets", ServedApi("ListOffsets", 0, 11)),
-    3: ("topics.metadata", ServedApi("Metadata", 0, 13)),
+    3: ("topics.metadata", ServedApi("Metadata", 0, 13, cached=True)),
     8: ("groups.offset_commit", ServedApi("OffsetCommit", 0, 10)),
     9: ("groups.offset_fetch", ServedApi("OffsetFetch", 0, 10)),
     10: ("groups.find_coordinator", ServedApi("FindCoordinator", 0, 6)),

@@ -49,6 +49,7 @@ class Route(ApiRoute):
         "flexible_response",
         "handle",
         "inline_bytes",
+        "is_cached",
         "latency_counts",
         "latency_sum_s",
         "requests",
@@ -70,6 +71,7 @@ class Route(ApiRoute):
         self.inline_bytes = (
             0 if handler.api.name in _LISTS else _INLINE_BYTES.get(handler.api.charge, _OTHER_INLINE_BYTES)
         )
+        self.is_cached = handler.api.cached
         self.flexible = api.request_header_version(version) >= 2  # header version 2 has tagged fields
         self.flexible_response = api.response_header_version(version) >= 1
         self.requests = 0

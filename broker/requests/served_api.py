@@ -29,6 +29,7 @@ class ServedApi(Struct, frozen=True):
     forwarded: bool = False  # brokers forward it to the controller
     cluster_action: bool = False  # only brokers send it, exempt from request quotas if authorized
     requires: str = ""  # the property that enables it
+    cached: bool = False  # equal requests get equal responses until the metadata changes (response_cache.py)
 
 
 def served(
@@ -39,7 +40,9 @@ def served(
     forwarded: bool = False,
     cluster_action: bool = False,
     requires: str = "",
+    cached: bool = False,
 ) -> ServedApi:
     """Return the header of a handler; `versions` has the form `0-13`."""
     served_versions = Range(versions)
-    return ServedApi(name, served_versions.first, served_versions.last, charge, forwarded, cluster_action, requires)
+    first, last = served_versions.first, served_versions.last
+    return ServedApi(name, first, last, charge, forwarded, cluster_action, requires, cached)

@@ -1,7 +1,6 @@
 """Metadata, key 3, versions 0-13.
 
-Follows KafkaApis.handleTopicMetadataRequest. Different on purpose: the response includes an auto-created topic at once;
-Kafka first returns UNKNOWN_TOPIC_OR_PARTITION, and the client retries.
+Follows KafkaApis.handleTopicMetadataRequest. Equal requests often get a cached response (dispatch/response_cache.py).
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from sluice.protocol.types import ZERO_UUID
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import TopicServices
 
-API = served("Metadata", "0-13")
+API = served("Metadata", "0-13", cached=True)
 
 _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the field
 
