@@ -1,5 +1,7 @@
 """The transport of a TCP connection: one call between a ready socket and its protocol, and one to the socket's send.
 
+While the event loop reads several sockets, a small write is deferred until it has read them (send_queue.py).
+
 Large writes that the socket does not accept are kept by reference, and the protocol is paused above HIGH_WATER_BYTES of
 them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2 (CVE-2024-12254).
 """
@@ -7,6 +9,8 @@ them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2 (CVE-202
 import asyncio
 import socket
 from collections import deque
+
+from .send_queue import MOST_BYTES, SendQueue
 
 # asyncio's default.
 HIGH_WATER_BYTES = 64 * 1024
@@ -17,6 +21,7 @@ class SocketTransport(asyncio.Transport):
     __slots__ = (
         "_buffer_updated",
         "_closing",
+        "_deferred",
         "_fd",
         "_get_buffer",
         "_is_paused",
@@ -27,6 +32,7 @@ class SocketTransport(asyncio.Transport):
         "_protocol",
         "_recv_into",
         "_send",
+        "_sends",
         "_socket",
         "_unsent",
         "_unsent_bytes",
@@ -43,6 +49,8 @@ class SocketTransport(asyncio.Transport):
         self._recv_into, self._send = sock.recv_into, sock.send
         self._protocol = protocol
         self._get_buffer, self._buffer_updated = protocol.get_buffer, protocol.buffer_updated
+        self._sends: SendQueue = getattr(loop, "sends", None) or SendQueue()
+        self._deferred = b""
         self._unsent: deque[bytes | memoryview] = deque()
         self._unsent_bytes = 0
         self._is_reading = False
@@ -94,11 +102,30 @@ class SocketTransport(asyncio.Transport):
         return self._unsent_bytes
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
+        sends = self._sends
+        if sends.is_open and len(data) <= MOST_BYTES and not self._deferred:
+            self._deferred = bytes(data)
+            sends.waiting.append(self)
+            return
+        if self._deferred:
+            self.send_deferred()
+        self._write_now(data)
+
+    def send_deferred(self) -> None:
+        data, self._deferred = self._deferred, b""
+        if data:
+            try:
+                self._write_now(data)
+            except Exception as error:
+                self._fail(error)
+
+    def _write_now(self, data: bytes | bytearray | memoryview) -> None:
         if self._lost:
             return
         if not self._unsent:
+            send = self._send
             try:
-                sent = self._send(data)
+                sent = send(data)
             except (BlockingIOError, InterruptedError):
                 sent = 0
             except OSError as error:
@@ -117,6 +144,7 @@ class SocketTransport(asyncio.Transport):
                 self._protocol.pause_writing()
 
     def close(self) -> None:
+        self.send_deferred()
         if self._closing:
             return
         self._closing = True
@@ -125,13 +153,15 @@ class SocketTransport(asyncio.Transport):
             self._end(None)
 
     def abort(self) -> None:
+        self.send_deferred()
         self._lose(None)
 
     # -- internals -----------------------------------------------------------------------------------------------------
 
     def _on_readable(self) -> None:
+        receive, get_buffer = self._recv_into, self._get_buffer  # a call through a slot is slower
         try:
-            nbytes = self._recv_into(self._get_buffer(-1))
+            nbytes = receive(get_buffer(-1))
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -139,7 +169,8 @@ class SocketTransport(asyncio.Transport):
             return
         try:
             if nbytes:
-                self._buffer_updated(nbytes)
+                updated = self._buffer_updated
+                updated(nbytes)
             elif self._protocol.eof_received():
                 self._loop.remove_reader(self._fd)  # the protocol may still write
             else:
@@ -183,6 +214,7 @@ class SocketTransport(asyncio.Transport):
     def _lose(self, error: Exception | None) -> None:
         if self._lost:
             return
+        self._deferred = b""
         if self._unsent:
             self._unsent.clear()
             self._unsent_bytes = 0
