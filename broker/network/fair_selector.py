@@ -89,8 +89,9 @@ class FairSelector(DefaultSelector):
         try:
             return self._call_watches(ready)
         finally:
-            self.sends.is_open = False
-            self.sends.flush()
+            if self.sends.is_open:
+                self.sends.is_open = False
+                self.sends.flush()
 
     def _call_watches(self, ready: deque[tuple[SelectorKey, int]]) -> list[tuple[SelectorKey, int]]:
         keys = self._keys
