@@ -24,7 +24,7 @@ from threading import Event, Thread
 
 import msgspec
 
-from bench.quota import Verdicts
+from bench.verdicts import Verdicts
 from sluice.broker.journal.reader import JournalReader
 from sluice.pipeline.charges.sources import splits_of
 from sluice.pipeline.plan.analysis import Finding, Limits, Settings

@@ -23,7 +23,8 @@ from typing import Any
 
 from bench import load
 from bench.__main__ import produce
-from bench.quota_client import QUOTA, RECORD
+from bench.quota.client import QUOTA, RECORD
+from bench.verdicts import Verdicts
 from sluice.cli.demo.trace import Exchange, Trace
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
@@ -35,23 +36,11 @@ PROFILES = ("kip-13", "kafka-4.4", "by-version")
 Charges = list[tuple[int, float, int]]
 
 
-class Verdicts:
-    """The lines of the table, each with a target."""
-
-    def __init__(self) -> None:
-        self.missed = 0
-
-    def add(self, name: str, measured: str, target: str, reached: bool) -> None:
-        """Print a line."""
-        self.missed += not reached
-        print(f"{name:<44} {measured:>34}  {target:<26} {'ok' if reached else 'MISSED'}", flush=True)
-
-
 @contextmanager
 def recording_broker(folder: Path, *properties: str) -> Iterator[tuple[str, Path]]:
     """Start a broker; yield its bootstrap address and the file that has its charges after the stop."""
     file = folder / f"charges-{time.monotonic_ns()}.json"
-    command = [sys.executable, "-m", "bench.quota_broker", str(file), "--port", "0", "--admin-port", "0"]
+    command = [sys.executable, "-m", "bench.quota.broker", str(file), "--port", "0", "--admin-port", "0"]
     for override in properties:
         command += ["--override", override]
     broker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -128,7 +117,7 @@ def measure_libraries(profile: str, seconds: float, verdicts: Verdicts, folder: 
         clients = []
         for (library, kind), client_id in ids.items():
             topic = "full" if kind == "fetch" else client_id
-            command = [sys.executable, "-m", "bench.quota_client", library, kind, bootstrap, client_id, topic]
+            command = [sys.executable, "-m", "bench.quota.client", library, kind, bootstrap, client_id, topic]
             clients.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         time.sleep(FIRST_WINDOW_MS / 1e3 + seconds + 3)
         for client in clients:

@@ -1,6 +1,6 @@
 """A client of one library that exceeds its quota until it is killed.
 
-`python -m bench.quota_client LIBRARY produce|fetch HOST:PORT CLIENT-ID TOPIC`. The broker records the charges. Requests
+`python -m bench.quota.client LIBRARY produce|fetch HOST:PORT CLIENT-ID TOPIC`. The broker records the charges. Requests
 have about a twentieth of a second's quota. kafka-python pauses on its side with request versions since KIP-219;
 `kafka-python-old` uses older versions.
 """

@@ -1,15 +1,9 @@
-"""The requests whose instructions `bench.instructions` counts, in their order, and a client that sends them."""
+"""The requests whose instructions are counted, in their order."""
 
-import os
-import signal
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from itertools import count
-from struct import Struct
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-from sluice.protocol.apis import API_KEYS
+from bench.wire_client import CLIENT_ID, Client, frame, receive
 from sluice.protocol.apis.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
@@ -19,7 +13,6 @@ from sluice.protocol.apis.alter_client_quotas import (
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
-from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -31,93 +24,15 @@ from sluice.protocol.apis.offset_commit import (
 )
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.apis.sync_group import SyncGroupRequest
-from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.message import Message
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
 
-CLIENT_ID = "bench"
 TOPIC = "counted"
 _WALL_MS = 1_700_000_000_000  # where the clock of the counted process starts
 _HIGH_QUOTA = 1e12  # bytes/s: charged, never throttled
 _LARGE_BATCH_BYTES = 64 * 1024
 _CONNECTIONS = 64  # twice as many requests as CONNECTIONS
-_size = Struct(">i")
-
-
-class Client:
-    """Blocking connections to the counted broker."""
-
-    def __init__(self, pid: int, port: int) -> None:
-        self.pid = pid
-        self._port = port
-        self.socket = self.connect()
-        self._names = count()
-
-    def new_name(self) -> str:
-        """Return a name that was not used before."""
-        return f"group-{next(self._names)}"
-
-    def connect(self) -> socket.socket:
-        """Return another connection."""
-        return socket.create_connection(("127.0.0.1", self._port), timeout=120)
-
-    def call(self, request: Message, version: int) -> Any:
-        """Send one request; return its response."""
-        self.socket.sendall(frame(request, version))
-        body = memoryview(receive(self.socket))
-        api = api_of(request)
-        _, start = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
-        response = decoder(api.response, version)(body, start, len(body))
-        assert not getattr(response, "error_code", 0), response
-        return response
-
-    def exchange(self, frames: list[bytes]) -> None:
-        """Send requests one at a time; receive each response."""
-        for each in frames:
-            with self.stopped() if len(each) > _LARGE_BATCH_BYTES else nullcontext():
-                self.socket.sendall(each)
-            receive(self.socket)
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Stop the broker's process, so that it finds everything at once that is sent meanwhile."""
-        os.kill(self.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self.pid, signal.SIGCONT)
-
-
-def api_of(request: Message) -> Any:
-    """Return the API of a request."""
-    return API_KEYS[request.API_KEY]  # type: ignore[attr-defined]  # each request class has it
-
-
-def frame(request: Message, version: int) -> bytes:
-    """Return a request as bytes: size, header, body."""
-    api = api_of(request)
-    parts: list[bytes | memoryview] = []
-    header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=CLIENT_ID)
-    encoder(RequestHeader, api.request_header_version(version))(header, parts)
-    encoder(type(request), version)(request, parts)
-    body = b"".join(parts)
-    return _size.pack(len(body)) + body
-
-
-def receive(sock: socket.socket) -> bytes:
-    """Return the body of the next response."""
-    (size,) = _size.unpack(_receive(sock, 4))
-    return _receive(sock, size)
-
-
-def _receive(sock: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        piece = sock.recv(size - len(data))
-        assert piece, "the broker closed the connection"
-        data += piece
-    return data
 
 
 class Kind(NamedTuple):

@@ -1,4 +1,4 @@
-"""A broker that records its charges: `python -m bench.quota_broker FILE ARGUMENTS...`, with those of `sluice serve`.
+"""A broker that records its charges: `python -m bench.quota.broker FILE ARGUMENTS...`, with those of `sluice serve`.
 
 After the stop, FILE contains JSON:
 

@@ -16,8 +16,9 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.counted_requests import KINDS, Client, Kind, fill_topic
-from bench.instruction_counters import Counter, UnavailableError, best_counter
+from bench.instructions.counters import Counter, UnavailableError, best_counter
+from bench.instructions.requests import KINDS, Kind, fill_topic
+from bench.wire_client import Client
 from sluice.protocol.apis.metadata import MetadataRequest
 
 # A change beyond this is reported. Counts of two processes differ by up to 1.8 %, and the recorded one is between them.
@@ -51,7 +52,7 @@ def measure(counter: Counter, only: str = "") -> Iterator[tuple[str, int]]:
         "purgatory",
         "quotas",
     ]
-    subprocess.run(compile_all, cwd=_FOLDER.parent, check=True)
+    subprocess.run(compile_all, cwd=_FOLDER.parent.parent, check=True)
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     overrides = [word for one in _OVERRIDES for word in ("--override", one)]
@@ -144,7 +145,7 @@ def main() -> int:
         except UnavailableError as reason:
             print(f"instructions: skipped; {reason}")
             return 0
-    path = _FOLDER / f"instructions-{sys.version_info.major}.{sys.version_info.minor}.json"
+    path = _FOLDER / f"counts-{sys.version_info.major}.{sys.version_info.minor}.json"
     recorded = json.loads(path.read_text()) if path.exists() else {}
     before = recorded.get(counter.name, {}) if recorded.get("build") == build() else {}
     counts = _measure_and_print(arguments.only, before)

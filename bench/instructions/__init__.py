@@ -1,0 +1,1 @@
+"""The instructions of a start, of requests and of a scrape, and the recorded counts."""

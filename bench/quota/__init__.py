@@ -1,0 +1,1 @@
+"""The accuracy of quotas for real clients, and their cost."""

@@ -1,0 +1,94 @@
+"""A blocking client of benchmarks, and its requests as bytes."""
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import count
+from struct import Struct
+from typing import Any
+
+from sluice.protocol.apis import API_KEYS
+from sluice.protocol.apis.header import RequestHeader, ResponseHeader
+from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
+from sluice.protocol.message import Message
+
+CLIENT_ID = "bench"
+_LARGE_BATCH_BYTES = 64 * 1024
+_size = Struct(">i")
+
+
+class Client:
+    """Blocking connections to the counted broker."""
+
+    def __init__(self, pid: int, port: int) -> None:
+        self.pid = pid
+        self._port = port
+        self.socket = self.connect()
+        self._names = count()
+
+    def new_name(self) -> str:
+        """Return a name that was not used before."""
+        return f"group-{next(self._names)}"
+
+    def connect(self) -> socket.socket:
+        """Return another connection."""
+        return socket.create_connection(("127.0.0.1", self._port), timeout=120)
+
+    def call(self, request: Message, version: int) -> Any:
+        """Send one request; return its response."""
+        self.socket.sendall(frame(request, version))
+        body = memoryview(receive(self.socket))
+        api = api_of(request)
+        _, start = decode_prefix(ResponseHeader, api.response_header_version(version))(body, 0, len(body))
+        response = decoder(api.response, version)(body, start, len(body))
+        assert not getattr(response, "error_code", 0), response
+        return response
+
+    def exchange(self, frames: list[bytes]) -> None:
+        """Send requests one at a time; receive each response."""
+        for each in frames:
+            with self.stopped() if len(each) > _LARGE_BATCH_BYTES else nullcontext():
+                self.socket.sendall(each)
+            receive(self.socket)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the broker's process, so that it finds everything at once that is sent meanwhile."""
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+
+def api_of(request: Message) -> Any:
+    """Return the API of a request."""
+    return API_KEYS[request.API_KEY]  # type: ignore[attr-defined]  # each request class has it
+
+
+def frame(request: Message, version: int) -> bytes:
+    """Return a request as bytes: size, header, body."""
+    api = api_of(request)
+    parts: list[bytes | memoryview] = []
+    header = RequestHeader(request_api_key=api.key, request_api_version=version, client_id=CLIENT_ID)
+    encoder(RequestHeader, api.request_header_version(version))(header, parts)
+    encoder(type(request), version)(request, parts)
+    body = b"".join(parts)
+    return _size.pack(len(body)) + body
+
+
+def receive(sock: socket.socket) -> bytes:
+    """Return the body of the next response."""
+    (size,) = _size.unpack(_receive(sock, 4))
+    return _receive(sock, size)
+
+
+def _receive(sock: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = sock.recv(size - len(data))
+        assert piece, "the broker closed the connection"
+        data += piece
+    return data
