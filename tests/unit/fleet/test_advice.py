@@ -30,9 +30,9 @@ def test_exponential_backoff_makes_fewer_attempts_and_adds_latency_after_a_short
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(advice, "workers_for", lambda jobs: 1)
-    steps = [{"at": "5s", "kill": 1, "during": "10s"}]
-    scenario = scenario_of({"name": "test", "brokers": 3, "duration": "25s", "steps": steps})
-    found = advise(scenario, [Group("old", BEFORE_KIP_580, 60)], _FAST, seeds=[1])
+    steps = [{"at": "3s", "kill": 1, "during": "6s"}]
+    scenario = scenario_of({"name": "test", "brokers": 3, "duration": "15s", "steps": steps})
+    found = advise(scenario, [Group("old", BEFORE_KIP_580, 30)], _FAST, seeds=[1])
     assert [policy.loop for policy in found] == ["open", "closed"] * 5
     given, short, *_, longest = [policy for policy in found if policy.loop == "open"]
     assert given.settings == ""
