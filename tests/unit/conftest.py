@@ -5,7 +5,7 @@ Tests that need one of these are in tests/integration. Coroutine tests run in a 
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -23,30 +23,28 @@ FORBIDDEN = {
 }
 
 
-class _Guard:
-    """An audit hook, which cannot be removed once it is added."""
-
-    def __init__(self) -> None:
-        self.is_active = False
-        self.violations: list[str] = []
-
-    def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.is_active and event in FORBIDDEN:
-            self.violations.append(f"{FORBIDDEN[event]}: {event}{arguments!r:.200}")
+_violations: list[str] = []
 
 
-_guard = _Guard()
-sys.addaudithook(_guard)
+def _note_violation(event: str, arguments: tuple[object, ...]) -> None:
+    if event in FORBIDDEN:
+        _violations.append(f"{FORBIDDEN[event]}: {event}{arguments!r:.200}")
 
 
-@pytest.fixture(autouse=True)
-def in_process_and_virtual_time() -> Iterator[None]:
-    """Fail a test that uses a real socket, a process or time.sleep, which may happen in a thread of it."""
-    _guard.violations.clear()
-    _guard.is_active = True
-    yield
-    _guard.is_active = False
-    assert not _guard.violations, f"{_guard.violations[0]}; move the test to tests/integration"
+sys.addaudithook(_note_violation)  # cannot be removed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    _violations.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Fail a test that used a real socket, a process or time.sleep, which may happen in a thread of it."""
+    result = yield
+    assert not _violations, f"{_violations[0]}; move the test to tests/integration"
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)
