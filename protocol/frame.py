@@ -96,7 +96,6 @@ class FrameReader:
 
     __slots__ = (
         "_buffer",
-        "_filled",
         "_large_bytes",
         "_limit_name",
         "_max_frame_bytes",
@@ -104,6 +103,7 @@ class FrameReader:
         "_reserved",
         "_size",
         "end",
+        "filled",
         "pool",
         "start",
         "view",
@@ -115,7 +115,7 @@ class FrameReader:
         self._buffer: Buffer | None = None  # None: the data is in the shared scratch buffer
         self.view = pool.scratch
         self._position = 0
-        self._filled = 0
+        self.filled = 0
         self._size = 0  # of an incomplete frame, including its prefix; else 0
         self._reserved = 0
         self._large_bytes = 0
@@ -128,16 +128,16 @@ class FrameReader:
 
     @property
     def has_rest(self) -> bool:
-        return self._filled > self._position
+        return self.filled > self._position
 
     @property
     def rest_bytes(self) -> int:
-        return self._filled - self._position
+        return self.filled - self._position
 
     @property
     def reserved_received(self) -> int:
         """The received bytes of an incomplete frame that has a reservation; else 0."""
-        return self._filled if self._reserved and self._size else 0
+        return self.filled if self._reserved and self._size else 0
 
     def get_buffer(self, limit: int = SCRATCH_BYTES) -> memoryview:
         """Return the buffer for the next bytes; `limit` bounds a read into the scratch buffer."""
@@ -146,20 +146,20 @@ class FrameReader:
                 scratch = self.pool.scratch
                 return scratch if limit == SCRATCH_BYTES else scratch[:limit]
             self._adopt(self.pool.take(self._large_bytes))
-        elif self._filled == len(self._buffer):
-            self._grow(self._filled + 1)
-        return self.view[self._filled :]
+        elif self.filled == len(self._buffer):
+            self._grow(self.filled + 1)
+        return self.view[self.filled :]
 
     def received(self, nbytes: int) -> bool:
-        self._filled += nbytes
-        if self._filled < self._size:
+        self.filled += nbytes
+        if self.filled < self._size:
             return False
         self._size = 0  # `next_frame` checks whether the frame is whole
         return True
 
     def next_frame(self) -> bool:
         """Advance to the next whole frame; return False if there is none. Raises FrameSizeError."""
-        position, filled = self._position, self._filled
+        position, filled = self._position, self.filled
         start = position + SIZE_BYTES
         if start > filled:
             return False
@@ -184,10 +184,10 @@ class FrameReader:
         If it returns False, the budget has no room for the incomplete frame: do not read until `retry_reservation`
         succeeds.
         """
-        rest = self._filled - self._position
+        rest = self.filled - self._position
         if rest == 0:
             if self._buffer is None and not self._reserved:  # as after most reads
-                self._position = self._filled = self._size = 0
+                self._position = self.filled = self._size = 0
             else:
                 self._release_buffer()
             return True
@@ -197,12 +197,12 @@ class FrameReader:
             self.view[:rest] = scratch[self._position : self._position + rest]
         elif self._position:
             most = min(SCRATCH_BYTES, _FRAMES_AT_ONCE * (self.end - self.start))
-            if self._filled == len(self.view) < most:  # more may have arrived than it has room for
-                self._move(self._position, 2 * self._filled)
+            if self.filled == len(self.view) < most:  # more may have arrived than it has room for
+                self._move(self._position, 2 * self.filled)
             else:
                 # Source and target may overlap, so the rest is first copied to bytes.
-                self.view[:rest] = bytes(self.view[self._position : self._filled])
-        self._position, self._filled = 0, rest
+                self.view[:rest] = bytes(self.view[self._position : self.filled])
+        self._position, self.filled = 0, rest
         return self.retry_reservation()
 
     def retry_reservation(self) -> bool:
@@ -218,7 +218,7 @@ class FrameReader:
         self.pool.wait(callback)
 
     def drop_rest(self) -> None:
-        self._position = self._filled
+        self._position = self.filled
 
     def close(self) -> None:
         self._large_bytes = 0
@@ -232,7 +232,7 @@ class FrameReader:
             self.pool.give(self._buffer)
             self._buffer = None
             self.view = self.pool.scratch
-        self._position = self._filled = self._size = 0
+        self._position = self.filled = self._size = 0
         if self._reserved:
             reserved, self._reserved = self._reserved, 0
             self.pool.release(reserved)
@@ -247,14 +247,14 @@ class FrameReader:
 
     def _grow(self, at_least: int) -> None:
         # Grow to twice the received bytes, or to the rest of the frame, but at least to the connection's last frame.
-        size = self._mapped_bytes or min(max(self._size, at_least), max(2 * self._filled, self._large_bytes))
+        size = self._mapped_bytes or min(max(self._size, at_least), max(2 * self.filled, self._large_bytes))
         self._move(0, max(at_least, size))
 
     def _move(self, start: int, size: int) -> None:
         """Move the received bytes from `start` on to a buffer of `size` bytes."""
         old, old_buffer = self.view, self._buffer
         self._adopt(self.pool.take(size))
-        self.view[: self._filled - start] = old[start : self._filled]
+        self.view[: self.filled - start] = old[start : self.filled]
         old.release()
         if old_buffer is not None:
             self.pool.give(old_buffer)

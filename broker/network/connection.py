@@ -312,7 +312,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while not (self.waiting or self._output_full) and reader.next_frame():
                 dispatcher.dispatch(ctx, view, reader.start, reader.end)
-                if not reader.has_rest:
+                if reader.end == reader.filled:  # faster than `has_rest`
                     break
                 if dispatcher.clock.monotonic_ms() >= end_ms:
                     spent = True
