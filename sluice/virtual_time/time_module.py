@@ -27,7 +27,7 @@ def patch_time(loop: VirtualLoop) -> Iterator[None]:
     readings: dict[str, Callable[[], float]] = {
         "time": lambda: loop.wall_ns() // 1000 / 1e6,  # a float is exact to microseconds
         "time_ns": loop.wall_ns,
-        "monotonic": lambda: loop.monotonic_ns() / 1e9,
+        "monotonic": loop.time,
         "monotonic_ns": loop.monotonic_ns,
     }
     with ExitStack() as undo:

@@ -117,7 +117,11 @@ class Wire:
         """Send `size` bytes; call `arrive` when they arrive."""
         self._arrivals.append(arrive)
         arrives_at = now = self._loop.time()
-        if not self._path.is_instant:
+        if self._path.is_instant:
+            if now >= self._last_at:
+                self._loop.call_soon(self._next)
+                return
+        else:
             link = self._path.link
             if link.bytes_per_s is not None:
                 self._free_at = arrives_at = max(self._free_at, now) + size / link.bytes_per_s
@@ -158,7 +162,7 @@ class MemoryTransport(asyncio.Transport):
         self._path = path
         self.wire = Wire(path, loop, partial(self._end, TimeoutError(errno.ETIMEDOUT, "Connection timed out")))
         self.peer: MemoryTransport = self  # until the other end exists
-        self._protocol: asyncio.BaseProtocol = asyncio.BaseProtocol()
+        self.set_protocol(asyncio.BaseProtocol())
         # Writing.
         self._out: deque[bytes | memoryview] = deque()
         self._out_bytes = 0
@@ -178,7 +182,7 @@ class MemoryTransport(asyncio.Transport):
         self.is_closed = False
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
+        self.set_protocol(protocol)
         try:
             protocol.connection_made(self)
         except Exception as error:
@@ -190,6 +194,7 @@ class MemoryTransport(asyncio.Transport):
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._protocol = protocol
+        self._buffered = protocol if isinstance(protocol, asyncio.BufferedProtocol) else None
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self._protocol
@@ -215,9 +220,13 @@ class MemoryTransport(asyncio.Transport):
         if isinstance(self._in_end, Exception):
             self._end(self._in_end)  # an unread reset
             return
-        if len(data):
+        size = len(data)
+        if 0 < size <= WINDOW_BYTES - self._unread and self._path.is_instant:  # nothing waits in _out
+            self._unread += size
+            self.wire.send(size, partial(self.peer._arrived, bytes(data)))
+        elif size:
             self._out.append(bytes(data))
-            self._out_bytes += len(data)
+            self._out_bytes += size
             self._flush()
             self._notify_protocol()
 
@@ -346,20 +355,19 @@ class MemoryTransport(asyncio.Transport):
 
     def _feed(self) -> int:
         """Pass received bytes to the protocol; return their number."""
-        protocol, data = self._protocol, self._in.popleft()
+        buffered, data = self._buffered, self._in.popleft()
         if self._in:
             data = b"".join((data, *self._in))
             self._in.clear()
-        if not isinstance(protocol, asyncio.BufferedProtocol):
-            assert isinstance(protocol, asyncio.Protocol), f"{protocol!r} cannot read"
-            protocol.data_received(bytes(data))
+        if buffered is None:
+            self._protocol.data_received(bytes(data))  # type: ignore[attr-defined]  # of asyncio.Protocol
             return len(data)
-        buffer = memoryview(protocol.get_buffer(-1))
+        buffer = memoryview(buffered.get_buffer(-1))
         size = min(len(buffer), len(data))
         buffer[:size] = memoryview(data)[:size]
         if size < len(data):
             self._in.append(memoryview(data)[size:])
-        protocol.buffer_updated(size)
+        buffered.buffer_updated(size)
         return size
 
     def _read_end(self) -> None:
