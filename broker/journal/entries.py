@@ -63,7 +63,7 @@ Entry = RequestEntry | OtherEntry
 def entry(journal: Journal, number: int) -> Entry:
     found = journal.entry(number)
     # `Journal.answered` and the other methods append tuples with the fields in this order.
-    return RequestEntry(*found) if found[0] == REQUEST else OtherEntry(*found)  # type: ignore[arg-type]  # as it was appended
+    return RequestEntry._make(found) if found[0] == REQUEST else OtherEntry._make(found)
 
 
 def broker_of(found: Entry) -> int:
@@ -96,15 +96,19 @@ def _at_ns(journal: Journal, found: Entry) -> int:
     return journal.ns(journal.ms(found.at))
 
 
+def received_ns(journal: Journal, found: RequestEntry) -> int:
+    annotations = found.annotations
+    # A parked request has its own time, because other requests may be received before its response.
+    is_parked = annotations is not None and annotations.begun_ms
+    return journal.ns(annotations.received_ms if annotations is not None and is_parked else found.read_times[0])
+
+
 def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
     identity, route, annotations = found.identity, found.route, found.annotations or _NO_ANNOTATIONS
     named, left_off, group_id, transactional_id = _general(found.subject)
     partitions = [_partition(one, journal) for one in named]
-    received_ms, started_ms, written_ms = found.read_times
-    if annotations.begun_ms:
-        received_ms, started_ms = annotations.received_ms, annotations.begun_ms
-    else:
-        started_ms = max(started_ms, journal.ms(found.before))
+    _, started_ms, written_ms = found.read_times
+    started_ms = annotations.begun_ms or max(started_ms, journal.ms(found.before))
     has_throttle_time = found.response_bytes > 0 and API_KEYS[route.api_key].has_throttle_time(route.version)
     software_name, software_version = identity.client_software
     return Request(
@@ -122,7 +126,7 @@ def _request(journal: Journal, number: int, found: RequestEntry) -> Request:
         api_key=route.api_key,
         version=found.version,
         correlation_id=found.correlation_id,
-        received_ns=journal.ns(received_ms),
+        received_ns=received_ns(journal, found),
         started_ns=journal.ns(started_ms),
         answered_ns=None if found.response_bytes == UNANSWERED else _at_ns(journal, found),
         written_ns=journal.ns(written_ms) if written_ms and found.response_bytes > 0 else None,

@@ -7,7 +7,7 @@
 of overwritten events, regardless of the filter.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sluice.clock import Clock, sleep_ms
@@ -16,7 +16,7 @@ from sluice.protocol.apis import API_KEYS
 from sluice.text.arguments import Index, checks_arguments
 from sluice.text.error_text import expected, one_of, unknown
 
-from .entries import Entry, broker_of, entry, event
+from .entries import Entry, RequestEntry, broker_of, entry, event, received_ns
 from .journal import Journal
 
 POLL_MS = 20.0
@@ -114,6 +114,14 @@ class JournalReader:
         """Return the requests among the events. Use `events` to detect lost ones."""
         found = self.events(after=after, kind="request", client_id=client_id, api=api, broker=broker)
         return [one for one in found if isinstance(one, Request)]
+
+    def received(self, *, after: Index = 0) -> Iterator[tuple[str, int]]:
+        """Yield the API and `received_ns` of each request with a `seq` above `after`, without creating events."""
+        journal = self._journal
+        for number in range(max(after, journal.first), journal.written):
+            found = entry(journal, number)
+            if isinstance(found, RequestEntry):
+                yield found.api, received_ns(journal, found)
 
     async def follow(
         self,

@@ -11,7 +11,7 @@ from sluice.broker.journal.reader import API_NAMES, EventFilter, JournalReader, 
 from sluice.clock import LoopClock, ManualClock
 from sluice.journal_events import KINDS, BrokerState, Gap, Request
 from sluice.protocol.apis.metadata import MetadataRequest
-from tests.support.records import produce
+from tests.support.records import fetch, produce
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 
@@ -100,6 +100,23 @@ def test_requests_are_filtered_by_client_and_api() -> None:
     assert [event.client_id for event in reader.requests(api="Produce", after=first.seq, broker=1)] == ["b"]
     (only,) = reader.requests(client_id="b", api=["Produce", "Fetch"])
     assert isinstance(only, Request)
+
+
+def test_received_are_the_times_of_all_requests() -> None:
+    broker = VirtualBroker(JOURNAL)
+    broker.topic()
+    waiting, other = broker.client("waiting"), broker.client("other")
+    waiting.send(fetch(max_wait_ms=500, min_bytes=1), 4)
+    broker.advance(100)
+    other.call(MetadataRequest(), 9)
+    broker.advance(1000)
+    other.call(produce(9), 9)
+    assert broker.cluster.journal is not None
+    reader = JournalReader(broker.cluster.journal, broker.clock)
+    requests = reader.requests()
+    assert [event.api for event in requests] == ["Metadata", "Fetch", "Produce"]
+    assert list(reader.received()) == [(event.api, event.received_ns) for event in requests]
+    assert list(reader.received(after=requests[1].seq)) == [("Produce", requests[2].received_ns)]
 
 
 WRONG = {
