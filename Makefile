@@ -41,7 +41,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-fleets bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -223,6 +223,9 @@ bench-quota: setup ## measure the accuracy and cost of quotas with real clients 
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)
 
 # Needs 10 GB of disk and page cache. Then compares produce and consume with a data directory.
+bench-fleets: setup ## measure fleets of real producers in virtual time: virtual seconds per second
+	$(BIN)/python -m bench.fleets
+
 bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with Kafka
 	$(BIN)/python -m bench.start
 	@$(MAKE) --no-print-directory bench-peers PEERS_TARGETS="--target kafka \
