@@ -271,7 +271,7 @@ def test_undecryptable_data_closes_the_connection_and_logs_one_line(caplog: pyte
     assert listener.authentications.failed == 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_corrupted_handshake_fails_within_the_handshake_timeout(data: st.DataObject) -> None:
     broker = VirtualBroker(*TLS)

@@ -76,7 +76,7 @@ def test_new_sensor_accepts_ten_seconds_of_quota_at_once_so_one_second_is_inconc
         pytest.param(FETCH, 0.045, 0.06, id="a consumer within 5 %"),
     ],
 )
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples // 4)
 @given(
     requests_per_s=st.sampled_from([10, 20]),  # a tenth and a twentieth of a second's quota, as the demo's clients
     times_as_fast=st.floats(3, 60),

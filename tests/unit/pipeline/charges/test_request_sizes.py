@@ -12,7 +12,7 @@ from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=140)
-few = settings(max_examples=20)  # per version
+few = settings(max_examples=settings().max_examples // 5)  # per version
 RECORDS = st.none() | st.integers(0, 20_000)
 
 

@@ -51,7 +51,7 @@ def broken(codec: int, data: bytes) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("codec", range(len(NAMES)), ids=NAMES)
 @pytest.mark.parametrize("magic", [0, 1, 2])
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(section=SECTIONS)
 def test_compressed_data_round_trips(codec: int, magic: int, section: bytes) -> None:
     assert decompressed(codec, compress(codec, section, magic), magic) == section
@@ -75,7 +75,7 @@ def test_data_of_many_blocks_round_trips(codec: int) -> None:
     ],
     ids=["aiokafka's gzip", "aiokafka's snappy", "aiokafka's lz4", "aiokafka's zstd", "the standard library's gzip"],
 )
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(section=SECTIONS)
 def test_other_libraries_read_our_output(decode: object, codec: int, section: bytes) -> None:
     assert callable(decode)
@@ -101,7 +101,6 @@ def test_truncated_zstd_stream_gives_the_data_before_the_cut() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES[1:])
-@settings(max_examples=60)
 @given(position=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_flipped_bit_causes_no_unexpected_error(codec: int, position: int, bit: int) -> None:
     data = bytearray(compress(codec, TEXT, 2))

@@ -33,7 +33,7 @@ def old(records: list[Record], magic: int) -> list[Record]:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(records=record_lists())
 def test_all_fields_of_the_old_format_survive_and_headers_are_dropped(
     magic: int, codec: int, records: list[Record]

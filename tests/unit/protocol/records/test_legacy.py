@@ -49,7 +49,7 @@ def refused(message: Message) -> tuple[int, str]:
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", OLD_CODECS, ids=OLD_NAMES)
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(records=record_lists(), first=st.sampled_from((0, 8, 2**40)))
 def test_messages_round_trip(magic: int, codec: int, records: list[Record], first: int) -> None:
     moved = as_old([Record(r.offset + first, r.timestamp, r.key, r.value) for r in records], magic)
@@ -62,7 +62,7 @@ def test_messages_round_trip(magic: int, codec: int, records: list[Record], firs
         (magic, codec) for magic in (0, 1) for codec in OLD_CODECS if (magic, codec) != (0, LZ4)
     ],  # which aiokafka refuses
 )
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 6)
 @given(records=record_lists())
 def test_aiokafka_and_sluice_read_each_others_messages(magic: int, codec: int, records: list[Record]) -> None:
     old = as_old(records, magic)

@@ -28,7 +28,7 @@ def batch_of(section: bytes, count: int) -> bytes:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 5)
 @given(records=record_lists(), base_offset=st.sampled_from((0, 7, 2**40)))
 def test_records_round_trip(codec: int, records: list[Record], base_offset: int) -> None:
     moved = [Record(r.offset + base_offset, r.timestamp, r.key, r.value, r.headers) for r in records]
@@ -36,7 +36,7 @@ def test_records_round_trip(codec: int, records: list[Record], base_offset: int)
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 5)
 @given(records=record_lists())
 def test_aiokafka_reads_our_batches(codec: int, records: list[Record]) -> None:
     batch = DefaultRecordBatch(
@@ -49,7 +49,7 @@ def test_aiokafka_reads_our_batches(codec: int, records: list[Record]) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=NAMES)
-@settings(max_examples=20)
+@settings(max_examples=settings().max_examples // 5)
 @given(records=record_lists())
 def test_aiokafka_batches_are_read(codec: int, records: list[Record]) -> None:
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**30)

@@ -125,7 +125,6 @@ def test_walk_accepts_nothing_that_the_exact_reader_rejects(
         assert deltas == (min(timestamps), max(timestamps))
 
 
-@settings(max_examples=80)
 @given(record_lists(), MUTATIONS)
 def test_skimming_accepts_all_readable_records(records: list[Record], changes: list[tuple[int, int]]) -> None:
     header, _ = split(records[:3])

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.broker.security.acl.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -177,7 +177,6 @@ ENTRIES = st.lists(
 )
 
 
-@settings(max_examples=80)
 @given(acls=ENTRIES, default=st.booleans())
 def test_decisions_match_the_naive_authorizer(acls: list[Acl], default: bool) -> None:
     fast = authorizer(acls, f"allow.everyone.if.no.acl.found={str(default).lower()}")
@@ -190,7 +189,6 @@ def test_decisions_match_the_naive_authorizer(acls: list[Acl], default: bool) ->
                     assert decision == expected, (principal, host, operation, name, rule)
 
 
-@settings(max_examples=80)
 @given(
     acls=ENTRIES, default=st.booleans(), principal=st.sampled_from(PRINCIPALS), operation=st.sampled_from([READ, WRITE])
 )
