@@ -56,7 +56,7 @@ async def test_no_word_is_lost_in_a_broker_outage(away_s: int, revived: int) -> 
             await asyncio.sleep(away_s)
             await stage.broker.cluster.start(1)
             await write_lines(stage, meanwhile)
-            await asyncio.sleep(120)
+            await asyncio.sleep(40)
             assert streams.state is State.RUNNING
             assert streams.metrics()["task-closed-total"] == revived, "tasks with expired records restart"
         found, expected = await counts(stage), counted(before + meanwhile)
