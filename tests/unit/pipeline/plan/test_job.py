@@ -38,6 +38,12 @@ def out(log: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave plots empty, because other tests draw plots of the same log, and drawing takes most of the time."""
+    monkeypatch.setattr("sluice.pipeline.plan.plots._svg", lambda figure: "<svg></svg>")
+
+
 def run(
     log: Path, out: Path, settings: Settings = SETTINGS, overrides: int = 1, always_default: bool = True
 ) -> list[tuple[str, int, int]]:
@@ -163,6 +169,7 @@ def command(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_prints_the_recommendation(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"))
     assert code == 0
@@ -173,6 +180,7 @@ def test_the_command_prints_the_recommendation(log: Path, tmp_path: Path) -> Non
     assert output.rstrip().endswith(str(tmp_path / "out" / PAGE))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_recommends_a_default_on_request(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--default", "--headroom", "0.5")
     assert code == 0
@@ -180,6 +188,7 @@ def test_the_command_recommends_a_default_on_request(log: Path, tmp_path: Path) 
     assert '% headroom; based on 2 clients\n  "bursty": ' in output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
     code, output = command(str(log), "--output", str(tmp_path / "out"), "--format", "json", "--quota", "1M")
     assert code == 0
@@ -192,6 +201,7 @@ def test_the_command_prints_json(log: Path, tmp_path: Path) -> None:
     assert all(each["quota"] >= 1.25 * each["required"] for each in produce["overrides"])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_many_lower_bounds_are_counted(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_bytes(journal({f"client-{number}": (500, 100) for number in range(8)}, seconds=5))
