@@ -13,7 +13,8 @@ from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import KINDS
 from sluice.fleet.simulation.engine import Simulation, simulate
-from sluice.fleet.simulation.parameters import lanes_of
+from sluice.fleet.simulation.in_flight import BYTES_PER_CLIENT, BYTES_PER_REQUEST
+from sluice.fleet.simulation.parameters import Parameters, lanes_of
 from sluice.fleet.simulation.quota import BYTES_PER_BUCKET
 from sluice.fleet.simulation.schedule import (
     APIS,
@@ -149,7 +150,9 @@ def ensure_possible(groups: Sequence[Group], schedule: Schedule, workers: int) -
     by_broker = _BYTES_PER_CLIENT_AND_BROKER
     if any(segment.quotas for segment in schedule.segments):
         by_broker += BYTES_PER_BUCKET
-    needed = clients * (_BYTES_PER_CLIENT + schedule.brokers * by_broker) * workers
+    limits = Parameters([lane for group in groups for lane in lanes_of(group.model)]).in_flight
+    in_flight = BYTES_PER_CLIENT + BYTES_PER_REQUEST * int(limits.max()) if (limits != 1).any() else 0
+    needed = clients * (_BYTES_PER_CLIENT + schedule.brokers * by_broker + in_flight) * workers
     available = _available_bytes()
     if available is not None and needed > available:
         raise SluiceError(

@@ -70,9 +70,9 @@ class _Producer:
 class _SluiceProducer(_Producer):
     def __init__(self, model: ClientModel, bootstrap: str, name: str, seed: int) -> None:
         super().__init__(model)
-        fixed: dict[str, str | int] = {
-            "enable.idempotence": "false", "max.in.flight.requests.per.connection": 1, "linger.ms": 0,
-        }  # fmt: skip
+        # Idempotence keeps the order of several requests in flight; without it, no InitProducerId is needed.
+        is_idempotent = model.max_in_flight_requests_per_connection > 1 and model.acks == "all"
+        fixed: dict[str, str | int] = {"enable.idempotence": str(is_idempotent).lower(), "linger.ms": 0}
         config = {**_config(model, PRODUCER, bootstrap, name), **fixed}
         self._producer = Producer(config, random=Random(seed))
 

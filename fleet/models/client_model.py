@@ -35,6 +35,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         retry_backoff_ms, retry_backoff_max_ms: KIP-580, of requests and of metadata.
         retry_backoff_wraps: Whether the backoff is 1 << n times the base in 32 bits, as in librdkafka. It is then none
             after some 25 failures, and restarts after 32.
+        retries_merge: Whether the Produce requests in flight that failed are retried as one, as by librdkafka without
+            idempotence. Others are retried one at a time, in order, as by an idempotent producer.
         retry_backoff_redraws: Whether the client draws again when a wait ends, as Kafka's producer does on every poll.
         metadata_refresh: "backoff": requested with the retry backoff until it is received. "immediate": each failure
             requests it at once, from each broker in turn, and gives up then, as aiokafka does. "query": requested
@@ -55,6 +57,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         group_member: Whether a consumer is in a group, and sends heartbeats.
         coordinator_lookup: "backoff": a lost coordinator is looked up with the retry backoff and after new metadata,
             and the next heartbeat connects to it. "eager": more often, and connected to at once, as by Kafka's.
+        max_in_flight_requests_per_connection: Produce requests of a client without a response, at most; no limit above
+            64. A closed loop has one.
         loop: "open": operations are created at this rate whatever happens. "closed": the next operation is created one
             period after the end of the previous one.
     """
@@ -71,6 +75,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     retry_backoff_jitter: _Share = 0.2
     retry_backoff_wraps: bool = False
     retry_backoff_redraws: bool = True
+    retries_merge: bool = False
     metadata_refresh: Literal["backoff", "immediate", "query"] = "backoff"
     leader_errors_count: bool = True
     request_timeout_ms: _PositiveMs = 30_000
@@ -79,6 +84,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     delivery_timeout_ms: _PositiveMs = 120_000
     metadata_max_age_ms: _PositiveMs = 300_000
     acks: Literal["all", "1"] = "all"
+    max_in_flight_requests_per_connection: _Count = 5
     requests_per_s: _Rate = 1.0
     records_per_request: _Count = 100
     record_bytes: _Bytes = 100

@@ -14,7 +14,9 @@ from .client_model import ClientModel, config_name
 
 # The cap of a client whose waits had not stopped growing.
 _NO_CAP_MS = 3_600_000
-_SETTINGS = ("request_timeout_ms", "delivery_timeout_ms", "metadata_max_age_ms", "acks")
+_SETTINGS = (
+    "request_timeout_ms", "delivery_timeout_ms", "metadata_max_age_ms", "acks", "max_in_flight_requests_per_connection",
+)  # fmt: skip
 
 
 def read_model(reference: str) -> tuple[str, ClientModel]:

@@ -18,6 +18,7 @@ BEFORE_KIP_580 = ClientModel(
     request_timeout_restarts=True,
 )
 # aiokafka 0.14 has one constant backoff, for requests and failed connections. A batch fails after request_timeout_ms.
+# It has one request in flight to each broker.
 AIOKAFKA = ClientModel(
     acks="1",
     retry_backoff_ms=100,
@@ -26,9 +27,10 @@ AIOKAFKA = ClientModel(
     metadata_refresh="immediate",
     request_timeout_ms=40_000,
     delivery_timeout_ms=40_000,
+    max_in_flight_requests_per_connection=1,
 )
 # librdkafka 2.16 doubles its reconnect backoff at the attempt and at its failure. Its jitter of -25 % to +50 % is a
-# third around 1.125 of the base.
+# third around 1.125 of the base. Without idempotence, its default, 1,000,000 requests may be in flight.
 LIBRDKAFKA = ClientModel(
     reconnect_backoff_ms=112.5,
     reconnect_backoff_max_ms=10_000,
@@ -41,6 +43,8 @@ LIBRDKAFKA = ClientModel(
     request_timeout_ms=60_000,
     delivery_timeout_ms=300_000,
     metadata_max_age_ms=900_000,
+    max_in_flight_requests_per_connection=1_000_000,
+    retries_merge=True,
 )
 # A Fetch returns 10,000 records of 100 bytes at most: max.partition.fetch.bytes of 1 MiB.
 _FETCHED = 10_000

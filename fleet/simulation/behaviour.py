@@ -6,15 +6,15 @@
 As in Kafka's client, a failed connection and NOT_LEADER_OR_FOLLOWER request metadata, and a response without news
 delays the next Metadata request like a failure.
 
-Different from Kafka: a lane has one request in flight, opens one connection at a time, and connects to another broker
-only for metadata. Groups do not rebalance.
+Different from Kafka: only Produce requests are pipelined (in_flight.py). A lane opens one connection at a time, and
+connects to another broker only for metadata. Groups do not rebalance.
 """
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from .arrays import NEVER, Codes, Rows, Times
+from .arrays import NEVER, Codes, Mask, Rows, Times
 from .clients import CHECKS_OF_BATCHES, Clients
 from .counters import (
     COMPLETED,
@@ -48,6 +48,7 @@ from .exchange import (
     TIMER,
     Exchange,
 )  # fmt: skip
+from .in_flight import InFlight
 from .schedule import CONNECT, FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE, REQUESTS
 
 # By kind of request.
@@ -82,6 +83,7 @@ class Behaviour:
         self._counters = counters
         self._one_way_us = one_way_us
         self._trace = trace
+        self._in_flight = InFlight(clients, one_way_us) if clients.parameters.is_pipelined.any() else None
 
     def handle(self, rows: Rows) -> Rows:
         """Return the clients with new events."""
@@ -112,6 +114,8 @@ class Behaviour:
         self._exchange.broker_stopped(broker)
         is_busy = clients.outcome != TIMER
         rows = np.flatnonzero(clients.connected[:, broker] & ~(is_busy & (clients.target == broker)))
+        if self._in_flight is not None:
+            self._in_flight.forget(rows)
         noticed_us = np.full(len(rows), at_us + self._one_way_us, dtype=np.int64)
         self._counters.add(DISCONNECTS, len(rows))
         clients.connection_failed(rows, np.full(len(rows), broker), noticed_us, np.zeros(len(rows), dtype=np.bool_))
@@ -163,7 +167,19 @@ class Behaviour:
             counts = ~misdirected[failed] | clients.parameters.leader_errors_count[clients.models[chosen]]
             failures[~counts] = clients.failures[chosen[~counts]] = 1
             clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures, CHECKS_OF_BATCHES)
+        if self._in_flight is not None:
+            self._fail_unread(self._in_flight, rows[failed], targets[failed], at_us[failed], lost[failed])
         clients.outcome[rows] = TIMER
+
+    def _fail_unread(self, in_flight: InFlight, rows: Rows, targets: Rows, at_us: Times, is_lost: Mask) -> None:
+        """Serve the requests after one that failed, with errors, unless their connection is lost."""
+        requests = in_flight.take_unread(rows)
+        chosen = ~is_lost & (requests > 0)
+        if chosen.any():
+            rows, requests = rows[chosen], requests[chosen]
+            ready_us = self._exchange.serve_unread(rows, targets[chosen], requests, at_us[chosen])
+            self._clients.retry_us[rows] = np.maximum(self._clients.retry_us[rows], ready_us)
+            self._counters.add(ERRORS, int(requests.sum()))
 
     def _fetch_failed(self, rows: Rows, at_us: Times) -> None:
         clients = self._clients
@@ -277,6 +293,8 @@ class Behaviour:
         clients.in_batch[rows] = 0
         clients.failures[rows] = 0
         clients.retry_us[rows] = 0
+        if self._in_flight is not None:
+            self._in_flight.retry_next(rows)
 
     def _least_loaded(self, rows: Rows, at_us: Times) -> tuple[Rows, Times]:
         """Return a broker for Metadata, and when it may be used: a connected one, or the first that may be tried.
@@ -315,26 +333,41 @@ class Behaviour:
         fills = produces | (at_once & ~clients.for_metadata[rows])  # aiokafka drains a batch, and then connects
         if clients.has_fetchers:
             fills &= ~clients.parameters.fetches[clients.models[rows]]
-        self._fill_batches(rows[fills], at_us[fills])
-        retries = int(np.count_nonzero(clients.failures[rows[produces]]))
+        sent_us = at_us
+        if self._in_flight is not None:
+            pipelined = produces & self._in_flight.pipelined(rows)
+            sent_us = at_us.copy()
+            sent_us[pipelined] = self._in_flight.send(rows[pipelined], at_us[pipelined])
+        self._fill_batches(rows[fills], sent_us[fills])
+        is_retry = clients.failures[rows[produces]] > 0
         sent = np.bincount(kinds, minlength=REQUESTS)
         for kind, counter in _SENT:
             if sent[kind]:
                 counters.add(counter, int(sent[kind]))
-        counters.add(PRODUCE_RETRIES, retries)
-        counters.add(PRODUCE_REQUESTS, int(sent[PRODUCE]) - retries)
+        counters.add_at(PRODUCE_RETRIES, sent_us[produces][is_retry])
+        counters.add_at(PRODUCE_REQUESTS, sent_us[produces][~is_retry])
         clients.kind[rows] = kinds
         if self._trace is not None:
             for kind, name in enumerate(TRACED):
-                self._trace[name].append(at_us[kinds == kind])
-        self._exchange.send(rows, brokers, kinds, at_us)
+                self._trace[name].append(sent_us[kinds == kind])
+        self._exchange.send(rows, brokers, kinds, at_us, sent_us)
         done = clients.outcome[rows] == SUCCEEDED
+        if self._in_flight is not None:
+            self._in_flight.responded(rows[pipelined], clients.next_us[rows[pipelined]])
+            fails = pipelined & ~done
+            if fails.any():
+                self._in_flight.fail(rows[fails], sent_us[fails], self._count_produced)
         if clients.has_members:
             members = done & (kinds == HEARTBEAT)
             self._complete_heartbeats(rows[members])
             done ^= members
         if done.any():
             self._complete(rows[done])
+
+    def _count_produced(self, sent_us: Times) -> None:
+        self._counters.add_at(PRODUCE_REQUESTS, sent_us)
+        if self._trace is not None:
+            self._trace["produce_requests"].append(sent_us)
 
     def _complete_heartbeats(self, rows: Rows) -> None:
         clients = self._clients
@@ -376,7 +409,15 @@ class Behaviour:
         self._next_operation(rows, later)
         stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
         refresh_us = np.where(clients.wants_metadata[rows], clients.metadata_us[rows], stale_us)
-        clients.next_us[rows] = np.maximum(ends, np.minimum(later, refresh_us))
+        free_us = ends
+        if self._in_flight is not None:
+            pipelined = self._in_flight.pipelined(rows)
+            if pipelined.any():
+                free_us = ends.copy()
+                later[pipelined], free_us[pipelined] = self._in_flight.next_us(
+                    rows[pipelined], later[pipelined], ends[pipelined]
+                )
+        clients.next_us[rows] = np.maximum(free_us, np.minimum(later, refresh_us))
         if clients.has_fetchers:
             clients.next_us[rows[fetches]] = ends[fetches]
         clients.outcome[rows] = TIMER

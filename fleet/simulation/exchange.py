@@ -79,8 +79,16 @@ class Exchange:
     def broker_stopped(self, broker: int) -> None:
         self._queues[broker].restart()
 
-    def send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> None:
-        """Send a request of each client, and set its next event."""
+    def send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times, sent_us: Times) -> None:
+        """Send a request of each client, and set its next event.
+
+        Args:
+            rows: The clients.
+            brokers: To which each sends.
+            kinds: The kinds of the requests.
+            at_us: One packet before the broker reads it.
+            sent_us: When the client sends it; the beginning of its timeout.
+        """
         clients, one_way = self._clients, self._one_way_us
         arrivals = at_us + one_way
         segments = np.searchsorted(self._starts, arrivals, side="right") - 1
@@ -130,10 +138,10 @@ class Exchange:
             ends += delays
             self._fail(rows, kinds, effects, outcomes)
         # The kernel accepts connections, so a slow broker delays the response to ApiVersions.
-        limits = np.where(connects, queued, at_us) + clients.parameters.request_timeout_us[clients.models[rows]]
+        limits = np.where(connects, queued, sent_us) + clients.parameters.request_timeout_us[clients.models[rows]]
         late = ends > limits
         if late.any():
-            limits[late] += self._restarts_us(rows[late], kinds[late], at_us[late])
+            limits[late] += self._restarts_us(rows[late], kinds[late], sent_us[late])
             late &= ends > limits
         ends[late], outcomes[late] = limits[late], REQUEST_TIMED_OUT
         clients.next_us[rows] = ends
@@ -161,10 +169,16 @@ class Exchange:
     def _restarts_us(self, rows: Rows, kinds: Rows, at_us: Times) -> Times:
         """Return how much later a poll's end detects a timeout."""
         clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
-        created_us = clients.due_us[rows] + clients.in_batch[rows] * parameters.period_us[models] - at_us
+        periods, timeouts = parameters.period_us[models], parameters.request_timeout_us[models]
+        created_us = clients.due_us[rows] + clients.in_batch[rows] * periods - at_us
         restarts = (kinds == PRODUCE) & parameters.request_timeout_restarts[models] & parameters.is_open[models]
-        restarts &= (created_us > 0) & (created_us < parameters.request_timeout_us[models])
-        delays: Times = np.where(restarts, created_us, 0)
+        restarts &= (created_us > 0) & (created_us < timeouts)
+        # Records begin batches until one waits because the requests in flight are as many as may be.
+        begun, limits = (timeouts - created_us - 1) // periods + 1, parameters.in_flight[models]
+        is_full = (limits > 0) & (begun >= limits)
+        last_us = created_us + (np.where(is_full, limits, begun) - 1) * periods
+        last_us = np.where(is_full, last_us, np.minimum(last_us, created_us + begun * periods - timeouts))
+        delays: Times = np.where(restarts, last_us, 0)
         if (polls := (kinds == FETCH) & parameters.polls[models]).any():
             limits = at_us[polls] + parameters.request_timeout_us[models[polls]]
             fetchers, members = rows[polls], clients.member[rows[polls]]
@@ -189,15 +203,26 @@ class Exchange:
         self._counters.add_at(THROTTLED_US, at_us, waits)
 
     def _serve(self, brokers: Rows, kinds: Rows, sizes: Floats, queued: Times) -> Times:
-        costs = self._costs[kinds] + sizes * self._byte_us
-        done = np.empty(len(brokers), dtype=np.int64)
-        for broker in np.unique(brokers) if len(self._queues) > 1 else range(min(len(brokers), 1)):
-            chosen = brokers == broker
-            done[chosen] = self._queues[broker].serve(queued[chosen], costs[chosen])
+        done = self._queue(brokers, queued, self._costs[kinds] + sizes * self._byte_us)
         self._counters.add_at(SERVED, queued)
         self._counters.add_at(BYTES, done, sizes.astype(np.int64))
         self._counters.add_at(QUEUED_US, queued, done - queued)
         return done
+
+    def _queue(self, brokers: Rows, queued: Times, costs: Floats) -> Times:
+        done = np.empty(len(brokers), dtype=np.int64)
+        for broker in np.unique(brokers) if len(self._queues) > 1 else range(min(len(brokers), 1)):
+            chosen = brokers == broker
+            done[chosen] = self._queues[broker].serve(queued[chosen], costs[chosen])
+        return done
+
+    def serve_unread(self, rows: Rows, brokers: Rows, requests: Rows, at_us: Times) -> Times:
+        """Serve the Produce requests in each connection after one with an error; return when the client may retry."""
+        sizes = self._sizes(rows, np.full(len(rows), PRODUCE))
+        done = self._queue(brokers, at_us, requests * (self._costs[PRODUCE] + sizes * self._byte_us))
+        self._counters.add_at(SERVED, at_us, requests)
+        self._counters.add_at(QUEUED_US, at_us, done - at_us)
+        return done - self._one_way_us
 
     def _effects(
         self, rows: Rows, brokers: Rows, kinds: Rows, arrivals: Times, segments: Rows

@@ -17,6 +17,7 @@ from .schedule import FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE
 # Its backoff exceeds every maximum. Counting continues 32 lower, where a wrapped 32-bit shift is the same.
 MOST_FAILURES, SHIFTS = 255, 32
 _NO_TIMEOUT_US = NEVER // 2  # sums with times do not overflow
+_MOST_IN_FLIGHT = 64  # the memory of a client grows with the limit
 
 
 class Lane(NamedTuple):
@@ -81,6 +82,11 @@ class Parameters:
         self.record_bytes = np.array([model.record_bytes for model in models])
         self.is_open = np.array([model.loop == "open" for model in models])
         self.work = np.array([lane.work for lane in lanes], dtype=np.int64)
+        in_flight = np.array([model.max_in_flight_requests_per_connection for model in models])
+        in_flight[~self.is_open | (self.work != PRODUCE)] = 1
+        self.in_flight = np.where(in_flight > _MOST_IN_FLIGHT, 0, in_flight)  # 0: any number
+        self.is_pipelined = self.in_flight != 1
+        self.retries_merge = np.array([model.retries_merge for model in models])
         self.lookup = np.where(self.work == HEARTBEAT, FIND_COORDINATOR, METADATA)
         self.fetches, self.is_member = self.work == FETCH, self.work == HEARTBEAT
         self.fetch_steps_us[~self.fetches] = 1

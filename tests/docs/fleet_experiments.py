@@ -176,8 +176,8 @@ def librdkafka() -> Values:
 def isolation() -> Values:
     """Run one client that bootstraps beside 1,000 others, and set its quota after 5 s."""
     others = Group("others", replace(KAFKA, record_bytes=1000), 1000)
-    # Five requests of 1 MB in flight.
-    bulk = Group("bulk", replace(KAFKA, record_bytes=1e6, requests_per_s=1000, loop="closed"), 5)
+    # More than a broker can serve, so that five requests are in flight.
+    bulk = Group("bulk", replace(KAFKA, record_bytes=1e6, records_per_request=1, requests_per_s=1000), 1)
     quota = {"at": "5s", "quota": {"client_id": "bulk", "producer_byte_rate": 10_000_000}}
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)

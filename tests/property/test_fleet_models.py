@@ -16,7 +16,10 @@ from tests.fleets.compare import FAILURES, compare
 
 CLIENTS = 60
 # As in a long run, the last metadata before the failure came from a refresh by age.
-KAFKA = ClientModel(metadata_max_age_ms=25_000)
+# With one request in flight, a producer needs no InitProducerId and no connection for it.
+KAFKA = ClientModel(metadata_max_age_ms=25_000, max_in_flight_requests_per_connection=1)
+# Brokers do not record the requests that wait in a silent connection.
+PIPELINED = replace(KAFKA, max_in_flight_requests_per_connection=5, requests_per_s=5)
 BEFORE = replace(KAFKA, retry_backoff_max_ms=100, reconnect_backoff_max_ms=50)
 
 
@@ -31,6 +34,10 @@ BEFORE = replace(KAFKA, retry_backoff_max_ms=100, reconnect_backoff_max_ms=50)
         ("sluice", KAFKA, "NOT_ENOUGH_REPLICAS", (None, None, 0.02)),
         ("sluice", KAFKA, "reset", (0.05, 0.05, 0.03)),
         ("sluice", KAFKA, "silent", (0.05, 0.05, 0.08)),
+        ("sluice", PIPELINED, "killed leader", (0.1, None, 0.03)),
+        ("sluice", PIPELINED, "refused", (0.03, None, 0.04)),
+        ("sluice", PIPELINED, "NOT_LEADER_OR_FOLLOWER", (None, 0.05, 0.04)),
+        ("sluice", PIPELINED, "reset", (0.05, 0.06, 0.04)),
         ("aiokafka", AIOKAFKA, "killed leader", (0.05, 0.05, 0.03)),
         ("aiokafka", AIOKAFKA, "refused", (0.02, None, 0.05)),
         ("aiokafka", AIOKAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.02)),

@@ -133,16 +133,29 @@ def test_requests_of_a_broker_without_capacity_time_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restarts", "loop", "waits_s"),
-    [(False, "open", 3.0), (True, "open", 3.4), (True, "closed", 3.0)],
-    ids=["checked when it is due", "restarted by the next record", "without a next record"],
+    ("restarts", "loop", "in_flight", "waits_s"),
+    [
+        (False, "open", 1, 3.0),
+        (True, "open", 1, 3.4),
+        (True, "open", 5, 5.0),
+        (True, "open", 9, 3.2),
+        (True, "closed", 5, 3.0),
+    ],
+    ids=[
+        "checked when it is due",
+        "restarted by the next record",
+        "restarted by the fifth record, which waits",
+        "ended by a record that is sent",
+        "without a next record",
+    ],
 )
 def test_a_record_that_begins_a_batch_restarts_the_first_request_timeout(
-    restarts: bool, loop: str, waits_s: float
+    restarts: bool, loop: str, in_flight: int, waits_s: float
 ) -> None:
     model = ClientModel(
         request_timeout_ms=3000,
         request_timeout_restarts=restarts,
+        max_in_flight_requests_per_connection=in_flight,
         requests_per_s=2.5,
         loop=loop,  # type: ignore[arg-type]
     )
