@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -96,13 +95,26 @@ def new_topic(name: str, partitions: int = 1, **configs: str) -> CreatableTopic:
     )
 
 
-# Id, request, version, response field with the error codes, and the expected records.
-CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
+# The version of each request, and the field of the response with the error codes; empty if the response has one.
+RESPONSES: dict[type[Message], tuple[int, str]] = {
+    AlterClientQuotasRequest: (1, "entries"),
+    AlterConfigsRequest: (2, "responses"),
+    AlterUserScramCredentialsRequest: (0, "results"),
+    CreateAclsRequest: (3, "results"),
+    CreatePartitionsRequest: (3, "results"),
+    CreateTopicsRequest: (7, "topics"),
+    DeleteAclsRequest: (3, "filter_results"),
+    DeleteTopicsRequest: (5, "responses"),
+    IncrementalAlterConfigsRequest: (1, "responses"),
+    InitProducerIdRequest: (4, ""),
+    MetadataRequest: (9, "topics"),
+    UpdateFeaturesRequest: (2, ""),
+}
+# Id, request, and the expected records.
+CHANGES: list[tuple[str, Message, BuildRecords]] = [
     (
         "a topic is created",
         CreateTopicsRequest(topics=[new_topic("n", 2, retention_ms="5", cleanup_policy="compact")]),
-        7,
-        "topics",
         lambda broker: [
             TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
             config(2, "n", "cleanup.policy", "compact"),
@@ -114,8 +126,6 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     (
         "a topic is created automatically for a metadata request",
         MetadataRequest(topics=[MetadataRequestTopic(name="n")], allow_auto_topic_creation=True),
-        9,
-        "topics",
         lambda broker: [
             TopicRecord(name="n", topic_id=broker.cluster.topics["n"].topic_id),
             partition(broker, "n", 0, [1]),
@@ -124,23 +134,12 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     (
         "partitions are added to a topic",
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000),
-        3,
-        "results",
         lambda broker: [partition(broker, "t", 1, [1]), partition(broker, "t", 2, [1])],
     ),
     (
         "a topic is deleted",
         DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
-        5,
-        "responses",
         lambda broker: RemoveTopicRecord(),
-    ),
-    (
-        "a config of a topic is set",
-        set_config(2, "t", "retention.ms", "7"),
-        1,
-        "responses",
-        lambda _: config(2, "t", "retention.ms", "7"),
     ),
     (
         "configs are replaced: one set, one removed",
@@ -149,37 +148,17 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
                 OldResource(resource_type=2, resource_name="t", configs=[OldConfig(name="retention.ms", value="8")])
             ]
         ),
-        2,
-        "responses",
         lambda _: [config(2, "t", "cleanup.policy", None), config(2, "t", "retention.ms", "8")],
     ),
-    (
-        "a config of all brokers is set",
-        set_config(4, "", "message.max.bytes", "70000"),
-        1,
-        "responses",
-        lambda _: config(4, "", "message.max.bytes", "70000"),
-    ),
-    (
-        "a config of one broker is set",
-        set_config(4, "1", "message.max.bytes", "70000"),
-        1,
-        "responses",
-        lambda _: config(4, "1", "message.max.bytes", "70000"),
-    ),
-    (
-        "a config of a group is set",
-        set_config(32, "g", "consumer.session.timeout.ms", "50000"),
-        1,
-        "responses",
-        lambda _: config(32, "g", "consumer.session.timeout.ms", "50000"),
-    ),
-    (
-        "a client metrics subscription is set",
-        set_config(16, "s", "interval.ms", "60000"),
-        1,
-        "responses",
-        lambda _: config(16, "s", "interval.ms", "60000"),
+    *(
+        (f"a {title} is set", set_config(*setting), lambda _, setting=setting: config(*setting))
+        for title, setting in (
+            ("config of a topic", (2, "t", "retention.ms", "7")),
+            ("config of all brokers", (4, "", "message.max.bytes", "70000")),
+            ("config of one broker", (4, "1", "message.max.bytes", "70000")),
+            ("config of a group", (32, "g", "consumer.session.timeout.ms", "50000")),
+            ("client metrics subscription", (16, "s", "interval.ms", "60000")),
+        )
     ),
     (
         "quotas of an entity are set and removed",
@@ -194,8 +173,6 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
                 )
             ]
         ),
-        1,
-        "entries",
         lambda _: ClientQuotaRecord(
             entity=[
                 QuotaEntityData(entity_type="client-id", entity_name=None),
@@ -208,8 +185,6 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     (
         "an ACL is created",
         CreateAclsRequest(creations=[AclCreation(2, "t", 4, "User:alice", "*", 3, 3)]),
-        3,
-        "results",
         lambda broker: AccessControlEntryRecord(
             id=next(acl_id for acl_id, acl in broker.cluster.acls.items() if acl.resource_name == "t"),
             resource_type=2,
@@ -224,8 +199,6 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     (
         "ACLs are deleted",
         DeleteAclsRequest(filters=[DeleteAclsFilter(1, "gone", 1, None, None, 1, 1)]),
-        3,
-        "filter_results",
         lambda _: RemoveAccessControlEntryRecord(id=ACL_ID),
     ),
     (
@@ -237,8 +210,6 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
                 )
             ]
         ),
-        0,
-        "results",
         lambda _: UserScramCredentialRecord(
             name="u",
             mechanism=1,
@@ -251,8 +222,6 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
     (
         "a SCRAM credential is deleted",
         AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="loser", mechanism=1)]),
-        0,
-        "results",
         lambda _: RemoveUserScramCredentialRecord(name="loser", mechanism=1),
     ),
     (
@@ -260,20 +229,16 @@ CHANGES: list[tuple[str, Message, int, str, BuildRecords]] = [
         UpdateFeaturesRequest(
             feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=0, upgrade_type=2)]
         ),
-        2,
-        "",
         lambda _: FeatureLevelRecord(name="group.version", feature_level=0),
     ),
     (
         "a block of producer ids is allocated",
         InitProducerIdRequest(transactional_id=None),
-        4,
-        "",
         lambda broker: ProducerIdsRecord(broker_id=1, broker_epoch=epoch_of(broker), next_producer_id=1000),
     ),
 ]
 each_change = pytest.mark.parametrize(
-    ("request_", "version", "results", "build_records"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
+    ("request_", "build_records"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
 )
 
 
@@ -298,8 +263,10 @@ def epoch_of(broker: VirtualBroker) -> int:
     return metadata_log.image.brokers[1].broker_epoch
 
 
-def errors(response: Any, results: str) -> list[int]:
-    """Return the error codes of the response's `results`, or of the response itself."""
+def errors(broker: VirtualBroker, request: Message) -> list[int]:
+    """Return the error codes of the response to a request."""
+    version, results = RESPONSES[type(request)]
+    response = broker.client().call(request, version)
     return [one.error_code for one in (getattr(response, results) if results else [response])]
 
 
@@ -327,12 +294,11 @@ def appended(broker: VirtualBroker, error: ErrorCode | None = None) -> Iterator[
 
 @each_change
 def test_change_is_written_with_kafkas_records(
-    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, build_records: BuildRecords
+    broker: VirtualBroker, tmp_path: Path, request_: Message, build_records: BuildRecords
 ) -> None:
     deleted = broker.cluster.topics["t"].topic_id
     with appended(broker) as records:
-        response = broker.client().call(request_, version)
-    assert errors(response, results) == [code_of(request_)]
+        assert errors(broker, request_) == [code_of(request_)]
     expected = build_records(broker)
     if isinstance(expected, RemoveTopicRecord):
         expected.topic_id = deleted
@@ -342,29 +308,27 @@ def test_change_is_written_with_kafkas_records(
 
 @each_change
 def test_change_that_cannot_be_written_fails_and_is_not_applied(
-    broker: VirtualBroker, tmp_path: Path, request_: Message, version: int, results: str, build_records: BuildRecords
+    broker: VirtualBroker, tmp_path: Path, request_: Message, build_records: BuildRecords
 ) -> None:
     before = durable_state(broker)
     with appended(broker, ErrorCode.KAFKA_STORAGE_ERROR):
-        response = broker.client().call(request_, version)
-    assert errors(response, results) == [code_of(request_, ErrorCode.KAFKA_STORAGE_ERROR)]
+        assert errors(broker, request_) == [code_of(request_, ErrorCode.KAFKA_STORAGE_ERROR)]
     assert durable_state(broker) == before
     assert durable_state(start(tmp_path)) == before
-    again = broker.client().call(request_, version)
-    assert errors(again, results) == [code_of(request_)], "the change succeeds once the log is writable"
+    assert errors(broker, request_) == [code_of(request_)], "the change succeeds once the log is writable"
 
 
 @pytest.mark.parametrize(
-    ("request_", "version"),
+    "request_",
     [
-        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), 7, id="validate only"),
-        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), 7, id="rejected"),
-        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), 1, id="unchanged config value"),
+        pytest.param(CreateTopicsRequest(topics=[new_topic("n")], validate_only=True), id="validate only"),
+        pytest.param(CreateTopicsRequest(topics=[new_topic("t")]), id="rejected"),
+        pytest.param(set_config(2, "t", "cleanup.policy", "compact"), id="unchanged config value"),
     ],
 )
-def test_request_without_effect_is_not_written(broker: VirtualBroker, request_: Message, version: int) -> None:
+def test_request_without_effect_is_not_written(broker: VirtualBroker, request_: Message) -> None:
     with appended(broker) as records:
-        broker.client().call(request_, version)
+        errors(broker, request_)
     assert records == []
 
 
