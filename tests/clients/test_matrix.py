@@ -7,20 +7,16 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from sluice.client.admin.configs import AlterOperation, ResourceType
+from sluice.client.admin.configs import ResourceType
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.records.batch import iter_batches
 from tests.clients.clients import CLIENTS
 from tests.clients.driver import Driver, Given, Row, as_json, until
 from tests.clients.scenarios import SCENARIOS, START_MS, Scenario, needs
+from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched_bytes
 from tests.support.wire import WireClient
 
@@ -54,12 +50,8 @@ def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, s
 
 def configure_group(bootstrap: str, group: str, configs: Mapping[str, str]) -> None:
     """Set these configs of a group."""
-    entries = [
-        AlterableConfig(name=name, config_operation=AlterOperation.SET, value=value) for name, value in configs.items()
-    ]
-    resource = AlterConfigsResource(resource_type=ResourceType.GROUP, resource_name=group, configs=entries)
     with WireClient(bootstrap) as wire:
-        request = IncrementalAlterConfigsRequest(resources=[resource])
+        request = config_changes(ResourceType.GROUP, group, configs)
         response = wire.call(request, INCREMENTAL_ALTER_CONFIGS_VERSION)
         assert [answer.error_code for answer in response.responses] == [0]
 

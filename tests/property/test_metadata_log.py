@@ -24,13 +24,9 @@ from sluice.protocol.apis.create_topics import (
     CreateTopicsRequest,
 )
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message
+from tests.support.configs import config_changes
 from tests.support.virtual_broker import VirtualBroker
 from tests.unit.broker.controller.metadata_log.cluster_metadata import durable_state, partition_states, start
 
@@ -109,9 +105,7 @@ class Restarts(RuleBasedStateMachine):
     def configure(self, config: tuple[int, str, str, tuple[str | None, ...]], data: st.DataObject) -> None:
         kind, name, key, values = config
         value = data.draw(st.sampled_from(values))
-        change = AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
-        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])
-        self.both(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        self.both(config_changes(kind, name, {key: value}), 1)
 
     @rule(
         entity=st.sampled_from(ENTITIES),

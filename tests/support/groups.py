@@ -17,6 +17,11 @@ from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from sluice.protocol.apis.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -193,6 +198,13 @@ def settle_round(members: list[Member]) -> None:
     for member in members:
         response = member.client.response().message
         assert (response.error_code, response.assignment) == (0, member.member_id.encode())
+
+
+def delete_offsets_request(*topics: str, partition: int = 0, group_id: str = "group") -> OffsetDeleteRequest:
+    """Return a request for the offsets of one partition of each topic, by default of "t"."""
+    partitions = [OffsetDeleteRequestPartition(partition_index=partition)]
+    requested = [OffsetDeleteRequestTopic(name=topic, partitions=partitions) for topic in topics or ("t",)]
+    return OffsetDeleteRequest(group_id=group_id, topics=requested)
 
 
 def commit_request(offset: int = 7, *, topic: str = "t", partition: int = 0, **fields: Any) -> OffsetCommitRequest:

@@ -7,14 +7,16 @@ import pytest
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
-from tests.support.groups import Member, classic_group, commit_code, commit_request, settled_group
+from tests.support.groups import (
+    Member,
+    classic_group,
+    commit_code,
+    commit_request,
+    delete_offsets_request,
+    settled_group,
+)
 from tests.support.transactions import NEW, begun
 from tests.support.virtual_broker import VirtualBroker
 
@@ -111,8 +113,7 @@ def _delete_group(broker: VirtualBroker) -> int:
 
 
 def _delete_offset(broker: VirtualBroker) -> int:
-    topics = [OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
-    code: int = broker.client().call(OffsetDeleteRequest(group_id="group", topics=topics), 0).error_code
+    code: int = broker.client().call(delete_offsets_request(), 0).error_code
     return code
 
 

@@ -19,15 +19,19 @@ from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.list_transactions import ListTransactionsRequest
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.coordinators import move_leader
-from tests.support.groups import Member, commit_code, commit_request, fetch_request, fetched, settle_round, stable_group
+from tests.support.groups import (
+    Member,
+    commit_code,
+    commit_request,
+    delete_offsets_request,
+    fetch_request,
+    fetched,
+    settle_round,
+    stable_group,
+)
 from tests.support.transactions import (
     LEGACY,
     NEW,
@@ -125,10 +129,7 @@ GROUP_REQUESTS: dict[str, tuple[Callable[[], Message], int]] = {
     "OffsetFetch v2": (lambda: fetch_request(version=2), 2),
     "OffsetFetch v8": (lambda: fetch_request(), 8),
     "OffsetDelete": (
-        lambda: OffsetDeleteRequest(
-            group_id="group",
-            topics=[OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])],
-        ),
+        delete_offsets_request,
         0,
     ),
     "TxnOffsetCommit": (lambda: offsets_request(0, 0, "group"), 5),

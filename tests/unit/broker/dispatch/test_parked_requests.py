@@ -12,15 +12,17 @@ from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeat
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tests.support.groups import REBALANCE_MS, Member, commit_request, fetch_request, settle_round
+from tests.support.groups import (
+    REBALANCE_MS,
+    Member,
+    commit_request,
+    delete_offsets_request,
+    fetch_request,
+    settle_round,
+)
 from tests.support.records import batch_of, fetch, produce
 from tests.support.transactions import (
     TIMEOUT_MS,
@@ -196,10 +198,7 @@ MARKER = WriteTxnMarkersRequest(
         )
     ]
 )
-OFFSETS = OffsetDeleteRequest(
-    group_id="group",
-    topics=[OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])],
-)
+OFFSETS = delete_offsets_request()
 JOINING_CONSUMER = ConsumerGroupHeartbeatRequest(
     group_id="other", member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["t"], topic_partitions=[]
 )

@@ -82,11 +82,6 @@ from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsR
 from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 from sluice.protocol.apis.list_transactions import ListTransactionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
 from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -116,7 +111,14 @@ from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTx
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.acls import secured_broker
-from tests.support.groups import SESSION_MS, commit_request, fetch_request, protocol, stable_group
+from tests.support.groups import (
+    SESSION_MS,
+    commit_request,
+    delete_offsets_request,
+    fetch_request,
+    protocol,
+    stable_group,
+)
 from tests.support.records import fetch, produce
 from tests.support.sasl import SASL, handshake, plain
 from tests.support.slow_handlers import slow_handlers
@@ -193,12 +195,6 @@ def leave_group(version: int, topic_id: bytes) -> Message:
 def list_offsets(version: int, topic_id: bytes) -> Message:
     partition = ListOffsetsPartition(partition_index=0, timestamp=-1)
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
-
-
-def offset_delete(version: int, topic_id: bytes) -> Message:
-    partition = OffsetDeleteRequestPartition(partition_index=0)
-    topics = [OffsetDeleteRequestTopic(name="t", partitions=[partition])]
-    return OffsetDeleteRequest(group_id="empty", topics=topics)
 
 
 def offset_fetch(version: int, topic_id: bytes) -> Message:
@@ -283,7 +279,7 @@ PLAIN: dict[str, Maker] = {
     ),
     "AlterPartitionReassignments": alter_partition_reassignments,
     "ListPartitionReassignments": lambda version, topic_id: ListPartitionReassignmentsRequest(topics=None),
-    "OffsetDelete": offset_delete,
+    "OffsetDelete": lambda version, topic_id: delete_offsets_request(group_id="empty"),
     "DescribeClientQuotas": lambda version, topic_id: DescribeClientQuotasRequest(),
     "AlterClientQuotas": alter_client_quotas,
     "DescribeUserScramCredentials": lambda version, topic_id: DescribeUserScramCredentialsRequest(),

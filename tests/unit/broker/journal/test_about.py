@@ -18,13 +18,9 @@ from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.message import Message
+from tests.support.groups import delete_offsets_request
 from tests.support.records import batch, fetch, produce, records_for
 from tests.support.wire import api_key_of
 
@@ -63,10 +59,7 @@ CASES: dict[str, tuple[Message, RequestSubject]] = {
         ((("t", 3, *NO_PRODUCER),), 0, "", "tx"),
     ),
     "OffsetDelete": (
-        OffsetDeleteRequest(
-            group_id="g",
-            topics=[OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=4)])],
-        ),
+        delete_offsets_request(partition=4, group_id="g"),
         ((("t", 4, *NO_PRODUCER),), 0, "g", ""),
     ),
     "CreateTopics": (

@@ -17,15 +17,11 @@ from sluice.broker.log.cleaner.selection import to_clean
 from sluice.broker.log.retention import enforce_retention
 from sluice.broker.metadata.topic import Partition
 from sluice.config.property_table import TOPIC_PROPERTIES
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import BatchHeader
 from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record
+from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
@@ -47,9 +43,7 @@ class World:
         return self.broker.partition()
 
     def alter(self, name: str, value: str) -> None:
-        config = AlterableConfig(name=name, config_operation=SET, value=value)
-        resource = AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[config])
-        (response,) = self.broker.client().call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+        (response,) = self.broker.client().call(config_changes(TOPIC, "t", {name: value}), 1).responses
         assert (response.error_code, response.error_message) == (0, None)
 
     def send(self, after_ms: int = 0, key: bytes | None = b"k", value: bytes | None = b"v") -> int:

@@ -24,11 +24,7 @@ from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, Crea
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from sluice.protocol.apis.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from sluice.protocol.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -46,6 +42,7 @@ from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, F
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
+from tests.support.configs import config_changes
 from tests.support.virtual_broker import VirtualBroker
 from tests.unit.broker.controller.metadata_log.cluster_metadata import (
     DIRECTORY_ID,
@@ -63,10 +60,7 @@ CREDENTIAL = credential(ScramMechanism.SCRAM_SHA_256, b"salt", SALTED_PASSWORD, 
 
 
 def set_config(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
-    config = AlterableConfig(name=key, config_operation=0, value=value)
-    return IncrementalAlterConfigsRequest(
-        resources=[AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])]
-    )
+    return config_changes(kind, name, {key: value})
 
 
 def config(kind: int, name: str, key: str, value: str | None) -> ConfigRecord:

@@ -3,13 +3,8 @@
 import pytest
 
 from sluice.broker.coordinator.group.consumer_protocol import subscribed_topics
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
-from tests.support.groups import Member, classic_group, protocol, settle_round, subscription
+from tests.support.groups import Member, classic_group, delete_offsets_request, protocol, settle_round, subscription
 from tests.support.virtual_broker import VirtualBroker
 
 # Version 3: topics, no user data, one owned partition, generation 1, rack "r".
@@ -49,7 +44,5 @@ def test_unreadable_subscription_counts_as_subscribed_to_every_topic(broker: Vir
     broker.advance(3_000)
     settle_round([member])
     assert classic_group(broker).subscribed_topics is None
-    partitions = [OffsetDeleteRequestPartition(partition_index=0)]
-    request = OffsetDeleteRequest(group_id="group", topics=[OffsetDeleteRequestTopic(name="t", partitions=partitions)])
-    [topic] = broker.client().call(request, 0).topics
+    [topic] = broker.client().call(delete_offsets_request(), 0).topics
     assert topic.partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

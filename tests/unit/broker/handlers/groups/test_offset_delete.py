@@ -3,21 +3,21 @@
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
-from tests.support.groups import commit_request, fetch_request, fetched, settled_group, stable_group
+from tests.support.groups import (
+    commit_request,
+    delete_offsets_request,
+    fetch_request,
+    fetched,
+    settled_group,
+    stable_group,
+)
 from tests.support.virtual_broker import Client, VirtualBroker
 
 
 def delete(client: Client, *topics: str, group_id: str = "group") -> dict[str, int] | int:
     """Return the error code of partition 0 of each topic, or the error of the request."""
-    partitions = [OffsetDeleteRequestPartition(partition_index=0)]
-    requested = [OffsetDeleteRequestTopic(name=topic, partitions=partitions) for topic in topics]
-    response = client.call(OffsetDeleteRequest(group_id=group_id, topics=requested), 0)
+    response = client.call(delete_offsets_request(*topics, group_id=group_id), 0)
     if response.error_code:
         assert response.topics == []
         return int(response.error_code)

@@ -5,13 +5,9 @@ from typing import Any
 import pytest
 
 from sluice.protocol.apis.list_groups import ListGroupsRequest
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.groups import delete_offsets_request
 from tests.support.virtual_broker import VirtualBroker
 
 STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
@@ -60,9 +56,7 @@ def test_list_groups_returns_group_type_and_state() -> None:
 def test_offsets_of_subscribed_topics_are_not_deleted(member: dict[str, Any], code: int) -> None:
     broker = make_broker()
     ConsumerMember(broker, "m", **member).join()
-    partitions = [OffsetDeleteRequestPartition(partition_index=0)]
-    topics = [OffsetDeleteRequestTopic(name="t", partitions=partitions)]
-    response = broker.client().call(OffsetDeleteRequest(group_id="group", topics=topics), 0)
+    response = broker.client().call(delete_offsets_request(), 0)
     assert (response.error_code, response.topics[0].partitions[0].error_code) == (0, code)
 
 

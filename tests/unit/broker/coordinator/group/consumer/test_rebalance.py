@@ -4,12 +4,8 @@ import pytest
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.errors import ErrorCode
+from tests.support.configs import config_changes
 from tests.support.consumer_groups import AT_ONCE, REBALANCE_MS, ConsumerMember, consumer_group, converge
 from tests.support.virtual_broker import VirtualBroker
 
@@ -201,9 +197,7 @@ def test_session_timeout_and_heartbeat_interval_follow_the_configs(group_config:
         make_broker() if group_config else make_broker(*(f"group.{name}={value}" for name, value in configs.items()))
     )
     if group_config:
-        alterable = [AlterableConfig(name=name, value=value) for name, value in configs.items()]
-        resource = AlterConfigsResource(resource_type=_GROUP, resource_name="group", configs=alterable)
-        response = broker.client().call(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        response = broker.client().call(config_changes(_GROUP, "group", configs), 1)
         assert response.responses[0].error_code == 0
     member = ConsumerMember(broker, "m")
     assert member.join().heartbeat_interval_ms == 7_000

@@ -7,13 +7,9 @@ import pytest
 from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from sluice.protocol.apis.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode
+from tests.support.configs import config_changes
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, converge, share_group
 from tests.support.virtual_broker import VirtualBroker
@@ -212,10 +208,7 @@ def test_failed_initialization_is_requested_again_by_the_next_heartbeat() -> Non
 
 
 def set_config(member: ShareMember, key: str, value: str) -> None:
-    resource = AlterConfigsResource(
-        resource_type=32, resource_name="group", configs=[AlterableConfig(name=key, config_operation=0, value=value)]
-    )
-    [response] = member.client.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    [response] = member.client.call(config_changes(32, "group", {key: value}), 1).responses
     assert not response.error_code, response
 
 

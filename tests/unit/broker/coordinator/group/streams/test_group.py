@@ -3,14 +3,9 @@
 from sluice.broker.coordinator.group.classic.group import ClassicGroup
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.offset_commit import OffsetCommitRequest
-from sluice.protocol.apis.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import reload_groups
-from tests.support.groups import Member, commit_request
+from tests.support.groups import Member, commit_request, delete_offsets_request
 from tests.support.streams_groups import AT_ONCE, StreamsMember, stateless, streams_group
 from tests.support.virtual_broker import VirtualBroker
 
@@ -34,8 +29,7 @@ def committed(epoch: int) -> OffsetCommitRequest:
 
 
 def delete_offset(broker: VirtualBroker) -> int:
-    topic = OffsetDeleteRequestTopic(name="t", partitions=[OffsetDeleteRequestPartition(partition_index=0)])
-    response = broker.client().call(OffsetDeleteRequest(group_id="group", topics=[topic]), 0)
+    response = broker.client().call(delete_offsets_request(), 0)
     assert not response.error_code
     code: int = response.topics[0].partitions[0].error_code
     return code
