@@ -34,7 +34,7 @@ from tests.clients.driver import (
     restart_static_member,
     verbs,
 )
-from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
+from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER, without_admin_calls
 
 
 def topics(bootstrap: str, given: Given) -> list[Step]:
@@ -207,9 +207,6 @@ def cluster(bootstrap: str, given: Given) -> list[Step]:
     return finished(main())
 
 
-NO_KIP_848 = "has only the classic protocol"
-NO_ADMIN_CALL = "has no such call in its admin client"
-
 AIOKAFKA = InProcess(
     "aiokafka",
     lambda: version("aiokafka"),
@@ -221,23 +218,15 @@ AIOKAFKA = InProcess(
         **WITHOUT_SHARE_CONSUMER,
         "null-record": "refuses to send it",
         "group-cooperative": "has no cooperative assignor",
-        **dict.fromkeys(
-            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"), NO_KIP_848
-        ),
+        **CLASSIC_ONLY,
         "max-timestamp": "requests only timestamps of 0 and later",
-        **dict.fromkeys(
-            (
-                "incremental-alter-configs",
-                "delete-groups",
-                "alter-group-offsets",
-                "delete-group-offsets",
-                "client-quotas",
-                "list-transactions",
-                "describe-transactions",
-                "describe-producers",
-                "log-dirs",
-            ),
-            NO_ADMIN_CALL,
+        **without_admin_calls(
+            "incremental-alter-configs",
+            "delete-groups",
+            "alter-group-offsets",
+            "delete-group-offsets",
+            "client-quotas",
+            "log-dirs",
         ),
     },
 )

@@ -7,7 +7,7 @@ from tests.clients.confluent_admin import CONFLUENT
 from tests.clients.driver import Driver
 from tests.clients.external import External
 from tests.clients.kafka_python_admin import KAFKA_PYTHON
-from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
+from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER, without_admin_calls
 
 # Small heaps and a fast start: a call takes milliseconds.
 JAVA = (
@@ -30,21 +30,9 @@ CLIENTS: Sequence[Driver] = (
         ("venv/bin/python", "-m", "tests.clients.kafka_python_2_driver"),
         dict.fromkeys(("null-header", "null-record"), "refuses to send it")
         | WITHOUT_SHARE_CONSUMER
-        | dict.fromkeys(
-            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has only the classic protocol",
-        )
-        | dict.fromkeys(
-            (
-                "incremental-alter-configs",
-                "alter-group-offsets",
-                "delete-group-offsets",
-                "client-quotas",
-                "list-transactions",
-                "describe-transactions",
-                "describe-producers",
-            ),
-            "has no such call in its admin client",
+        | CLASSIC_ONLY
+        | without_admin_calls(
+            "incremental-alter-configs", "alter-group-offsets", "delete-group-offsets", "client-quotas"
         )
         | {
             "acks-0": "loses records sent with acks=0 when it is closed soon afterwards",
@@ -63,40 +51,21 @@ CLIENTS: Sequence[Driver] = (
     External(
         "sarama",
         ("./driver",),
-        dict.fromkeys(
-            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has only the classic protocol",
-        )
+        CLASSIC_ONLY
         | WITHOUT_SHARE_CONSUMER
-        | dict.fromkeys(
-            ("list-transactions", "describe-transactions", "describe-producers"), "has no such call in its admin client"
-        )
+        | without_admin_calls()
         | {"max-timestamp": "uses a version of ListOffsets that is too old"},
     ),
     External(
         "kafkajs",
         ("node", "main.js"),
-        dict.fromkeys(
-            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has only the classic protocol",
-        )
+        CLASSIC_ONLY
         | WITHOUT_SHARE_CONSUMER
         | dict.fromkeys(
             ("compression-lz4", "compression-zstd"),
             "supports it only with packages that are compiled during installation",
         )
-        | dict.fromkeys(
-            (
-                "incremental-alter-configs",
-                "delete-group-offsets",
-                "client-quotas",
-                "list-transactions",
-                "describe-transactions",
-                "describe-producers",
-                "log-dirs",
-            ),
-            "has no such call in its admin client",
-        )
+        | without_admin_calls("incremental-alter-configs", "delete-group-offsets", "client-quotas", "log-dirs")
         | {
             "null-header": "refuses to send it",
             "group-cooperative": "has no cooperative assignor",

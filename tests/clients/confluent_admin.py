@@ -47,6 +47,7 @@ from tests.clients.driver import (
     until,
     verbs,
 )
+from tests.clients.scenarios import without_admin_calls
 
 # The library has no types for these.
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -243,15 +244,5 @@ CONFLUENT = InProcess(
     | verbs(delete_records, list_offsets, max_timestamp, list_groups, describe_group, delete_group)
     | verbs(list_group_offsets, alter_group_offsets, cluster)
     | {"rebalance": with_members(rebalance), "static": with_members(restart_static_member)},
-    dict.fromkeys(
-        (
-            "delete-group-offsets",
-            "client-quotas",
-            "list-transactions",
-            "describe-transactions",
-            "describe-producers",
-            "log-dirs",
-        ),
-        "has no such call in its admin client",
-    ),
+    without_admin_calls("delete-group-offsets", "client-quotas", "log-dirs"),
 )

@@ -33,7 +33,7 @@ from tests.clients.kafka_python_driver import (
     transactions,
     with_members,
 )
-from tests.clients.scenarios import WITHOUT_SHARE_CONSUMER
+from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER
 
 
 @contextmanager
@@ -265,10 +265,7 @@ KAFKA_PYTHON = InProcess(
     {
         **WITHOUT_SHARE_CONSUMER,
         **dict.fromkeys(("null-header", "null-record"), "refuses to send it"),
-        **dict.fromkeys(
-            ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
-            "has only the classic protocol",
-        ),
+        **CLASSIC_ONLY,
         "client-quotas": "has no such call in its admin client",
     },
 )

@@ -355,6 +355,18 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("log-dirs", "describe log directories", alone("log_dirs", [{"partitions": 1}])),
 )
 
+CLASSIC_ONLY = dict.fromkeys(
+    ("group-consumer", "static-consumer", "resume-consumer", "describe-consumer-groups"),
+    "has only the classic protocol",
+)
+_LISTS_OF_TRANSACTIONS = ("list-transactions", "describe-transactions", "describe-producers")
+
+
+def without_admin_calls(*scenarios: str) -> dict[str, str]:
+    """Return the reasons for skipping these scenarios, and those that list transactions."""
+    return dict.fromkeys((*scenarios, *_LISTS_OF_TRANSACTIONS), "has no such call in its admin client")
+
+
 WITHOUT_SHARE_CONSUMER = {
     scenario.name: "has no share consumer"
     for scenario in SCENARIOS

@@ -40,7 +40,6 @@ CONFIGS = [
     (32, "group", "consumer.session.timeout.ms", ("45000", "50000", None)),
     (16, "subscription", "interval.ms", ("1000", "2000", None)),
 ]
-SET, DELETE = 0, 1
 ENTITIES: list[dict[str, str | None]] = [
     {"user": "u"},
     {"user": None},

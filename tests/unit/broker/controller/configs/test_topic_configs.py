@@ -25,7 +25,7 @@ from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-TOPIC, SET = 2, 0
+TOPIC = 2
 WELL_COMPRESSED = b"".join(b"line %d of many that are much alike\n" % (number * number) for number in range(300))
 HOUR_MS = 3_600_000
 
