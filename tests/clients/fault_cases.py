@@ -47,15 +47,12 @@ RETRIED = "The error is retriable: the client refreshes its metadata and sends t
 RECONNECTS = "The batch is sent again on a new connection; the broker recognizes it by its sequence number"
 REDIRECTED = "The previous leader returns NOT_LEADER_OR_FOLLOWER until metadata is current"
 
-
 _OF_RULES = ("api", "broker", "client_id", "times")
 
 
 def rule(kind: str, **fields: object) -> Rule:
     """Return a rule; fields that are not a rule's own are those of its action."""
-    own: dict[str, object] = {
-        name: fields.pop(name) for name in ("api", "client_id", "times", "broker") if name in fields
-    }
+    own: dict[str, object] = {name: fields.pop(name) for name in _OF_RULES if name in fields}
     return {"action": {"kind": kind, **fields}, **own}
 
 

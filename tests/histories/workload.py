@@ -83,9 +83,6 @@ class Workload:
         await asyncio.sleep(self.random.expovariate(1 / mean_s))
 
 
-NewProducer = Callable[[Workload], ProducerClient]
-
-
 async def instances(workload: Workload, name: str, run: Callable[[str], Awaitable[None]]) -> None:
     """Run one instance of a client after the other."""
     for number in count():

@@ -11,7 +11,7 @@ from sluice import Broker
 from sluice.client.config import Profile
 from sluice.client.consumer import Consumer, ConsumerRecord, TopicPartition
 from sluice.client.producer import Producer
-from sluice.journal_events import Fault, Request
+from sluice.journal_events import Request
 
 TOPIC = "t"
 P0 = TopicPartition(TOPIC, 0)
@@ -70,11 +70,6 @@ class Reading:
     def request_times_ms(self, api: str) -> list[float]:
         """Return the times of the requests of one API."""
         return [round(request.received_ns / 1e6, 1) for request in self.requests(api)]
-
-    def hits_at_ms(self) -> list[float]:
-        """Return the times of fault hits."""
-        events = self.broker.journal.events(kind="fault")
-        return [round(event.at_ns / 1e6, 1) for event in events if isinstance(event, Fault)]
 
 
 @asynccontextmanager

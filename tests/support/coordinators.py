@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.coordinator.group.classic.group import EMPTY, ClassicGroup
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.share.group import ShareGroup
@@ -46,18 +47,18 @@ def internal_partitions(broker: VirtualBroker, topic: str) -> list[Partition]:
 
 def reload_groups(broker: VirtualBroker) -> None:
     """Unload the group coordinator and load it again."""
-    for partition in internal_partitions(broker, GROUP_METADATA_TOPIC):
-        broker.broker.groups.shards.unload(partition)
-        broker.broker.groups.shards.load(partition)
-    broker.broker.actions.complete()
-    broker.settle()
+    _reload(broker, broker.broker.groups.shards, GROUP_METADATA_TOPIC)
 
 
 def reload_transactions(broker: VirtualBroker) -> None:
     """Unload the transaction coordinator and load it again."""
-    for partition in internal_partitions(broker, TRANSACTION_STATE_TOPIC):
-        broker.broker.transactions.shards.unload(partition)
-        broker.broker.transactions.shards.load(partition)
+    _reload(broker, broker.broker.transactions.shards, TRANSACTION_STATE_TOPIC)
+
+
+def _reload(broker: VirtualBroker, shards: CoordinatorShards, topic: str) -> None:
+    for partition in internal_partitions(broker, topic):
+        shards.unload(partition)
+        shards.load(partition)
     broker.broker.actions.complete()
     broker.settle()
 

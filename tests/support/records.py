@@ -15,8 +15,6 @@ from sluice.protocol.types import ZERO_UUID
 from tests.support.virtual_broker import WALL_START_MS
 from tests.support.wire import frame
 
-NAMED_BY_ID_SINCE = 13  # Produce and Fetch (KIP-516)
-
 
 def batch(*values: bytes | None, compression: int = 0, timestamp: int = WALL_START_MS, **fields: Any) -> bytes:
     """Return a magic 2 batch of these values from offset 0 on; `fields` as of `build_batch`."""

@@ -69,9 +69,6 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, fields_of
 from tests.support.wire import api_key_of, error_codes
 
-# Lists that the broker fills; the request does not name their items.
-OWN_LISTS = {"AlterReplicaLogDirs", "DescribeLogDirs", "AlterUserScramCredentials"}
-
 
 def every(_: ResponseItem) -> bool:
     return True

@@ -97,6 +97,13 @@ def test_every_broker_returns_the_same_replicas_of_a_topic(cluster: VirtualBroke
         assert partition.offline_replicas == []
 
 
+def assigned_topic(*replicas: list[int]) -> CreatableTopic:
+    assignments = [
+        CreatableReplicaAssignment(partition_index=index, broker_ids=those) for index, those in enumerate(replicas)
+    ]
+    return CreatableTopic(name="t", num_partitions=-1, replication_factor=-1, assignments=assignments)
+
+
 @pytest.mark.parametrize(
     ("topic", "code"),
     [
@@ -108,29 +115,9 @@ def test_every_broker_returns_the_same_replicas_of_a_topic(cluster: VirtualBroke
             ErrorCode.INVALID_REPLICATION_FACTOR,
             id="more replicas than brokers",
         ),
+        pytest.param(assigned_topic([3, 1], [2, 3]), 0, id="valid manual assignment"),
         pytest.param(
-            CreatableTopic(
-                name="t",
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[
-                    CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 1]),
-                    CreatableReplicaAssignment(partition_index=1, broker_ids=[2, 3]),
-                ],
-            ),
-            0,
-            id="valid manual assignment",
-        ),
-        pytest.param(
-            CreatableTopic(
-                name="t",
-                num_partitions=-1,
-                replication_factor=-1,
-                assignments=[
-                    CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 1]),
-                    CreatableReplicaAssignment(partition_index=1, broker_ids=[2]),
-                ],
-            ),
+            assigned_topic([3, 1], [2]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             id="manual assignment with different replica counts",
         ),

@@ -40,10 +40,7 @@ def test_added_partitions_extend_the_transaction(client: Client, broker: Virtual
 
 
 FENCED = {0: 47, 1: 47}  # before version 2, PRODUCER_FENCED is sent as INVALID_PRODUCER_EPOCH
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
+each_wrong_producer = pytest.mark.parametrize(
     ("transactional_id", "producer_id", "epoch", "code"),
     [
         pytest.param("", 0, 1, 42, id="empty transactional id"),
@@ -53,6 +50,10 @@ FENCED = {0: 47, 1: 47}  # before version 2, PRODUCER_FENCED is sent as INVALID_
         pytest.param("tx", 0, 2, 90, id="newer epoch"),
     ],
 )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@each_wrong_producer
 def test_adding_partitions_requires_the_producer_of_the_transactional_id(
     broker: VirtualBroker, version: int, transactional_id: str, producer_id: int, epoch: int, code: int
 ) -> None:
@@ -181,15 +182,7 @@ def test_adding_offsets_adds_the_partition_of_the_group(broker: VirtualBroker, v
 
 
 @pytest.mark.parametrize("version", range(5))
-@pytest.mark.parametrize(
-    ("transactional_id", "producer_id", "epoch", "code"),
-    [
-        pytest.param("", 0, 1, 42, id="empty transactional id"),
-        pytest.param("unknown", 0, 1, 49, id="unknown transactional id"),
-        pytest.param("tx", 7, 1, 49, id="other producer id"),
-        pytest.param("tx", 0, 0, 90, id="older epoch"),
-    ],
-)
+@each_wrong_producer
 def test_adding_offsets_requires_the_producer_of_the_transactional_id(
     broker: VirtualBroker, version: int, transactional_id: str, producer_id: int, epoch: int, code: int
 ) -> None:
