@@ -97,12 +97,15 @@ async def _main(groups: Sequence[Group], scenario: Scenario, seed: int) -> Mappi
         first, began_ns = broker.journal.last_seq, LoopClock(loop).wall_ms() * _NS_PER_MS
         run = broker.start_scenario(scenario)
         await asyncio.sleep(schedule.duration_us / US_PER_S)
+        # The journal records a request with its response, which Fetch waits for.
+        await asyncio.sleep(max(group.model.fetch_max_wait_ms for group in groups) / 1000)
         found = _requests(broker, first, began_ns)
         run.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return {"connections": _times(at_s * US_PER_S for at_s in connections), **found}
+    found["connections"] = [at_s * US_PER_S for at_s in connections]
+    return {kind: _times(times, schedule.duration_us) for kind, times in found.items()}
 
 
 async def _create_topic(broker: Broker, scenario: Scenario) -> str:
@@ -116,13 +119,13 @@ async def _create_topic(broker: Broker, scenario: Scenario) -> str:
     return _TOPIC
 
 
-def _requests(broker: Broker, after: int, began_ns: int) -> dict[str, Times]:
+def _requests(broker: Broker, after: int, began_ns: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {kind: [] for kind in _APIS.values()}
     for api, received_ns in broker.journal.received(after=after):
         if api in _APIS:
             found[_APIS[api]].append((received_ns - began_ns) / _NS_PER_US)
-    return {kind: _times(times) for kind, times in found.items()}
+    return found
 
 
-def _times(found: Iterable[float]) -> Times:
-    return np.array(sorted(at_us for at_us in found if at_us >= 0), dtype=np.float64).astype(np.int64)
+def _times(found: Iterable[float], end_us: float) -> Times:
+    return np.array(sorted(at_us for at_us in found if 0 <= at_us < end_us), dtype=np.float64).astype(np.int64)
