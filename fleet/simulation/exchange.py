@@ -113,9 +113,11 @@ class Exchange:
             waits = np.flatnonzero(served & (kinds == PRODUCE) & clients.parameters.acks_all[clients.models[rows]])
             ends[waits] = np.maximum(ends[waits], self._replicated_us[segments[waits], clients.partition[rows[waits]]])
         if clients.has_fetchers and (fetched := served & (kinds == FETCH)).any():
+            handled = queued
             if self._has_faults:
-                fetched &= effects == ANSWERED
-            of_fetches = rows[fetched], brokers[fetched], queued[fetched], ends[fetched], segments[fetched]
+                fetched &= (effects == ANSWERED) | silent
+                handled = np.where(silent, ends, queued)  # it waits from then on
+            of_fetches = rows[fetched], brokers[fetched], handled[fetched], ends[fetched], segments[fetched]
             ends[fetched] = self._hold(*of_fetches)
         stops = self._next_stop[segments, brokers]
         broken = served & (ends >= stops)

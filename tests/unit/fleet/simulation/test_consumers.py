@@ -160,6 +160,15 @@ def test_a_silent_fetch_times_out_when_a_poll_ends(changes: dict[str, float], pe
     assert np.diff(failed_s).tolist() == pytest.approx([period_s] * (len(failed_s) - 1), abs=0.11)
 
 
+def test_a_silent_fetch_waits_for_records_from_the_end_of_the_silence_on() -> None:
+    fault = {"api": "Fetch", "action": "black-hole"}
+    model = replace(SLUICE_CONSUMER, requests_per_s=0.001)
+    run = _run({"at": "5s", "fault": fault, "during": "3s"}, model=model)
+    fetches = run.counts[:, FETCH_REQUESTS]
+    assert fetches[55:84].sum() == 0
+    assert fetches[84:86].sum() == _CLIENTS
+
+
 def test_kafkas_consumer_reconnects_when_it_polls() -> None:
     step: dict[str, object] = {"at": "10s", "fault": {"api": "Fetch", "action": "close"}, "during": "5s"}
     kafka, ours = (_run(step, model=model, brokers=1) for model in (KAFKA_CONSUMER, SLUICE_CONSUMER))
