@@ -30,7 +30,7 @@ from sluice.fleet.simulation.schedule import schedule_of
 
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
 _KILL: dict[str, object] = {"at": "5s", "kill": 1, "during": "12s"}  # longer than aiokafka's session timeout of 10 s
-_CLIENTS, _SECONDS = 60, 40
+_CLIENTS, _SECONDS = 30, 40
 
 
 def _run(
