@@ -89,6 +89,14 @@ class Sender:
         raise AssertionError(f"expected {KafkaError(code).name()}, got {self.errors}")
 
 
+def delivered(cluster: SyncBroker, topic: str) -> Sender:
+    """Return a producer that has delivered a record."""
+    sender = Sender(cluster.bootstrap, topic)
+    sender.send(topic)
+    assert sender.delivers()
+    return sender
+
+
 def codes(cluster: SyncBroker, client_id: str, api: str = "Produce") -> list[list[int]]:
     """Return the error codes of the responses to a client, in order."""
     return [request.error_codes for request in cluster.journal.requests(client_id=client_id, api=api)]
@@ -118,9 +126,7 @@ def test_client_reconnects_when_a_closed_port_opens_again(cluster: SyncBroker, t
 def test_client_reconnects_after_its_first_connections_are_closed(cluster: SyncBroker, topic: str, how: Any) -> None:
     after = cluster.journal.last_seq
     with cluster.faults.add(RefuseConnections(how), times=2) as fault:
-        sender = Sender(cluster.bootstrap, topic)
-        sender.send(topic)
-        assert sender.delivers()
+        delivered(cluster, topic)
         assert fault.hits == 2
     closed = cluster.wait_for(ConnectionClosed, where=lambda one: "fault rule" in one.reason, times=2, after=after)
     assert not any(one.by_client for one in closed)
@@ -205,9 +211,7 @@ def test_client_detects_a_dropped_idle_connection_by_a_request_timeout(cluster: 
 
 
 def test_client_uses_the_old_leader_while_metadata_is_stale(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic)
     with cluster.faults.add("stale-metadata"):
         cluster.cluster.move_leader(topic, 0, 2)
         sender.send(topic)
@@ -218,9 +222,7 @@ def test_client_uses_the_old_leader_while_metadata_is_stale(cluster: SyncBroker,
 
 
 def test_client_finds_the_new_leader_after_the_metadata_lag(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic)
     with cluster.faults.add(MetadataLag("600ms")):
         began_s = monotonic()
         cluster.cluster.move_leader(topic, 0, 2)
@@ -232,26 +234,20 @@ def test_client_finds_the_new_leader_after_the_metadata_lag(cluster: SyncBroker,
 @pytest.mark.parametrize("kind", ["empty-metadata", "unknown-leader"])
 def test_client_refreshes_metadata_until_it_has_brokers_and_leaders(cluster: SyncBroker, topic: str, kind: str) -> None:
     with cluster.faults.add(kind, times=2, client_id=topic) as fault:
-        sender = Sender(cluster.bootstrap, topic)
-        sender.send(topic)
-        assert sender.delivers()
+        delivered(cluster, topic)
         assert fault.hits == 2
 
 
 def test_client_finds_the_leader_after_metadata_named_a_wrong_one(cluster: SyncBroker, topic: str) -> None:
     with cluster.faults.add(WrongLeader(leader=3), topic=topic, times=2):
-        sender = Sender(cluster.bootstrap, topic)
-        sender.send(topic)
-        assert sender.delivers()
+        delivered(cluster, topic)
     produced = cluster.journal.requests(client_id=topic, api="Produce")
     assert (produced[0].broker, produced[0].error_codes) == (3, [ErrorCode.NOT_LEADER_OR_FOLLOWER])
     assert (produced[-1].broker, produced[-1].error_codes) == (1, [])
 
 
 def test_hint_at_an_old_leader_loses_no_records(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic)
     with cluster.faults.add(StaleLeaderHint(leader=3, epoch="current"), topic=topic) as fault:
         cluster.cluster.move_leader(topic, 0, 2)
         sender.send(topic)
@@ -324,9 +320,7 @@ def test_topic_creation_fails_without_a_controller(cluster: SyncBroker, topic: s
 
 
 def test_producer_waits_for_an_election(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic)
     after = cluster.journal.last_seq
     with cluster.faults.add(SlowElection("700ms")):
         began_s = monotonic()
@@ -395,9 +389,7 @@ def test_unclean_election_loses_acknowledged_records(cluster: SyncBroker, topic:
 
 
 def test_slow_disk_delays_a_producer(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic)
     with cluster.faults.add(SlowDisk("400ms"), topic=topic):
         began_s = monotonic()
         sender.send(topic)

@@ -238,11 +238,17 @@ def test_acks_all_without_replication_delay_returns_immediately(topic: Topic, cl
     assert client.response().at_ms == 0
 
 
+def slow_replication() -> tuple[VirtualBroker, Client]:
+    """Return a broker with a topic whose followers fetch after 300 ms, and a connection."""
+    broker = VirtualBroker("sluice.replication.delay.ms=300")
+    broker.topic()
+    return broker, broker.client()
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_acks_all_waits_for_the_replicas(version: int) -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    topic = broker.topic()
-    client = broker.client()
+    broker, client = slow_replication()
+    topic = broker.partition().topic
     client.send(produce(version, acks=ALL, topic_id=topic.topic_id), version)
     broker.advance(299)
     assert client.take_responses() == []
@@ -255,17 +261,13 @@ def test_acks_all_waits_for_the_replicas(version: int) -> None:
 
 
 def test_acks_1_does_not_wait_for_the_replicas() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
-    client = broker.client()
+    _, client = slow_replication()
     client.send(produce(9, acks=1), 9)
     assert client.response().at_ms == 0
 
 
 def test_acks_all_that_times_out_keeps_the_records() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
-    client = broker.client()
+    broker, client = slow_replication()
     client.send(produce(9, acks=ALL, timeout_ms=100), 9)
     broker.advance(10_000)
     response = client.response()
@@ -274,9 +276,7 @@ def test_acks_all_that_times_out_keeps_the_records() -> None:
 
 
 def test_partition_error_is_returned_with_the_pending_partitions() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
-    client = broker.client()
+    broker, client = slow_replication()
     data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7)]
     request = ProduceRequest(acks=ALL, timeout_ms=100, topic_data=[TopicProduceData(name="t", partition_data=data)])
     client.send(request, 9)
@@ -289,17 +289,13 @@ def test_partition_error_is_returned_with_the_pending_partitions() -> None:
 
 
 def test_acks_all_with_only_errors_does_not_wait() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
-    client = broker.client()
+    _, client = slow_replication()
     client.send(produce(9, topic="nowhere", acks=ALL), 9)
     assert client.response().at_ms == 0
 
 
 def test_topic_deletion_completes_pending_produces() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
-    client = broker.client()
+    broker, client = slow_replication()
     client.send(produce(9, acks=ALL), 9)
     broker.client().call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
     response = client.response()
@@ -309,9 +305,7 @@ def test_topic_deletion_completes_pending_produces() -> None:
 
 
 def test_pipelined_acks_all_requests_complete_in_order() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
-    client = broker.client()
+    broker, client = slow_replication()
     client.send_together(*[(produce(9, acks=ALL), 9)] * 3)
     broker.advance(10_000)
     # A connection has one request in flight, so each waits for its own replication after the previous one.
