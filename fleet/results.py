@@ -18,6 +18,7 @@ from sluice.fleet.simulation.counters import (
     COMPLETED,
     CONNECTIONS,
     COORDINATOR_LOOKUPS,
+    DROPPED_SYNS,
     EXPIRED,
     FETCH_REQUESTS,
     HEARTBEATS,
@@ -92,6 +93,7 @@ class Figures(NamedTuple):
         recovery_s: Time from the last change of the scenario until operations complete as before; None: not in time.
         expired: Operations that failed by `delivery.timeout.ms`.
         queue_peak_ms: The longest mean time of a second in a broker's queue.
+        dropped_syns: Connection attempts, and repetitions, that found a broker's accept queue full.
         lag_peak: The most records that consumers had not received at the end of a second.
     """
 
@@ -105,6 +107,7 @@ class Figures(NamedTuple):
     completed: int
     queue_peak_ms: float
     lag_peak: int
+    dropped_syns: int
 
 
 def by_second(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -140,6 +143,7 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
         completed=int(counts[:, COMPLETED].sum()),
         queue_peak_ms=float(queued.max(initial=0.0)),
         lag_peak=int(counts[:, LAG].max(initial=0)),
+        dropped_syns=int(counts[:, DROPPED_SYNS].sum()),
     )
 
 

@@ -43,6 +43,7 @@ def run(
     scenario: str,
     mix: str,
     capacity: float | None,
+    backlog: int,
     cold: bool,
     broker: str,
     models: tuple[str, ...],
@@ -59,7 +60,7 @@ def run(
     from sluice.fleet.run import run_fleet
 
     groups = parse_mix(mix, settings, models)
-    model = broker_model(broker, capacity)
+    model = broker_model(broker, capacity, backlog)
     with progress() as report:
         found = run_fleet(load(scenario), groups, model, seeds=range(seeds), cold=cold, progress=runs(report))
     if out is not None:
@@ -80,6 +81,7 @@ def advise(
     scenario: str,
     mix: str,
     capacity: float | None,
+    backlog: int,
     broker: str,
     models: tuple[str, ...],
     settings: tuple[str, ...],
@@ -97,7 +99,7 @@ def advise(
     groups = parse_mix(mix, settings, models)
     with progress() as report:
         found = run_advice(
-            load(scenario), groups, broker_model(broker, capacity), seeds=range(seeds), progress=runs(report)
+            load(scenario), groups, broker_model(broker, capacity, backlog), seeds=range(seeds), progress=runs(report)
         )
     if out is not None:
         (folder(out) / "advice.json").write_text(json_text(found), encoding="utf-8")

@@ -30,13 +30,20 @@ def scenario_options(command: click.decorators.FC) -> click.decorators.FC:
         "--capacity", type=click.FloatRange(0, min_open=True), metavar="N",
         help="Produce requests per second that each broker can serve; other costs in proportion.",
     )  # fmt: skip
-    return scenario(mix(capacity(command)))
+    backlog = click.option(
+        "--backlog", type=Integer(0, 65_535), default=50, show_default=True,
+        help="Connections that wait until a broker accepts them (socket.listen.backlog.size).",
+    )  # fmt: skip
+    return scenario(mix(capacity(backlog(command))))
 
 
-def broker_model(broker: str, capacity: float | None) -> "BrokerModel":
+def broker_model(broker: str, capacity: float | None, backlog: int) -> "BrokerModel":
+    from msgspec.structs import replace
+
     from sluice.fleet.simulation.broker import BROKERS
 
-    return BROKERS[broker] if capacity is None else BROKERS[broker].scaled_to(capacity)
+    model = replace(BROKERS[broker], backlog=backlog)
+    return model if capacity is None else model.scaled_to(capacity)
 
 
 def simulation_options(command: click.decorators.FC) -> click.decorators.FC:

@@ -45,6 +45,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         request_timeout_ms: Time until a request without a response fails and its connection is closed.
         request_timeout_restarts: Whether timeouts are checked when a poll ends, as Kafka's. A record that begins a
             batch restarts the poll; a consumer's ends after poll_timeout_ms or at a heartbeat.
+        socket_connection_setup_timeout_ms, socket_connection_setup_timeout_max_ms: Time until a connection attempt
+            without a response fails; it doubles after each failure, with a jitter of 20 % (KIP-601).
         delivery_timeout_ms: Time after which a record fails (KIP-91).
         metadata_max_age_ms: Time after which metadata is requested without a reason.
         acks: "all" or "1". With "all", records wait until a killed replica is out of sync.
@@ -81,6 +83,8 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     request_timeout_ms: _PositiveMs = 30_000
     request_timeout_restarts: bool = False
     poll_timeout_ms: _PositiveMs = 1000
+    socket_connection_setup_timeout_ms: _PositiveMs = 10_000
+    socket_connection_setup_timeout_max_ms: _PositiveMs = 30_000
     delivery_timeout_ms: _PositiveMs = 120_000
     metadata_max_age_ms: _PositiveMs = 300_000
     acks: Literal["all", "1"] = "all"

@@ -26,6 +26,8 @@ AIOKAFKA = ClientModel(
     reconnect_backoff_ms=0,
     metadata_refresh="immediate",
     request_timeout_ms=40_000,
+    socket_connection_setup_timeout_ms=40_000,
+    socket_connection_setup_timeout_max_ms=40_000,
     delivery_timeout_ms=40_000,
     max_in_flight_requests_per_connection=1,
 )
@@ -41,6 +43,7 @@ LIBRDKAFKA = ClientModel(
     leader_errors_count=False,
     metadata_refresh="query",
     request_timeout_ms=60_000,
+    socket_connection_setup_timeout_ms=30_000,
     delivery_timeout_ms=300_000,
     metadata_max_age_ms=900_000,
     max_in_flight_requests_per_connection=1_000_000,

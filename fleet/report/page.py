@@ -28,6 +28,8 @@ def describe(figures: Sequence[Figures], fairness: Sequence[Fairness] = ()) -> l
     rows.insert(4, ("seconds from the end of the failure to recovery", recovery(figures)))
     if any(each.lag_peak for each in figures):
         rows.append(("most records that consumers had not received", _with_range("{:,.0f}", *found["lag_peak"])))
+    if any(each.dropped_syns for each in figures):
+        rows.append(("dropped SYNs", _with_range("{:,.0f}", *found["dropped_syns"])))
     for label, form, values in (
         ("fairness of the quota (Jain's index)", "{:.3f}", sorted(each.jain for each in fairness)),
         ("99th percentile of throttle times, ms", "{:,.0f}", sorted(each.throttle_p99_ms for each in fairness)),

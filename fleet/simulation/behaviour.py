@@ -45,6 +45,7 @@ from .exchange import (
     REQUEST_TIMED_OUT,
     RETRIABLE_RECEIVED,
     SUCCEEDED,
+    SYN_DROPPED,
     TIMER,
     Exchange,
 )  # fmt: skip
@@ -90,13 +91,21 @@ class Behaviour:
         clients = self._clients
         at_us = clients.next_us[rows]
         outcomes = clients.outcome[rows]
-        woken = rows[:0]
+        all_rows, woken = rows, rows[:0]
         if outcomes.any():
+            repeats = outcomes == SYN_DROPPED
+            if repeats.any():
+                self._repeat_syns(rows[repeats], at_us[repeats])
+                rows, at_us, outcomes = rows[~repeats], at_us[~repeats], outcomes[~repeats]
             self._apply(rows, at_us, outcomes)
             if clients.has_members:
                 woken = self._wake(rows, at_us, outcomes)
         self._decide(rows, at_us)
-        return np.concatenate((rows, woken)) if len(woken) else rows
+        return np.concatenate((all_rows, woken)) if len(woken) else all_rows
+
+    def _repeat_syns(self, rows: Rows, at_us: Times) -> None:
+        connects = np.full(len(rows), CONNECT, dtype=np.int64)
+        self._exchange.send(rows, self._clients.target[rows].astype(np.int64), connects, at_us, at_us)
 
     def _wake(self, rows: Rows, at_us: Times, outcomes: Codes) -> Rows:
         clients, joins = self._clients, self._clients.parameters.joins
@@ -347,6 +356,8 @@ class Behaviour:
         counters.add_at(PRODUCE_RETRIES, sent_us[produces][is_retry])
         counters.add_at(PRODUCE_REQUESTS, sent_us[produces][~is_retry])
         clients.kind[rows] = kinds
+        connects = rows[kinds == CONNECT]
+        clients.syn_us[connects], clients.syns[connects] = at_us[kinds == CONNECT], 0
         if self._trace is not None:
             for kind, name in enumerate(TRACED):
                 self._trace[name].append(sent_us[kinds == kind])

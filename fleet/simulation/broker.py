@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from .arrays import Times
 
+_Backlog = Annotated[int, Meta(ge=0, le=65_535, description="a number of connections, up to 65535")]
 _Us = Annotated[float, Meta(gt=0, le=1e6, description="microseconds, more than 0, at most 1000000")]
 
 
@@ -19,6 +20,8 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         metadata_us: For Metadata, Heartbeat and FindCoordinator.
         kilobyte_us: For 1,000 bytes of a Produce request, in addition.
         connection_us: For a new connection with its ApiVersions request.
+        accept_us: Time from one accepted connection to the next. The thread that accepts waits for no request.
+        backlog: Connections that wait to be accepted, at most one more (socket.listen.backlog.size).
         network_us: Time of a packet from a client to the broker or back.
     """
 
@@ -26,6 +29,8 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metadata_us: _Us
     connection_us: _Us
     fetch_us: _Us = 39
+    accept_us: _Us = 20
+    backlog: _Backlog = 50
     kilobyte_us: _Us = 1.5
     network_us: _Us = 250
 
@@ -37,6 +42,8 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             metadata_us=self.metadata_us * factor,
             fetch_us=self.fetch_us * factor,
             connection_us=self.connection_us * factor,
+            accept_us=self.accept_us * factor,
+            backlog=self.backlog,
             kilobyte_us=self.kilobyte_us * factor,
             network_us=self.network_us,
         )
@@ -44,10 +51,11 @@ class BrokerModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 # CPU measured on a core of 2.1 GHz: small requests on 8 connections with 16 in flight, batches of 1 MB, 1,000 new
 # connections, for Kafka after 6,000 others that let it compile its code. Fetch: Produce times the ratio of both in a
-# run (43.1 to 37.3 µs of Kafka, 5.05 to 5.46 of sluice).
+# run (43.1 to 37.3 µs of Kafka, 5.05 to 5.46 of sluice). Accepting: the thread's time for 1,000 connections without
+# requests. Both listen with Kafka's default backlog.
 BROKERS = {
     "kafka": BrokerModel(produce_us=34, metadata_us=31, connection_us=450),
-    "sluice": BrokerModel(produce_us=7.2, metadata_us=8.4, connection_us=190, fetch_us=6.7),
+    "sluice": BrokerModel(produce_us=7.2, metadata_us=8.4, connection_us=190, fetch_us=6.7, accept_us=27),
 }
 
 

@@ -7,6 +7,7 @@ group member, the leader is the coordinator, and Metadata is FindCoordinator.
 import numpy as np
 import numpy.typing as npt
 
+from .accept_queue import SYN_TIMES_US
 from .arrays import Codes, Floats, Mask, Rows, Times
 from .draws import uniform
 from .parameters import MOST_FAILURES, SHIFTS, Parameters
@@ -64,6 +65,10 @@ class Clients:
         self.connected = np.zeros((count, brokers), dtype=np.bool_)
         self.connect_failures = np.zeros((count, brokers), dtype=np.uint8)
         self.connect_us = np.zeros((count, brokers), dtype=np.int64)  # when a connection may be tried
+        # Of a connection attempt: its first SYN, how many follow, and when it fails.
+        self.syn_us = np.zeros(count, dtype=np.int64)
+        self.syns = np.zeros(count, dtype=np.uint8)
+        self.setup_until_us = np.zeros(count, dtype=np.int64)
         self._draws = np.zeros(count, dtype=np.uint32)
         # With "query" refreshes: the timer's phase, whether its first try failed, and whether the connection is to a
         # bootstrap address.
@@ -162,6 +167,19 @@ class Clients:
         self.want_metadata(rows)
         if self.has_members:
             self.wants_metadata[rows[is_member]] = self.leader[rows[is_member]] < 0
+
+    def syn_dropped(self, rows: Rows) -> tuple[Times, Mask]:
+        """Return when each connection attempt ends or sends the next SYN, and which fail then."""
+        first = rows[self.syns[rows] == 0]
+        models, brokers = self.models[first], self.target[first]
+        counted = np.where(self.parameters.reconnects_per_client[models], 0, brokers)
+        failures = self.connect_failures[first, counted].astype(np.int64)
+        timeouts = self.parameters.setup.wait_us(models, failures + 1, self.draw(first))
+        self.setup_until_us[first] = self.syn_us[first] + timeouts
+        self.syns[rows] += 1
+        next_us = self.syn_us[rows] + SYN_TIMES_US[self.syns[rows]]
+        fails = next_us >= self.setup_until_us[rows]
+        return np.where(fails, self.setup_until_us[rows], next_us), fails
 
     def coordinator_lost(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
         """Look up the coordinator, and request metadata, as after any lost connection."""

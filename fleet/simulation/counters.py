@@ -28,11 +28,13 @@ KINDS = (
     "fetched",  # records that consumers received, which are also completed
     "lag",  # records that consumers have not received, at the end of each second, in an open loop
     "session_timeouts",
+    "dropped_syns",  # connection attempts, and their repetitions, that found the accept queue full
 )
 (
     CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, COMPLETED, EXPIRED, REFUSED,
     DISCONNECTS, REQUEST_TIMEOUTS, ERRORS, LATENCY_US, QUEUED_US, SERVED, BYTES, THROTTLED_US,
     FETCH_REQUESTS, HEARTBEATS, COORDINATOR_LOOKUPS, FETCHED, LAG, SESSION_TIMEOUTS,
+    DROPPED_SYNS,
 ) = range(len(KINDS))  # fmt: skip
 
 

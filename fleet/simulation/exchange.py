@@ -5,10 +5,11 @@ import numpy as np
 from sluice.broker.faults.matching.schedule import Schedule as FaultSchedule
 from sluice.broker.faults.matching.schedule import new_schedule
 
+from .accept_queue import AcceptQueue
 from .arrays import NEVER, US_PER_MS, Codes, Floats, Mask, Rows, Times
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
-from .counters import BYTES, QUEUED_US, SERVED, THROTTLED_US, Counters
+from .counters import BYTES, DROPPED_SYNS, QUEUED_US, SERVED, THROTTLED_US, Counters
 from .draws import uniform
 from .quota import Quotas
 from .schedule import (
@@ -28,8 +29,8 @@ from .schedule import (
 
 (
     TIMER, CONNECTED, CONNECT_REFUSED, CONNECT_CLOSED, SUCCEEDED, NOT_LEADER_RECEIVED,
-    RETRIABLE_RECEIVED, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT,
-) = range(10)  # fmt: skip
+    RETRIABLE_RECEIVED, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT, SYN_DROPPED,
+) = range(11)  # fmt: skip
 
 # By kind of request.
 _SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, *[SUCCEEDED] * 3, METADATA_RECEIVED], dtype=np.uint8)
@@ -70,14 +71,17 @@ class Exchange:
         self._clients = clients
         self._counters = counters
         self._queues = [CpuQueue() for _ in range(schedule.brokers)]
+        self._accepting = [AcceptQueue(model.accept_us, model.backlog) for _ in range(schedule.brokers)]
         self._fault_draws = np.zeros(len(clients.models), dtype=np.uint32)
 
     def begin_window(self) -> None:
-        for queue in self._queues:
+        for queue, accepting in zip(self._queues, self._accepting, strict=True):
             queue.begin_window()
+            accepting.begin_window()
 
     def broker_stopped(self, broker: int) -> None:
         self._queues[broker].restart()
+        self._accepting[broker].restart()
 
     def send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times, sent_us: Times) -> None:
         """Send a request of each client, and set its next event.
@@ -102,6 +106,8 @@ class Exchange:
             effects, delays, fault_ends = self._effects(rows, brokers, kinds, arrivals, segments)
             refused |= effects == REFUSED
             served &= effects != REFUSED
+        dropped = self._drop(brokers, arrivals, served & connects)
+        served[dropped] = False
         sizes = self._sizes(rows, kinds)
         ends[served] = self._serve(brokers[served], kinds[served], sizes[served], queued[served])
         if self._quotas is not None:
@@ -149,6 +155,21 @@ class Exchange:
         clients.next_us[rows] = ends
         clients.outcome[rows] = outcomes
         clients.target[rows] = brokers
+        if len(dropped):
+            chosen = rows[dropped]
+            clients.next_us[chosen], fails = clients.syn_dropped(chosen)
+            clients.outcome[chosen] = np.where(fails, REQUEST_TIMED_OUT, SYN_DROPPED)
+
+    def _drop(self, brokers: Rows, arrivals: Times, connects: Mask) -> Rows:
+        """Return the connection attempts that find the accept queue full, as indices."""
+        found = []
+        attempts = np.flatnonzero(connects)
+        for broker in np.unique(brokers[attempts]):
+            chosen = attempts[brokers[attempts] == broker]
+            found.append(chosen[~self._accepting[broker].admit(arrivals[chosen])])
+        dropped = np.concatenate(found) if found else attempts
+        self._counters.add_at(DROPPED_SYNS, arrivals[dropped])
+        return dropped
 
     def _hold(self, rows: Rows, brokers: Rows, arrivals: Times, served_us: Times, segments: Rows) -> Times:
         """Return when each Fetch is answered: with its bytes, after its wait, or when the leader moves."""

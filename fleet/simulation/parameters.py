@@ -17,6 +17,7 @@ from .schedule import FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE
 # Its backoff exceeds every maximum. Counting continues 32 lower, where a wrapped 32-bit shift is the same.
 MOST_FAILURES, SHIFTS = 255, 32
 _NO_TIMEOUT_US = NEVER // 2  # sums with times do not overflow
+_SETUP_JITTER = 0.2
 _MOST_IN_FLIGHT = 64  # the memory of a client grows with the limit
 
 
@@ -64,6 +65,7 @@ class Parameters:
 
         self.retry = _table(models, "retry")
         self.reconnect = _table(models, "reconnect")
+        self.setup = _setup_table(models)
         self.reconnects_per_client = np.array([model.reconnect_backoff_scope == "client" for model in models])
         in_steps = np.array([model.reconnect_backoff_in_steps for model in models])
         self.steps_us = np.where(in_steps, np.maximum(us("reconnect_backoff_ms"), 1), 1)
@@ -108,18 +110,21 @@ class Parameters:
             each[self.is_member] = False
 
 
+def _setup_table(models: Sequence[ClientModel]) -> BackoffTable:
+    base = np.array([model.socket_connection_setup_timeout_ms for model in models], dtype=np.float64)
+    limit = np.array([model.socket_connection_setup_timeout_max_ms for model in models], dtype=np.float64)
+    return _exponential(base, limit, np.full(len(base), 2.0), np.full(len(base), _SETUP_JITTER), base < 0)
+
+
 def _table(models: Sequence[ClientModel], name: str) -> BackoffTable:
     def values(field: str) -> Floats:
         return np.array([getattr(model, f"{name}_backoff_{field}") for model in models], dtype=np.float64)
 
-    base, limit, multiplier = values("ms"), values("max_ms"), values("multiplier")
+    wraps = np.array([name == "retry" and model.retry_backoff_wraps for model in models])
+    return _exponential(values("ms"), values("max_ms"), values("multiplier"), values("jitter"), wraps)
+
+
+def _exponential(base: Floats, limit: Floats, multiplier: Floats, jitter: Floats, wraps: Mask) -> BackoffTable:
     with np.errstate(divide="ignore", invalid="ignore"):  # a base of 0, or a multiplier of 1
         exponent_at_max = np.nan_to_num(np.log(limit / np.maximum(base, 1)) / np.log(multiplier), posinf=MOST_FAILURES)
-    return BackoffTable(
-        base,
-        limit,
-        multiplier,
-        values("jitter"),
-        np.array([name == "retry" and model.retry_backoff_wraps for model in models]),
-        np.maximum(exponent_at_max, 0),
-    )
+    return BackoffTable(base, limit, multiplier, jitter, wraps, np.maximum(exponent_at_max, 0))

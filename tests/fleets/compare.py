@@ -16,8 +16,8 @@ from sluice.fleet.simulation.schedule import schedule_of
 
 FAILS_AT_US = 10_000_000
 _STEP_US = 20_000  # longer than the delays of a busy machine
-# No time for requests and packets, as in the exact simulation.
-FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
+# No time for requests and packets, and no limit of connections, as in the exact simulation.
+FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1, backlog=65_535)
 
 
 class Failure(NamedTuple):

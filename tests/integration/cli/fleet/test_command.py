@@ -47,6 +47,11 @@ def test_json_has_the_figures_of_each_seed_and_cell() -> None:
             "--capacity: expected a number above 0, got 0",
         ),
         (
+            ("run", "leader-ping-pong", "--fleet", "kafka-4.4:1", "--backlog", "70000"),
+            2,
+            "--backlog: expected an integer from 0 to 65535, got 70000",
+        ),
+        (
             ("run", "quota-squeeze", "--fleet", "kafka-4.4:5", "--seeds", "1"),
             1,
             "quota-squeeze: quota: no client was throttled",

@@ -28,7 +28,7 @@ from sluice.fleet.simulation.counters import (
 from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
+_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1, backlog=100)
 _KILL: dict[str, object] = {"at": "5s", "kill": 1, "during": "12s"}  # longer than aiokafka's session timeout of 10 s
 _CLIENTS, _SECONDS = 30, 40
 
