@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from .arrays import NEVER, Codes, Mask, Rows, Times
+from .broker import BrokerModel
 from .clients import CHECKS_OF_BATCHES, Clients
 from .counters import (
     COMPLETED,
@@ -76,15 +77,15 @@ class Behaviour:
         clients: Clients,
         exchange: Exchange,
         counters: Counters,
-        one_way_us: int,
+        model: BrokerModel,
         trace: Mapping[str, list[Times]] | None,
     ) -> None:
         self._clients = clients
         self._exchange = exchange
         self._counters = counters
-        self._one_way_us = one_way_us
+        self._one_way_us, self._close_us = int(model.network_us), model.close_us
         self._trace = trace
-        self._in_flight = InFlight(clients, one_way_us) if clients.parameters.is_pipelined.any() else None
+        self._in_flight = InFlight(clients, self._one_way_us) if clients.parameters.is_pipelined.any() else None
 
     def handle(self, rows: Rows) -> Rows:
         """Return the clients with new events."""
@@ -125,11 +126,11 @@ class Behaviour:
         rows = np.flatnonzero(clients.connected[:, broker] & ~(is_busy & (clients.target == broker)))
         if self._in_flight is not None:
             self._in_flight.forget(rows)
-        noticed_us = np.full(len(rows), at_us + self._one_way_us, dtype=np.int64)
+        noticed_us = at_us + self._one_way_us + (np.arange(len(rows)) * self._close_us).astype(np.int64)
         self._counters.add(DISCONNECTS, len(rows))
         clients.connection_failed(rows, np.full(len(rows), broker), noticed_us, np.zeros(len(rows), dtype=np.bool_))
         idle: Rows = rows[~is_busy[rows]]
-        clients.next_us[idle] = at_us + self._one_way_us
+        clients.next_us[idle] = noticed_us[~is_busy[rows]]
         return idle
 
     # -- outcomes ------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def simulate(
         clients.start_warm(first_us, schedule.leaders()[0])
     quotas = _quotas(lanes, schedule, models)
     exchange = Exchange(schedule, broker, clients, counters, quotas)
-    behaviour = Behaviour(clients, exchange, counters, int(broker.network_us), trace)
+    behaviour = Behaviour(clients, exchange, counters, broker, trace)
     events = _run(schedule, clients, exchange, behaviour, counters)
     _count_lag(counters, parameters, models, first_us)
     return Simulation(counters.counts, events, None if quotas is None else quotas.fairness())

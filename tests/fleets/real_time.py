@@ -53,8 +53,8 @@ async def run_real(
         await asyncio.sleep(warm_up_s)
         ports = [int(address.rpartition(":")[2]) for address in broker.bootstrap.split(",")]
         with Recorder(ports) as recorder:
-            start_s = time.time()
             run = broker.start_scenario(scenario)
+            start_s = time.time()
             await asyncio.sleep(timeline(scenario).duration_ms / 1000)
             run.stop()
         for process in processes:
