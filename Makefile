@@ -232,8 +232,9 @@ bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with K
 		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
 		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
 
-bench-spark: setup $(WITH_SPARK) ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, and plans (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000')
-	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && exit $$slower
+bench-spark: setup $(WITH_SPARK) ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, plans and sweeps of fleets (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000' SWEEP_ARGS='--seeds 1')
+	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && \
+		$(BIN)/python -m bench.fleet_sweep $(SWEEP_ARGS) && exit $$slower
 
 bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); run make bench-peers PEERS=path"; exit 1; }

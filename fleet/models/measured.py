@@ -51,15 +51,17 @@ def _model(where: str, result: SubjectResult) -> ClientModel:
     }
     if result.subject.role is Role.PRODUCER:
         given = {name: result.subject.settings.get(config_name(name)) for name in _SETTINGS}
-        values |= {config_name(name): _setting(value) for name, value in given.items() if value is not None}
+        values |= {config_name(name): _setting(name, value) for name, value in given.items() if value is not None}
     try:
         return msgspec.convert(values, ClientModel)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{where}: the simulation does not have this backoff; {error}") from None
 
 
-def _setting(value: float | str | bool) -> object:
-    return {"1": "1", "1.0": "1", "all": "all", "-1": "all"}.get(str(value), value)
+def _setting(name: str, value: float | str | bool) -> object:
+    if name == "acks":
+        return {"1": "1", "1.0": "1", "-1": "all"}.get(str(value), value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _backoff(where: str, name: str, measured: MeasuredBackoff) -> dict[str, object]:

@@ -26,7 +26,10 @@ CONSTANT, GROWING, LINEAR = _fit("constant", 100, 100), _fit("exponential", 50, 
 
 
 def _report(folder: Path, **fits: Fit) -> Path:
-    subject = SubjectInfo(name="mine", role=Role.PRODUCER, settings={"acks": 1, "request.timeout.ms": 7000})
+    settings: dict[str, float | str | bool] = {
+        "acks": 1, "request.timeout.ms": 7000, "max.in.flight.requests.per.connection": 1.0,
+    }  # fmt: skip
+    subject = SubjectInfo(name="mine", role=Role.PRODUCER, settings=settings)
     backoffs = [
         MeasuredBackoff(kind=Kind(kind), probe="x", fit=fit, is_shared=kind == "connect") for kind, fit in fits.items()
     ]
@@ -46,6 +49,7 @@ def test_a_model_has_the_measured_backoffs_and_the_clients_settings(tmp_path: Pa
         acks="1", request_timeout_ms=7000, requests_per_s=2, retry_backoff_redraws=False, retry_backoff_ms=100,
         retry_backoff_max_ms=100 + 1e-6, retry_backoff_multiplier=1, retry_backoff_jitter=0, reconnect_backoff_ms=50,
         reconnect_backoff_max_ms=30_000, reconnect_backoff_jitter=0.2, reconnect_backoff_scope="client",
+        max_in_flight_requests_per_connection=1,
     )  # fmt: skip
     zero = np.zeros(1, dtype=np.int64)
     assert Parameters(lanes_of(model)).retry.wait_us(zero, zero + 9, np.zeros(1)).tolist() == [100_000]

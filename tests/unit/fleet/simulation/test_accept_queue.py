@@ -75,3 +75,9 @@ def test_a_backlog_for_all_clients_drops_nothing() -> None:
     assert not run.counts[:, DROPPED_SYNS].any()
     assert run.counts[30:, COMPLETED].sum() > 0
     assert BrokerModel(produce_us=1, metadata_us=1, connection_us=1, backlog=7).scaled_to(1000).backlog == 7
+
+
+def test_the_connections_of_a_stopped_broker_break_one_by_one() -> None:
+    """Each client connects again 1.5 s after its own connection has broken."""
+    run = _run(_SAME, replace(_FAST, close_us=100_000))
+    assert run.counts[25:45, CONNECTIONS].tolist() == [1] * 20
