@@ -16,8 +16,10 @@ from sluice.fleet.simulation.schedule import schedule_of
 
 FAILS_AT_US = 10_000_000
 _STEP_US = 20_000  # longer than the delays of a busy machine
-# No time for requests and packets, and no limit of connections, as in the exact simulation.
-FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1, backlog=65_535)
+# No time for requests, packets and closed connections, and no limit of connections, as in the exact simulation.
+FAST = BrokerModel(
+    produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1, backlog=65_535, close_us=0.001
+)
 
 
 class Failure(NamedTuple):
