@@ -56,6 +56,14 @@ def test_open_transaction_limits_the_last_stable_offset(broker: VirtualBroker) -
     assert (header.producer_id, header.producer_epoch, header.is_transactional) == (5, 1, True)
 
 
+def test_append_to_a_partition_of_another_leader_is_rejected(broker: VirtualBroker) -> None:
+    log = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC)
+    partition = log.partition_of("group")
+    partition.leader = 2
+    assert log.append("group", [(b"k", b"v")], WALL_START_MS) == ErrorCode.NOT_COORDINATOR
+    assert partition.log.log_end_offset == 0
+
+
 def test_append_with_older_producer_epoch_is_rejected() -> None:
     log = CoordinatorLog(VirtualBroker().broker, GROUP_METADATA_TOPIC)
     assert log.append("group", [(b"k", b"v")], WALL_START_MS, 5, 1) == ErrorCode.NONE
