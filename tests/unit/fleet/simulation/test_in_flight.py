@@ -83,7 +83,7 @@ def test_a_broker_responds_with_errors_to_the_requests_after_one_that_fails() ->
     assert runs[1].counts[:, ERRORS].sum() == runs[1].counts[:, PRODUCE_RETRIES].sum() >= 5
 
 
-@pytest.mark.parametrize("in_flight", [2, 5, _ANY])
+@pytest.mark.parametrize("in_flight", [5, _ANY])
 @pytest.mark.parametrize(
     "step",
     [{"at": "1s", "kill": 1, "during": "3s"}, _produce("black-hole"), _produce(_ERROR), _produce("close")],
@@ -123,5 +123,5 @@ def test_a_limit_of_one_is_the_same_with_and_without_pipelining(fault: object, m
 
 
 def test_a_closed_loop_has_one_request_in_flight() -> None:
-    counts = [_run(_model(n, loop="closed", requests_per_s=5), _produce("close"), clients=5).counts for n in (1, 5)]
+    counts = [_run(_model(n, loop="closed", requests_per_s=5), _produce("close"), clients=2).counts for n in (1, 5)]
     assert (counts[0] == counts[1]).all()
