@@ -46,8 +46,8 @@ TWINS: dict[type, type] = {
     LocalQuota: SyncQuota,
     LocalScenario: SyncScenario,
 }
-# Members for servers of a journal, which tests do not use.
-NOT_FOR_TESTS: dict[type[object], set[str]] = {JournalReader: {"before_last", "read", "wait"}}
+# Members for servers of a journal and for the exact simulation of fleets, which tests do not use.
+NOT_FOR_TESTS: dict[type[object], set[str]] = {JournalReader: {"before_last", "read", "received", "wait"}}
 
 
 def request_metadata(address: str, client_id: str) -> None:
