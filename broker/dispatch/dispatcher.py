@@ -140,8 +140,7 @@ class Dispatcher:
     def _dispatch_cached(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
         """Send the response to an earlier, equal request, if it is cached."""
         key = None
-        # Fault rules replace `handle`, and a quota for request time charges each request.
-        if end - body <= MOST_REQUEST_BYTES and route.handle is route.serve and self._throttler.quotas.request is None:
+        if end - body <= MOST_REQUEST_BYTES and self._may_cache(route):
             key = self._cache.key_of(ctx, route, bytes(view[body:end]))
             cached = self._cache.find(key)
             if cached is not None:
@@ -149,6 +148,10 @@ class Dispatcher:
                 self.send(ctx, parts, size)
                 return
         self._dispatch_large(ctx, route, view, body, end, key)
+
+    def _may_cache(self, route: Route) -> bool:
+        # Fault rules replace `handle`, and a quota for request time charges each request.
+        return route.handle is route.serve and self._throttler.quotas.request is None
 
     def _dispatch_large(
         self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int, key: Key | None
@@ -174,6 +177,8 @@ class Dispatcher:
     def _serve(self, ctx: RequestContext, route: Route, request: Message, key: Key | None) -> None:
         long = ctx.long
         generation = self._broker.cluster.metadata_generation
+        if key is not None and not self._may_cache(route):  # changed since the request was suspended
+            key = None
         if self.journal is not None:
             ctx.subject = (
                 route.about(request)

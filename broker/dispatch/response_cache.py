@@ -1,7 +1,6 @@
-"""Encoded responses of one broker that stay the same until its metadata changes: of Metadata.
+"""Encoded responses of a broker to Metadata. All clients of a topic send the same requests.
 
-All clients of a topic send the same requests, and after a failure all at once. A response follows from the body of the
-request, the listener, and the metadata. It is cached while
+A response follows from the body of the request, the listener, and the metadata. It is cached while
 
 - no controller is in use (`Cluster.controller_in_use`): no broker has failed, so leaders and replicas do not change
 - no topic or partition is created or deleted (`Cluster.metadata_generation`)
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.trace import RequestSubject
+from sluice.protocol.codec.wire import Parts
 
 from .route import Route
 
@@ -23,7 +23,6 @@ _MOST_BYTES = 4 << 20
 # Larger requests name so many topics that other clients rarely send the same.
 MOST_REQUEST_BYTES = 16 << 10
 
-Parts = list[bytes | memoryview]
 # Route; name of the listener, and host by which the client knows it; body of the request.
 Key = tuple[Route, str, str, bytes]
 Cached = tuple[Parts, int, RequestSubject | None]

@@ -13,6 +13,7 @@ from sluice.broker.controller.errors import ClusterError
 from sluice.broker.dispatch import response_cache
 from sluice.broker.dispatch.response_cache import ResponseCache
 from sluice.broker.faults.actions.delay import Delay
+from sluice.broker.faults.actions.wrong_metadata import WrongLeader
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.rule import Rule
 from sluice.broker.handlers.topics import metadata
@@ -21,6 +22,7 @@ from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Endpoint
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.codec.compile import decode_in_slices
 from tests.support.faults import add
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
@@ -240,6 +242,26 @@ def test_response_is_not_cached_if_a_topic_is_created_meanwhile(
         broker.client().call(request("t"), 12)
     broker.client().call(request("t"), 12)
     assert handled.count == 2
+
+
+def test_response_is_not_cached_if_a_rule_that_changes_it_is_added_meanwhile() -> None:
+    broker = VirtualBroker("sluice.brokers=3")
+    for name in NAMES:
+        broker.topic(name)
+    rules: list[Fault] = []
+
+    def decode(*args: Any) -> Any:  # as between the slices of a long request
+        rules.append(add(broker, Rule(WrongLeader(epoch="new"))))
+        return decode_in_slices(*args)
+
+    def epochs() -> list[int]:
+        topics = broker.client().call(request(*NAMES), 12).topics
+        return [partition.leader_epoch for topic in topics for partition in topic.partitions]
+
+    with patch("sluice.broker.dispatch.dispatcher.decode_in_slices", decode):
+        assert epochs() == [1, 1]
+    rules[0].remove()
+    assert epochs() == [0, 0]
 
 
 def test_clients_of_different_addresses_get_their_own(broker: VirtualBroker, topic: Topic) -> None:
