@@ -222,10 +222,10 @@ bench-overload: setup ## measure the memory and the latency of a new client besi
 bench-quota: setup ## measure the accuracy and cost of quotas with real clients (shorter: QUOTA_ARGS='--seconds 20')
 	$(BIN)/python -m bench.quota $(QUOTA_ARGS)
 
-# Needs 10 GB of disk and page cache. Then compares produce and consume with a data directory.
 bench-fleets: setup ## measure fleets of real producers in virtual time: virtual seconds per second
-	$(BIN)/python -m bench.fleets
+	$(BIN)/python -m bench.fleet.exact
 
+# Needs 10 GB of disk and page cache. Then compares produce and consume with a data directory.
 bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with Kafka
 	$(BIN)/python -m bench.start
 	@$(MAKE) --no-print-directory bench-peers PEERS_TARGETS="--target kafka \
@@ -234,7 +234,7 @@ bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with K
 
 bench-spark: setup $(WITH_SPARK) ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, plans and sweeps of fleets (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000' SWEEP_ARGS='--seeds 1')
 	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && \
-		$(BIN)/python -m bench.fleet_sweep $(SWEEP_ARGS) && exit $$slower
+		$(BIN)/python -m bench.fleet.sweep $(SWEEP_ARGS) && exit $$slower
 
 bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); run make bench-peers PEERS=path"; exit 1; }

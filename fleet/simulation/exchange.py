@@ -289,6 +289,7 @@ class Exchange:
 
 
 def _until(phases: Times, at_us: Times, periods: Times) -> Times:
+    """Return the waits from `at_us` until the next of the times `phases + n * periods`."""
     waits: Times = 1 + (phases - at_us - 1) % periods
     return waits
 

@@ -1,4 +1,7 @@
-"""asyncio's handles of callbacks, in fewer Python calls: without tracebacks and reprs for asyncio's debug mode."""
+"""asyncio's handles of callbacks, in fewer Python calls: without tracebacks and reprs for asyncio's debug mode.
+
+Both constructors set the same attributes: a shared one would be another call for each callback.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence

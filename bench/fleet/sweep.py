@@ -19,8 +19,8 @@ _OUTAGES_S, _LOADS = (1, 2, 5, 10, 20), (0.2, 0.3, 0.4, 0.5, 0.6)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench.fleet_sweep", description=__doc__)
-    parser.add_argument("--clients", type=int, default=200)
+    parser = argparse.ArgumentParser(prog="python -m bench.fleet.sweep", description=__doc__)
+    parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
     cells = _cells(arguments.clients, arguments.seeds)

@@ -30,7 +30,7 @@ def measure(clients: int, seconds: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.fleets", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.fleet.exact", description=__doc__)
     parser.add_argument("--reps", type=int, default=7, metavar="N", help="Runs of each fleet; default: 7.")
     parser.add_argument("--run", nargs=2, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -38,7 +38,7 @@ def main() -> None:
         print(measure(*arguments.run))
         return
     for clients, seconds in RUNS:
-        command = [sys.executable, "-m", "bench.fleets", "--run", str(clients), str(seconds)]
+        command = [sys.executable, "-m", "bench.fleet.exact", "--run", str(clients), str(seconds)]
         found = [float(subprocess.check_output(command, text=True)) for _ in range(arguments.reps)]
         low, median, high = min(found), statistics.median(found), max(found)
         print(f"{clients} clients, {seconds} s: {median:.1f} times real time ({low:.1f} to {high:.1f})", flush=True)
