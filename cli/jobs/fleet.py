@@ -31,7 +31,7 @@ def fleet(
     master: str,
     conf: tuple[str, ...],
 ) -> None:
-    """Simulate a grid of outages and loads as `sluice fleet sweep` does, with a Spark task for each cell and seed."""
+    """Simulate a grid of outages and loads as `sluice fleet sweep` does, with several cells in a Spark task."""
     of_spark = spark_settings(conf)
 
     def run_on_spark(cells: "Sequence[Cell]") -> "list[Row]":
