@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from time import monotonic
+from time import monotonic, sleep
 from urllib.parse import urlencode
 
 import kafka
@@ -197,10 +197,27 @@ def test_journal_topic_can_be_consumed_while_clients_produce(journaled: BrokerPr
     assert fetched == [], "the journal contains its own reader"
 
 
-def test_journal_has_a_close_event_for_each_connection(journaled: BrokerProcess) -> None:
-    response = json.loads(journaled.get("/api/v1/journal?kind=connection-opened&kind=connection-closed&limit=10000"))
-    events = [decode(json.dumps(one)) for one in response["events"]]
-    opened = {one.connection for one in events if isinstance(one, ConnectionOpened)}
-    closed = {one.connection for one in events if isinstance(one, ConnectionClosed)}
-    assert closed <= opened
-    assert len(opened) >= len(CLIENTS)
+@pytest.mark.parametrize("run", CLIENTS.values(), ids=CLIENTS)
+def test_journal_has_an_open_and_a_close_event_for_each_connection(
+    journaled: BrokerProcess, topic: str, run: Callable[[str, str, str], None]
+) -> None:
+    client_id = f"{topic}-client"
+    run(journaled.bootstrap, topic, client_id)
+    used = {one.connection for one in requests_of(journaled, client_id)}
+    assert used
+    until = monotonic() + TIMEOUT_S
+    while True:
+        response = json.loads(
+            journaled.get("/api/v1/journal?kind=connection-opened&kind=connection-closed&limit=10000")
+        )
+        events = [decode(json.dumps(one)) for one in response["events"]]
+        opened = [one.connection for one in events if isinstance(one, ConnectionOpened)]
+        closed = [one.connection for one in events if isinstance(one, ConnectionClosed)]
+        if used <= set(closed):
+            break
+        assert monotonic() < until, f"connections without a close event: {used - set(closed)}"
+        sleep(0.01)
+    assert used <= set(opened)
+    assert len(set(opened)) == len(opened)
+    assert len(set(closed)) == len(closed)
+    assert set(closed) <= set(opened)
