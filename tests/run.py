@@ -94,12 +94,14 @@ class Suite:
         workers: Number of processes of the main phase.
         with_spark: Whether to run Spark's tests, for which `make setup-spark` installs PySpark first.
         options: Further arguments of each pytest process.
+        unit_niceness: Priority of the unit tests beside the others.
     """
 
-    def __init__(self, workers: int, with_spark: bool, options: list[str]) -> None:
+    def __init__(self, workers: int, with_spark: bool, options: list[str], unit_niceness: int = UNIT_NICENESS) -> None:
         self._main = main_phase(workers)
         self._with_spark = with_spark
         self._options = options
+        self._unit_niceness = unit_niceness
 
     def run_unit_tests(self) -> list[Outcome]:
         """Run the unit tests, with fewer examples of each property."""
@@ -111,7 +113,7 @@ class Suite:
 
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
-        phases = unit_phases([], UNIT_NICENESS)
+        phases = unit_phases([], self._unit_niceness)
         with ThreadPoolExecutor(2 + len(phases)) as beside:
             shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
             shared += [beside.submit(lambda phase: [self._run_phase(phase, is_shown=False)], phase) for phase in phases]
@@ -213,7 +215,8 @@ def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
         on_one_core = run % 2 == 1 and hasattr(os, "sched_setaffinity")
         load = "one core" if on_one_core else f"{cores} busy processes"
         print(f"stress: run {run + 1} of {runs}: --order-seed {seed}, {load}", flush=True)
-        suite = Suite(workers, with_spark, ["--order-seed", str(seed)])
+        # With the others' priority: busy processes would leave them a tenth of their cores.
+        suite = Suite(workers, with_spark, ["--order-seed", str(seed)], unit_niceness=0)
         with one_core() if on_one_core else busy_processes(cores):
             outcomes = suite.run()
         report += [
