@@ -440,8 +440,9 @@ class NetworkClient:
             self.states.authentication_failed(node_id, now_ms, authentication_error)
             self.metadata.fatal_error(authentication_error)
         self._versions.pop(node_id, None)
-        self._fail_in_flight(connection, timed_out=timed_out)
+        # In this order, as in Kafka: the update that a failed request requests was not due at the disconnect.
         self._updater.disconnected(now_ms)
+        self._fail_in_flight(connection, timed_out=timed_out)
         self._changed()
 
     def _fail_in_flight(self, connection: Connection, *, timed_out: bool) -> None:

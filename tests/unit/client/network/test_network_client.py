@@ -498,6 +498,20 @@ class TestMetadata:
         setup.advance(200)
         assert len(setup.broker.requests("Metadata")) == 1
 
+    def test_an_update_that_a_lost_request_requests_is_not_a_failed_one(self) -> None:
+        """After a failed update, the next one would wait for the retry backoff."""
+        setup = Setup(retry_backoff_ms="1000").connected()
+        setup.advance(2000)
+
+        def done(_exchange: Exchange) -> None:
+            setup.client.metadata.request_update()
+
+        setup.client.send(1, request_of(DescribeClusterRequest()), done, setup.now_ms)
+        setup.advance(0)
+        setup.broker.ends[-1].close()
+        setup.advance(100)
+        assert len(setup.broker.requests("Metadata")) == 1
+
     def test_no_connection_is_opened_without_a_need(self, setup: Setup) -> None:
         setup.advance(1000)
         assert setup.broker.attempted_at_ms == []
