@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> None:
         case ["models", *chosen]:
             available = [client for client in CLIENTS if not client.startswith("java") or "KAFKA_LIBS" in os.environ]
             for client in chosen[:1] or available:
-                measure(client, chosen[1:] or list(FAILURES), clients=60)
+                measure(client, chosen[1:] or list(FAILURES))
         case ["broker"]:
             broker.measure()
         case ["prediction"]:

@@ -10,7 +10,7 @@ from sluice.broker.scenarios.model import Scenario
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.arrays import Times
 from sluice.fleet.simulation.behaviour import TRACED
-from sluice.fleet.simulation.broker import BrokerModel
+from sluice.fleet.simulation.broker import BrokerModel, CpuQueue
 from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
@@ -23,15 +23,18 @@ FAST = BrokerModel(
 
 
 class Failure(NamedTuple):
-    """A failure from 10 s to 30 s."""
+    """A failure from 10 s to 30 s of 40 s."""
 
     brokers: int
     step: Mapping[str, object]
 
     @property
     def scenario(self) -> Scenario:
-        steps = [{"at": "10s", "during": "20s", **self.step}]
-        return scenario_of({"name": "test", "brokers": self.brokers, "duration": "40s", "steps": steps})
+        return self.during(10, 20, 40)
+
+    def during(self, from_s: int, for_s: int, duration_s: int) -> Scenario:
+        steps = [{"at": f"{from_s}s", "during": f"{for_s}s", **self.step}]
+        return scenario_of({"name": "test", "brokers": self.brokers, "duration": f"{duration_s}s", "steps": steps})
 
 
 def _fault(action: object) -> dict[str, object]:
@@ -58,15 +61,28 @@ class Distance(NamedTuple):
 
 
 def compare(
-    real: Mapping[str, Times], clients: int, model: ClientModel, failure: Failure, scale: int = 10
+    real: Mapping[str, Times],
+    clients: int,
+    model: ClientModel,
+    failure: Failure,
+    scale: int = 10,
+    attempt_us: float = 0.0,
 ) -> dict[str, Distance]:
-    """Return the distance of all attempts from the failure on, by kind, to those of `scale` times as many clients."""
+    """Return the distance of all attempts from the failure on, by kind, to those of `scale` times as many clients.
+
+    The real clients share a process, which takes `attempt_us` for each attempt.
+    """
     traced: dict[str, list[Times]] = {kind: [] for kind in TRACED}
     groups = [Group("model", model, clients * scale)]
     simulate(groups, schedule_of(failure.scenario), FAST, seed=1, trace=traced)
+    due = {kind: np.concatenate([np.empty(0, dtype=np.int64), *traced[kind]]) for kind in TRACED}
+    process = CpuQueue()
+    everything = np.concatenate(list(due.values()))
+    made = process.serve(everything, np.full(len(everything), attempt_us / scale))
+    ends = np.cumsum([len(due[kind]) for kind in TRACED])
     found = {}
-    for kind in TRACED:
-        modelled = _failing(np.concatenate([np.empty(0, dtype=np.int64), *traced[kind]]))
+    for kind, end in zip(TRACED, ends, strict=True):
+        modelled = _failing(made[end - len(due[kind]) : end])
         ours = _failing(real[kind])
         coarse = distance(ours // _STEP_US, modelled // _STEP_US)
         found[kind] = Distance(distance(ours, modelled), coarse, len(ours), len(modelled) / scale)

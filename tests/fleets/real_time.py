@@ -36,9 +36,18 @@ class RealClients(NamedTuple):
 
 
 async def run_real(
-    groups: Sequence[RealClients], scenario: Scenario, *, warm_up_s: float, seed: int = 1
+    groups: Sequence[RealClients],
+    scenario: Scenario,
+    *,
+    warm_up_s: float,
+    practice: Scenario | None = None,
+    seed: int = 1,
 ) -> dict[str, Times]:
-    """Return the times of all attempts since the start of the scenario, in microseconds."""
+    """Return the times of all attempts, in microseconds since the start of the scenario.
+
+    A practice scenario runs warm_up_s before it, and its attempts have negative times. After it, a JVM has compiled
+    what clients do in such a failure.
+    """
     config = {**scenario.config, "sluice.journal.events": 0}
     async with Broker(scenario.brokers, config=config, seed=seed) as broker:
         nodes = list(broker.brokers)
@@ -50,9 +59,11 @@ async def run_real(
         for process in processes:
             assert process.stdin is not None
             process.stdin.write(b"\n")
-        await asyncio.sleep(warm_up_s)
         ports = [int(address.rpartition(":")[2]) for address in broker.bootstrap.split(",")]
         with Recorder(ports) as recorder:
+            if practice is not None:
+                broker.start_scenario(practice)
+            await asyncio.sleep(warm_up_s)
             run = broker.start_scenario(scenario)
             start_s = time.time()
             await asyncio.sleep(timeline(scenario).duration_ms / 1000)
