@@ -26,6 +26,7 @@ REQUEST = "request"
 UNANSWERED = -1
 # A larger response has records; only its first error is recorded.
 _LARGEST_READ_BYTES = 256 * 1024
+_FIRST_ENTRIES = 1024  # the ring doubles until it has its size
 _HEADER_BYTES = 4  # the correlation id; the header of a flexible response is larger by its tagged fields
 
 
@@ -41,7 +42,7 @@ class Journal:
         self.topics_by_id = topics_by_id
         self._clock = clock
         # Fields of RequestEntry or OtherEntry; a plain tuple takes half the time to create.
-        self._ring: list[tuple[object, ...]] = [()] * size
+        self._ring: list[tuple[object, ...]] = [()] * min(size, _FIRST_ENTRIES)
         self._reading = clock.reading
         self._answered = clock.reading()
         self._connections = 0
@@ -70,7 +71,7 @@ class Journal:
             annotations = _completed(ctx, body, size)
         before, number = self._answered, self.written
         now = self._answered = self._reading()
-        self._ring[number % self.size] = (
+        entry = (
             REQUEST,
             now,
             ctx.session.identity or ctx.session.identify(),
@@ -84,7 +85,11 @@ class Journal:
             subject,
             annotations,
         )
-        self.written = number + 1
+        try:
+            self._ring[number % self.size] = entry
+            self.written = number + 1
+        except IndexError:
+            self._append(entry)
 
     def parked(self, ctx: RequestContext) -> None:
         """Keep a parked request's times, because other requests may be received and answered first."""
@@ -170,7 +175,10 @@ class Journal:
         return self._clock.ms_of(reading)
 
     def _append(self, entry: tuple[object, ...]) -> None:
-        self._ring[self.written % self.size] = entry
+        ring = self._ring
+        if self.written == len(ring) < self.size:
+            ring += [()] * min(len(ring), self.size - len(ring))
+        ring[self.written % self.size] = entry
         self.written += 1
 
 

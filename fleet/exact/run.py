@@ -24,7 +24,7 @@ from .clients import open_client
 
 _EVENTS = 2_000_000
 # In new objects, collections of them, and collections of these: Python's are 700, 10, 10.
-_GC_THRESHOLDS = 50_000, 20, 100
+_GC_THRESHOLDS = 200_000, 20, 100
 _NS_PER_US, _NS_PER_MS = 1000, 1_000_000
 _TOPIC = "fleet"
 WARM_UP_S = 35.0

@@ -13,8 +13,8 @@ Here tasks and futures hash by a counter. Set PYTHONHASHSEED to compare runs of 
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from contextvars import Context
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextvars import Context, copy_context
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -50,6 +50,7 @@ _MAX_CANCELLED_SHARE = 0.5
 _TO_CLEAN_UP_NS = 3600 * 10**9
 _TURNS_TO_CLEAN_UP = 1_000_000
 _NAMED_TASKS = 20
+_new_handle = object.__new__
 
 
 class DeadlockError(SluiceError):
@@ -74,6 +75,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     _stopping: bool
     _closed: bool
     _debug: bool
+    _task_factory: object
+    _thread_id: int | None  # None: it does not run
 
     def __init__(self, *, seed: int = 0, until: float = DAY_S, max_turns: int = MAX_TURNS) -> None:
         super().__init__()
@@ -107,7 +110,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Handle:
         if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
-        handle = Handle(callback, args, self, context)
+        handle = _new_handle(Handle)
+        handle._callback = callback
+        handle._args = args
+        handle._context = copy_context() if context is None else context
         self._ready.append(handle)
         return handle
 
@@ -116,16 +122,25 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         if self._closed or self._debug or when is None:
             return super().call_at(when, callback, *args, context=context)
-        timer = TimerHandle(when, callback, args, self, context)
-        heappush(self._scheduled, timer)
-        return timer
+        return self._add_timer(when, callback, args, context)
 
     def call_later(
         self, delay: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         if self._closed or self._debug or delay is None:
             return super().call_later(delay, callback, *args, context=context)
-        timer = TimerHandle(self._now_s + delay, callback, args, self, context)
+        return self._add_timer(self._now_s + delay, callback, args, context)
+
+    def _add_timer(
+        self, when: float, callback: Callable[..., object], args: Sequence[Any], context: Context | None
+    ) -> TimerHandle:
+        timer = _new_handle(TimerHandle)
+        timer._callback = callback
+        timer._args = args
+        timer._context = copy_context() if context is None else context
+        timer._loop = self
+        timer._when = when
+        timer._scheduled = True
         heappush(self._scheduled, timer)
         return timer
 
@@ -133,39 +148,48 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run iterations until `stop`; asyncio's method runs one, which `run_forever` repeats."""
         ready, timers = self._ready, self._scheduled
         handle: Handle | TimerHandle | None
-        while True:
-            if timers and (timers[0]._cancelled or self._timer_cancelled_count > _MIN_TIMERS // 2):
-                self._drop_cancelled_timers()
-            now_ns = self._now_ns
-            if not (ready or self._stopping):
-                now_ns = self._next_timer_ns()
-            # Time, and the limits.
-            self._now_ns = now_ns = now_ns + _TURN_NS
-            self._now_s = now_s = now_ns / 1e9
-            self._turns += 1
-            if self._turns > self._max_turns or now_ns > self._until_ns:
-                self._run_away()
-            end_s = now_s + _RESOLUTION_S
-            while timers and timers[0]._when < end_s:
-                timer = heappop(timers)
-                timer._scheduled = False
-                ready.append(timer)
-            for _ in range(len(ready)):  # not those that these callbacks add
-                handle = ready.popleft()
-                if handle._cancelled:
-                    continue
-                try:
-                    if args := handle._args:  # without arguments, a call costs less
-                        handle._context.run(handle._callback, *args)  # type: ignore[arg-type]  # it is not cancelled
-                    else:
-                        handle._context.run(handle._callback)  # type: ignore[arg-type]  # as above
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:
-                    self._report(handle, error)
-            handle = None  # the arguments may end here
-            if self._stopping:
-                break
+        args: Sequence[Any] | None
+        now_ns, until_ns = self._now_ns, self._until_ns
+        turns = self._turns
+        try:
+            while True:
+                if timers and (timers[0]._callback is None or self._timer_cancelled_count > _MIN_TIMERS // 2):
+                    self._drop_cancelled_timers()
+                if not (ready or self._stopping):
+                    now_ns = self._next_timer_ns()
+                # Time, and the limits.
+                self._now_ns = now_ns = now_ns + _TURN_NS
+                self._now_s = now_s = now_ns / 1e9
+                turns += 1
+                if turns > self._max_turns or now_ns > until_ns:
+                    self._turns = turns
+                    self._run_away()
+                end_s = now_s + _RESOLUTION_S
+                while timers and timers[0]._when < end_s:
+                    timer = heappop(timers)
+                    timer._scheduled = False
+                    ready.append(timer)
+                left = len(ready)  # not those that these callbacks add
+                while left:  # faster than a range, because most iterations have one callback
+                    left -= 1
+                    handle = ready.popleft()
+                    callback = handle._callback
+                    if callback is None:
+                        continue
+                    try:
+                        if args := handle._args:  # without arguments, a call costs less
+                            handle._context.run(callback, *args)
+                        else:
+                            handle._context.run(callback)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:
+                        self._report(handle, error)
+                handle = callback = args = None  # the arguments may end here
+                if self._stopping:
+                    break
+        finally:
+            self._turns = turns
 
     def _next_timer_ns(self) -> int:
         """Return the time of the next timer."""
@@ -178,11 +202,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         timers = self._scheduled
         if len(timers) > _MIN_TIMERS and self._timer_cancelled_count / len(timers) > _MAX_CANCELLED_SHARE:
             for timer in timers:
-                timer._scheduled = not timer._cancelled
+                timer._scheduled = timer._callback is not None
             timers[:] = [timer for timer in timers if timer._scheduled]
             heapify(timers)
             self._timer_cancelled_count = 0
-        while timers and timers[0]._cancelled:
+        while timers and timers[0]._callback is None:
             heappop(timers)._scheduled = False
             self._timer_cancelled_count -= 1
 
@@ -284,9 +308,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return future
 
     def create_task(self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], **options: Any) -> asyncio.Task[T]:
-        if self._closed or self.get_task_factory() is not None:
+        if self._closed or self._task_factory is not None:
             return super().create_task(coro, **options)
         return _Task(coro, loop=self, **options)
+
+    def set_debug(self, enabled: bool) -> None:
+        super().set_debug(enabled)
+        self.get_debug = partial(bool, enabled)  # type: ignore[method-assign]  # as create_future; each task calls it
 
     def _write_to_self(self) -> None:
         """Do nothing: the loop never blocks."""

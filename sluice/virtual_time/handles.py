@@ -1,34 +1,27 @@
 """asyncio's handles of callbacks, in fewer Python calls: without tracebacks and reprs for asyncio's debug mode.
 
-Both constructors set the same attributes: a shared one would be another call for each callback.
+The loop creates them by `__new__` and sets their attributes, because `__init__` would be another call for each
+callback. A handle without a callback is cancelled.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
+from contextvars import Context
 from typing import Any
 
 
 class Handle(asyncio.Handle):
     __slots__ = ()
     _repr = _source_traceback = None
+    _callback: Callable[..., object] | None
+    _args: Sequence[Any]
     _context: Context
 
-    def __init__(
-        self,
-        callback: Callable[..., object],
-        args: Sequence[Any],
-        loop: asyncio.AbstractEventLoop,
-        context: Context | None,
-    ) -> None:
-        self._context = copy_context() if context is None else context
-        self._loop = loop
-        self._callback: Callable[..., object] | None = callback
-        self._args = args
-        self._cancelled = False
+    @property
+    def _cancelled(self) -> bool:  # type: ignore[override]  # for asyncio's methods
+        return self._callback is None
 
     def cancel(self) -> None:
-        self._cancelled = True
         self._callback = None
         self._args = ()
 
@@ -36,32 +29,22 @@ class Handle(asyncio.Handle):
 class TimerHandle(asyncio.TimerHandle):
     __slots__ = ()
     _repr = _source_traceback = None
+    _callback: Callable[..., object] | None
+    _args: Sequence[Any]
     _context: Context
+    _loop: asyncio.AbstractEventLoop
     _when: float
     _scheduled: bool
 
-    def __init__(
-        self,
-        when: float,
-        callback: Callable[..., object],
-        args: Sequence[Any],
-        loop: asyncio.AbstractEventLoop,
-        context: Context | None,
-    ) -> None:
-        self._context = copy_context() if context is None else context
-        self._loop = loop
-        self._callback: Callable[..., object] | None = callback
-        self._args = args
-        self._cancelled = False
-        self._when = when
-        self._scheduled = True
+    @property
+    def _cancelled(self) -> bool:  # type: ignore[override]  # for asyncio's methods
+        return self._callback is None
 
     def __lt__(self, other: "TimerHandle") -> bool:  # type: ignore[override]  # a loop has timers of one class
         return self._when < other._when
 
     def cancel(self) -> None:
-        if not self._cancelled:
+        if self._callback is not None:
             self._loop._timer_handle_cancelled(self)  # type: ignore[attr-defined]  # of asyncio's BaseEventLoop
-            self._cancelled = True
             self._callback = None
             self._args = ()

@@ -7,9 +7,9 @@ a timestamp. `time.perf_counter` and `time.process_time` stay real, to measure r
 
 import sys
 import time  # noqa: TID251  (patched here)
-from asyncio import _get_running_loop
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from threading import get_ident
 from typing import TypeVar
 
 from .event_loop import VirtualLoop
@@ -41,7 +41,7 @@ def patch_time(loop: VirtualLoop) -> Iterator[None]:
 
 def _seen_by(loop: VirtualLoop, virtual: Callable[[], T], real: Callable[[], T]) -> Callable[[], T]:
     def read() -> T:
-        return virtual() if _get_running_loop() is loop else real()
+        return virtual() if loop._thread_id == get_ident() else real()
 
     return read
 
@@ -51,7 +51,7 @@ def _stamp_records(undo: ExitStack, builder: type, loop: VirtualLoop) -> None:
     append: Callable[..., object] = builder.append  # type: ignore[attr-defined]  # aiokafka has no types
 
     def stamped(self: object, *, timestamp: int | None, **record: object) -> object:
-        if timestamp is None and _get_running_loop() is loop:
+        if timestamp is None and loop._thread_id == get_ident():
             timestamp = loop.wall_ns() // 1_000_000
         return append(self, timestamp=timestamp, **record)
 

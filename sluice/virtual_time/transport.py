@@ -106,7 +106,7 @@ class Wire:
         self._arrivals: deque[Callable[[], None]] = deque()
         self._late = 0  # number of arrivals that became due during a partition
         self._free_at = 0.0  # until then the bandwidth is used up
-        self._last_at = 0.0  # time of the last arrival; later ones may not precede it
+        self._last_at = 0.0  # time of the last delayed arrival; later ones may not precede it
         self._give_up: asyncio.TimerHandle | None = None
 
     @property
@@ -116,16 +116,14 @@ class Wire:
     def send(self, size: int, arrive: Callable[[], None]) -> None:
         """Send `size` bytes; call `arrive` when they arrive."""
         self._arrivals.append(arrive)
+        if self._path.is_instant and not self._last_at:
+            self._loop.call_soon(self._next)
+            return
         arrives_at = now = self._loop.time()
-        if self._path.is_instant:
-            if now >= self._last_at:
-                self._loop.call_soon(self._next)
-                return
-        else:
-            link = self._path.link
-            if link.bytes_per_s is not None:
-                self._free_at = arrives_at = max(self._free_at, now) + size / link.bytes_per_s
-            arrives_at += link.delay_s(self._path.random)
+        link = self._path.link
+        if link.bytes_per_s is not None:
+            self._free_at = arrives_at = max(self._free_at, now) + size / link.bytes_per_s
+        arrives_at += link.delay_s(self._path.random)
         if arrives_at <= now >= self._last_at:
             self._loop.call_soon(self._next)
         else:
@@ -217,7 +215,7 @@ class MemoryTransport(asyncio.Transport):
             raise RuntimeError("Cannot call write() after write_eof()")
         if self._is_closing:
             return
-        if isinstance(self._in_end, Exception):
+        if self._in_end is not None and isinstance(self._in_end, Exception):
             self._end(self._in_end)  # an unread reset
             return
         size = len(data)
@@ -321,9 +319,8 @@ class MemoryTransport(asyncio.Transport):
             self._in_end = _END
             self._read()
 
-    def _was_read(self, size: int) -> None:
-        self._unread -= size
-        if self._out and not self._is_lost:
+    def _write_more(self) -> None:
+        if not self._is_lost:
             self._flush()
             self._notify_protocol()
 
@@ -345,7 +342,10 @@ class MemoryTransport(asyncio.Transport):
             except Exception as error:
                 self._fail(error, "reading")
                 return
-            self.peer._was_read(size)
+            peer = self.peer
+            peer._unread -= size
+            if peer._out:
+                peer._write_more()
             if self._in or self._in_end is not None:
                 self._read_soon()
         elif isinstance(self._in_end, Exception):
@@ -363,10 +363,12 @@ class MemoryTransport(asyncio.Transport):
             self._protocol.data_received(bytes(data))  # type: ignore[attr-defined]  # of asyncio.Protocol
             return len(data)
         buffer = memoryview(buffered.get_buffer(-1))
-        size = min(len(buffer), len(data))
-        buffer[:size] = memoryview(data)[:size]
-        if size < len(data):
+        size = len(data)
+        if size > len(buffer):
+            size = len(buffer)
             self._in.append(memoryview(data)[size:])
+            data = memoryview(data)[:size]
+        buffer[:size] = data
         buffered.buffer_updated(size)
         return size
 

@@ -60,6 +60,14 @@ def test_gap_has_the_number_of_lost_events(after: int, lost: int) -> None:
     assert seqs(reader, after=6) == [7, 8, 9, 10], "no gap after the last lost event"
 
 
+@pytest.mark.parametrize("size", [1, 3, 8, 64])
+def test_growing_ring_keeps_the_newest_events(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.broker.journal.journal._FIRST_ENTRIES", 2)
+    for count in range(24):
+        reader = journal_with_events(size, count)
+        assert seqs(reader, after=max(0, count - size)) == list(range(max(0, count - size) + 1, count + 1))
+
+
 def test_read_stops_at_its_limit_and_continues_from_there() -> None:
     reader = journal_with_events(10, 7)
     first = reader.read(0, EventFilter(brokers=[1]), 2)
@@ -102,7 +110,8 @@ def test_requests_are_filtered_by_client_and_api() -> None:
     assert isinstance(only, Request)
 
 
-def test_received_are_the_times_of_all_requests() -> None:
+def test_received_are_the_times_of_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.broker.journal.journal._FIRST_ENTRIES", 1)  # the ring grows
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     waiting, other = broker.client("waiting"), broker.client("other")
