@@ -6,7 +6,7 @@ The broker's CPU takes no virtual time, so queues form in the vectorised simulat
 import asyncio
 import gc
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from random import Random
 
@@ -27,7 +27,7 @@ _EVENTS = 2_000_000
 _GC_THRESHOLDS = 200_000, 20, 100
 _NS_PER_US, _NS_PER_MS = 1000, 1_000_000
 _TOPIC = "fleet"
-WARM_UP_S = 35.0
+WARM_UP_S = 35.0  # longer than connections.max.idle.ms, which closes the connections of bootstrap.servers
 _CLIENT = "client-"
 _APIS = {
     "Metadata": "metadata_requests", "Produce": "produce_requests", "Fetch": "fetch_requests",
@@ -35,13 +35,22 @@ _APIS = {
 }  # fmt: skip
 
 
-def run_exact(groups: Sequence[Group], scenario: Scenario, *, seed: int = 0) -> Mapping[str, Times]:
+def run_exact(
+    groups: Sequence[Group], scenario: Scenario, *, seed: int = 0, warm_up_s: float = WARM_UP_S, spread_s: float = 0
+) -> Mapping[str, Times]:
     """Return times by kind.
 
     Each consumer is alone in its group; it has a topic for each partition, without records.
+
+    Args:
+        groups: The clients, by model.
+        scenario: What happens after the warm-up.
+        seed: The same seed gives the same times.
+        warm_up_s: Time from the start of the brokers to that of the scenario.
+        spread_s: Clients start at random times in this part of the warm-up.
     """
     with _few_collections(), _no_logs_of_aiokafka():
-        return testing.run(_main(groups, scenario, seed), seed=seed, max_turns=2**40)
+        return testing.run(_main(groups, scenario, seed, warm_up_s, spread_s), seed=seed, max_turns=2**40)
 
 
 @contextmanager
@@ -67,7 +76,9 @@ def _no_logs_of_aiokafka() -> Iterator[None]:
         logger.setLevel(level)
 
 
-async def _main(groups: Sequence[Group], scenario: Scenario, seed: int) -> Mapping[str, Times]:
+async def _main(
+    groups: Sequence[Group], scenario: Scenario, seed: int, warm_up_s: float, spread_s: float
+) -> Mapping[str, Times]:
     schedule = schedule_of(scenario)
     partitions = len(schedule.segments[0].leaders)
     # Clients have sets of brokers, whose order depends on the address of None if brokers have no rack.
@@ -83,7 +94,7 @@ async def _main(groups: Sequence[Group], scenario: Scenario, seed: int) -> Mappi
         topic = await _create_topic(broker, scenario)
         clients = [group for group in groups for _ in range(group.clients)]
         random = Random(seed)
-        start_s = loop.time() + WARM_UP_S
+        start_s = loop.time() + warm_up_s
         network.on_connect = lambda: connections.append(loop.time() - start_s)
         tasks = []
         for index, group in enumerate(clients):
@@ -92,6 +103,8 @@ async def _main(groups: Sequence[Group], scenario: Scenario, seed: int) -> Mappi
                 await stack.enter_async_context(client)
                 until_s = start_s + schedule.duration_us / US_PER_S
                 work = client.run(topic, index % partitions, start_s, until_s, random.random())
+                if spread_s:
+                    work = _delayed(work, random.uniform(0, spread_s))
                 tasks.append(loop.create_task(work))
         await asyncio.sleep(max(start_s - loop.time(), 0))
         first, began_ns = broker.journal.last_seq, LoopClock(loop).wall_ms() * _NS_PER_MS
@@ -106,6 +119,11 @@ async def _main(groups: Sequence[Group], scenario: Scenario, seed: int) -> Mappi
         await asyncio.gather(*tasks, return_exceptions=True)
     found["connections"] = [at_s * US_PER_S for at_s in connections]
     return {kind: _times(times, schedule.duration_us) for kind, times in found.items()}
+
+
+async def _delayed(work: Coroutine[object, object, None], delay_s: float) -> None:
+    await asyncio.sleep(delay_s)
+    await work
 
 
 async def _create_topic(broker: Broker, scenario: Scenario) -> str:

@@ -38,6 +38,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         retries_merge: Whether the Produce requests in flight that failed are retried as one, as by librdkafka without
             idempotence. Others are retried one at a time, in order, as by an idempotent producer.
         retry_backoff_redraws: Whether the client draws again when a wait ends, as Kafka's producer does on every poll.
+        metadata_backoff_redraws: The same for the wait for Metadata. Sluice's client draws it once.
         metadata_refresh: "backoff": requested with the retry backoff until it is received. "immediate": each failure
             requests it at once, from each broker in turn, and gives up then, as aiokafka does. "query": requested
             after the base of the retry backoff, or 1 s after a lost connection, as librdkafka does.
@@ -77,6 +78,7 @@ class ClientModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     retry_backoff_jitter: _Share = 0.2
     retry_backoff_wraps: bool = False
     retry_backoff_redraws: bool = True
+    metadata_backoff_redraws: bool = False
     retries_merge: bool = False
     metadata_refresh: Literal["backoff", "immediate", "query"] = "backoff"
     leader_errors_count: bool = True

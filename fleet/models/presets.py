@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from .client_model import ClientModel
 
-# Kafka 4.4's producer. Sluice's follows it, but checks request timeouts when they are due.
-KAFKA = ClientModel(request_timeout_restarts=True, reconnect_backoff_in_steps=True)
+# Kafka 4.4's producer. Sluice's follows it, but checks request timeouts when they are due, and draws the wait for
+# Metadata once.
+KAFKA = ClientModel(request_timeout_restarts=True, reconnect_backoff_in_steps=True, metadata_backoff_redraws=True)
 SLUICE = ClientModel()
 # Before Kafka 3.7: a constant backoff of 100 ms without jitter, and a reconnect backoff of 50 ms as before KIP-144.
 BEFORE_KIP_580 = ClientModel(
@@ -77,8 +78,6 @@ _OF_RESETS = "Metadata requests after reset connections are 0.4 times as many as
 _DIFFERENCES = {
     "kafka-4.4-consumer": _OF_RESETS,
     "java-consumer": _OF_RESETS,
-    "sluice-consumer": "FindCoordinator requests are 1.7 times as many as the client's, Metadata is up to 0.5 s later",
-    "aiokafka-consumer": "FindCoordinator requests are twice as many as the client's",
     "librdkafka": "connections and Metadata requests come at other times than the client's unless all brokers are down",
 }
 

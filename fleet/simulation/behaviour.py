@@ -16,7 +16,7 @@ import numpy as np
 
 from .arrays import NEVER, Codes, Mask, Rows, Times
 from .broker import BrokerModel
-from .clients import CHECKS_OF_BATCHES, Clients
+from .clients import AWAITED, NOT_RENEWED, TO_RENEW, Clients
 from .counters import (
     COMPLETED,
     CONNECTIONS,
@@ -58,9 +58,11 @@ TRACED = (
     "connections", "metadata_requests", "produce_requests", "fetch_requests", "heartbeats", "coordinator_lookups",
 )  # fmt: skip
 _SENT = (
-    (CONNECT, CONNECTIONS), (METADATA, METADATA_REQUESTS), (FETCH, FETCH_REQUESTS), (HEARTBEAT, HEARTBEATS),
+    (CONNECT, CONNECTIONS),
+    (FETCH, FETCH_REQUESTS),
+    (HEARTBEAT, HEARTBEATS),
     (FIND_COORDINATOR, COORDINATOR_LOOKUPS),
-)  # fmt: skip
+)
 
 _IS_LOST = np.zeros(16, dtype=np.bool_)
 _IS_LOST[[CONNECT_REFUSED, CONNECT_CLOSED, DISCONNECTED, REQUEST_TIMED_OUT]] = True
@@ -101,6 +103,8 @@ class Behaviour:
             self._apply(rows, at_us, outcomes)
             if clients.has_members:
                 woken = self._wake(rows, at_us, outcomes)
+        if clients.has_members:
+            woken = np.concatenate((woken, self._renew(rows, at_us)))
         self._decide(rows, at_us)
         return np.concatenate((all_rows, woken)) if len(woken) else all_rows
 
@@ -110,13 +114,36 @@ class Behaviour:
 
     def _wake(self, rows: Rows, at_us: Times, outcomes: Codes) -> Rows:
         clients, joins = self._clients, self._clients.parameters.joins
+        received = np.flatnonzero((outcomes == METADATA_RECEIVED) & (clients.renewal[clients.member[rows]] == AWAITED))
+        members, received_us = clients.member[rows[received]], at_us[received]
+        clients.renewal[members], clients.metadata_us[members] = NOT_RENEWED, received_us
+        clients.read_us[members] = received_us  # the lookup precedes the next Fetch
+        is_idle = (clients.outcome[members] == TIMER) & (clients.next_us[members] > received_us)
+        members, received_us = members[is_idle], received_us[is_idle]
+        clients.next_us[members] = received_us
         peers = clients.peer[rows]
         found = (outcomes == METADATA_RECEIVED) & (clients.leader[rows] >= 0) & (peers != rows)
         found &= joins[clients.models[peers]] & (clients.outcome[peers] == TIMER) & (clients.next_us[peers] > at_us)
         found &= ~np.isin(peers, rows)
-        woken: Rows = peers[found]
-        clients.next_us[woken] = at_us[found]
-        return woken
+        clients.next_us[peers[found]] = at_us[found]
+        return np.concatenate((peers[found], members))
+
+    def _renew(self, rows: Rows, at_us: Times) -> Rows:
+        """Request metadata for lookups whose backoff has ended; return the idle clients that send it."""
+        clients = self._clients
+        due = np.flatnonzero((clients.renewal[rows] == TO_RENEW) & (clients.metadata_us[rows] <= at_us))
+        if not len(due):
+            return rows[:0]
+        members, due_us = rows[due], at_us[due]
+        clients.renewal[members], clients.metadata_us[members] = AWAITED, NEVER
+        peers = clients.peer[members]
+        clients.want(peers, due_us)
+        from_us = np.maximum(clients.metadata_us[peers], due_us)
+        is_idle = (clients.outcome[peers] == TIMER) & (clients.fetch_until_us[peers] <= due_us)
+        is_idle &= clients.next_us[peers] > from_us
+        idle: Rows = peers[is_idle]
+        clients.next_us[idle] = from_us[is_idle]
+        return idle
 
     def broker_stopped(self, broker: int, at_us: int) -> Rows:
         """Break the connections to a broker; return the idle clients, which notice it now."""
@@ -176,7 +203,7 @@ class Behaviour:
             failures = clients.count_failure(clients.failures, chosen)
             counts = ~misdirected[failed] | clients.parameters.leader_errors_count[clients.models[chosen]]
             failures[~counts] = clients.failures[chosen[~counts]] = 1
-            clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures, CHECKS_OF_BATCHES)
+            clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures)
         if self._in_flight is not None:
             self._fail_unread(self._in_flight, rows[failed], targets[failed], at_us[failed], lost[failed])
         clients.outcome[rows] = TIMER
@@ -205,7 +232,6 @@ class Behaviour:
         leaders = clients.new_leader[chosen]
         is_news = (leaders != clients.leader[chosen]) & (leaders >= 0)
         clients.leader[chosen] = leaders
-        clients.refreshed_us[chosen] = at_us[received]
         clients.untried[chosen] = 0
         asks_on = clients.parameters.queries[clients.models[chosen]] & ~clients.connected[chosen, leaders]
         clients.wants_metadata[chosen] = (leaders < 0) | asks_on
@@ -249,10 +275,11 @@ class Behaviour:
         connects = can_work & ~is_connected & (connect_us <= at_us)
         brokers = np.where(knows_leader, leaders, 0)
         kinds = np.where(produces, parameters.work[models], CONNECT)
-        metadata_us = np.full(len(rows), NEVER, dtype=np.int64)
+        metadata_us, sent_us = np.full(len(rows), NEVER, dtype=np.int64), at_us
         clients.for_metadata[rows] = False
         if wants.any():
             chosen = np.flatnonzero(wants)
+            sent_us = at_us.copy()
             clients.begin_rounds(rows[chosen])
             nodes, possible_us = self._least_loaded(rows[chosen], at_us[chosen])
             is_now = np.maximum(possible_us, clients.metadata_us[rows[chosen]]) <= at_us[chosen]
@@ -265,9 +292,14 @@ class Behaviour:
             is_ready = clients.usable(rows[now])[np.arange(len(now)), nodes]
             kinds[now] = np.where(is_ready, parameters.lookup[models[now]], CONNECT)
             produces[now], connects[now] = False, True
+            sent_us[now] = self._metadata_sent_us(rows[now], at_us[now], kinds[now], stale_us[now])
+            if clients.has_members:
+                waits = now[self._follow_fetches(rows[now], brokers[now], kinds[now], at_us[now])]
+                connects[waits] = False
+                metadata_us[waits] = clients.read_us[rows[waits]]
         sends = produces | connects
         if sends.any():
-            self._send(rows[sends], brokers[sends], kinds[sends], at_us[sends])
+            self._send(rows[sends], brokers[sends], kinds[sends], at_us[sends], sent_us[sends])
         waits = ~sends
         if waits.any():
             steps = np.where(joins, 1, parameters.fetch_steps_us[models])
@@ -278,6 +310,28 @@ class Behaviour:
             next_us = np.where(has_work, np.minimum(work_us, deadline_us), due)
             next_us = np.minimum(next_us, np.where(wants, metadata_us, stale_us))
             clients.next_us[rows[waits]] = np.maximum(next_us, at_us + 1)[waits]
+
+    def _metadata_sent_us(self, rows: Rows, at_us: Times, kinds: Rows, stale_us: Times) -> Times:
+        """Return when Metadata or a lookup was sent: while a request was in flight, if it was due then."""
+        clients, parameters, models = self._clients, self._clients.parameters, self._clients.models[rows]
+        due_us = np.where(clients.wants_metadata[rows], clients.metadata_us[rows], stale_us)
+        earliest_us = at_us - parameters.request_timeout_us[models] + 1
+        is_after = clients.kind[rows] == parameters.work[models]
+        follows = (kinds == METADATA) & parameters.sends_behind[models] & is_after
+        if clients.has_members:
+            follows |= (kinds == FIND_COORDINATOR) & (clients.read_us[rows] > 0)
+        return np.where(follows, np.clip(due_us, earliest_us, at_us), at_us)
+
+    def _follow_fetches(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> Mask:
+        """Return which lookups a broker reads later, because a Fetch is in flight on their connection."""
+        clients = self._clients
+        peers = clients.peer[rows]
+        read_us = clients.fetch_until_us[peers] - 2 * self._one_way_us
+        waits: Mask = (kinds == FIND_COORDINATOR) & (clients.read_us[rows] == 0)
+        waits &= (clients.target[peers] == brokers) & (read_us > at_us)
+        clients.read_us[rows] = np.where(waits, read_us, 0)
+        clients.metadata_us[rows[waits]] = at_us[waits]
+        return waits
 
     def _expire(self, rows: Rows, at_us: Times, models: Rows) -> Times:
         """Fail expired operations, with their batch; return the creation of the oldest left."""
@@ -336,17 +390,16 @@ class Behaviour:
             possible_us[at_once] = at_us[at_once]
         return nodes, possible_us
 
-    def _send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times) -> None:
+    def _send(self, rows: Rows, brokers: Rows, kinds: Rows, at_us: Times, sent_us: Times) -> None:
         clients, counters = self._clients, self._counters
         produces = kinds == PRODUCE
         at_once = clients.parameters.refreshes_at_once[clients.models[rows]]
         fills = produces | (at_once & ~clients.for_metadata[rows])  # aiokafka drains a batch, and then connects
         if clients.has_fetchers:
             fills &= ~clients.parameters.fetches[clients.models[rows]]
-        sent_us = at_us
         if self._in_flight is not None:
             pipelined = produces & self._in_flight.pipelined(rows)
-            sent_us = at_us.copy()
+            sent_us = sent_us.copy()
             sent_us[pipelined] = self._in_flight.send(rows[pipelined], at_us[pipelined])
         self._fill_batches(rows[fills], sent_us[fills])
         is_retry = clients.failures[rows[produces]] > 0
@@ -354,6 +407,8 @@ class Behaviour:
         for kind, counter in _SENT:
             if sent[kind]:
                 counters.add(counter, int(sent[kind]))
+        if sent[METADATA]:
+            counters.add_at(METADATA_REQUESTS, sent_us[kinds == METADATA])
         counters.add_at(PRODUCE_RETRIES, sent_us[produces][is_retry])
         counters.add_at(PRODUCE_REQUESTS, sent_us[produces][~is_retry])
         clients.kind[rows] = kinds
@@ -363,6 +418,9 @@ class Behaviour:
             for kind, name in enumerate(TRACED):
                 self._trace[name].append(sent_us[kinds == kind])
         self._exchange.send(rows, brokers, kinds, at_us, sent_us)
+        if clients.has_members:
+            fetching = rows[kinds == FETCH]
+            clients.fetch_until_us[fetching] = clients.next_us[fetching]
         done = clients.outcome[rows] == SUCCEEDED
         if self._in_flight is not None:
             self._in_flight.responded(rows[pipelined], clients.next_us[rows[pipelined]])

@@ -20,7 +20,9 @@ _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
 # backoff. This limit gives the number of lookups of Kafka 4.4.
 _MOST_EAGER = 3
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
-CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
+_CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
+# Metadata that the next lookup of a coordinator follows.
+NOT_RENEWED, TO_RENEW, AWAITED = range(3)
 
 
 class Clients:
@@ -40,6 +42,11 @@ class Clients:
             self.peer[members] -= len(members)  # the Fetch lane of a client precedes
             self.member[self.peer[members]] = members
             self.partition[members] = partitions + np.arange(len(members)) // partitions % coordinators
+        self.fetch_until_us = np.zeros(count if self.has_members else 0, dtype=np.int64)  # the last response
+        # When a broker reads the lookup that a member has sent behind a Fetch; 0 without one.
+        self.read_us = np.zeros(count if self.has_members else 0, dtype=np.int64)
+        # With a "backoff" lookup, the next one follows the backoff and then new metadata.
+        self.renewal = np.zeros(count if self.has_members else 0, dtype=np.uint8)
         self.leader = np.full(count, -1, dtype=np.int16)
         # The next event: its time, its outcome, and the broker of the request in flight.
         self.next_us = np.zeros(count, dtype=np.int64)
@@ -92,7 +99,17 @@ class Clients:
         counts[rows] = failures
         return failures
 
-    def retry_wait_us(self, rows: Rows, failures: Rows, checks: int) -> Times:
+    def retry_wait_us(self, rows: Rows, failures: Rows) -> Times:
+        """Return the retry backoff of a batch."""
+        return self._wait_us(rows, failures, self.parameters.redraws, _CHECKS_OF_BATCHES)
+
+    def metadata_wait_us(self, rows: Rows, failures: Rows) -> Times:
+        return self._wait_us(rows, failures, self.parameters.redraws_metadata, _CHECKS_OF_METADATA)
+
+    def _lookup_wait_us(self, rows: Rows, failures: Rows) -> Times:
+        return self.parameters.retry.wait_us(self.models[rows], failures, self.draw(rows))
+
+    def _wait_us(self, rows: Rows, failures: Rows, redraws: Mask, checks: int) -> Times:
         """Return the retry backoff.
 
         A client that redraws draws again when a wait ends, `checks` times. If the first draw is longer than the wait,
@@ -100,7 +117,7 @@ class Clients:
         """
         table, models = self.parameters.retry, self.models[rows]
         waits = table.wait_us(models, failures, self.draw(rows))
-        waiting = np.flatnonzero(self.parameters.redraws[models])
+        waiting = np.flatnonzero(redraws[models])
         for _ in range(_MOST_REDRAWS):
             if len(waiting) == 0:
                 break
@@ -120,16 +137,26 @@ class Clients:
         self._delay_metadata(rows, at_us, failures)
 
     def metadata_received(self, rows: Rows, at_us: Times, *, is_news: Mask) -> None:
-        """Delay the next Metadata request, by more if the leaders are unchanged (Kafka's Metadata)."""
+        """Delay the next Metadata request (Kafka's Metadata).
+
+        The delay grows with responses in a row without a new leader, and restarts after metadata.max.age.ms.
+        """
         self.metadata_failures[rows] = 0
-        unchanged = np.where(is_news, 0, np.minimum(self.unchanged[rows].astype(np.int64) + 1, MOST_FAILURES))
-        self.unchanged[rows] = unchanged
+        unchanged = np.where(
+            self._is_old(rows, at_us), 1, np.minimum(self.unchanged[rows].astype(np.int64) + 1, MOST_FAILURES)
+        )
+        self.unchanged[rows] = np.where(is_news, 0, unchanged)
+        self.refreshed_us[rows] = at_us
         self._delay_metadata(rows, at_us, np.ones(len(rows), dtype=np.int64))
 
+    def _is_old(self, rows: Rows, at_us: Times) -> Mask:
+        old: Mask = self.refreshed_us[rows] + self.parameters.metadata_max_age_us[self.models[rows]] <= at_us
+        return old
+
     def _delay_metadata(self, rows: Rows, at_us: Times, failures: Rows) -> None:
-        waits = self.retry_wait_us(rows, failures, _CHECKS_OF_METADATA)
+        waits = self.metadata_wait_us(rows, failures)
         unchanged = self.unchanged[rows].astype(np.int64)
-        for_unchanged = self.retry_wait_us(rows, np.maximum(unchanged, 1), _CHECKS_OF_METADATA)
+        for_unchanged = self.metadata_wait_us(rows, np.maximum(unchanged, 1))
         waits = np.maximum(waits, np.where(unchanged > 0, for_unchanged, 0))
         waits[self.parameters.refreshes_at_once[self.models[rows]]] = 0
         queries = self.parameters.queries[self.models[rows]]
@@ -138,6 +165,7 @@ class Clients:
     def connection_failed(self, rows: Rows, brokers: Rows, at_us: Times, was_requesting: Mask) -> None:
         """Disconnect clients, delay their next connection, and request metadata; a due Metadata request has failed."""
         is_due = was_requesting | (self.wants_metadata[rows] & (self.metadata_us[rows] <= at_us))
+        is_due |= ~self.wants_metadata[rows] & self._is_old(rows, at_us)
         if self.has_members:
             is_member = self.parameters.is_member[self.models[rows]]
             is_due &= ~is_member
@@ -164,7 +192,7 @@ class Clients:
             self.connect_us[rows[per_client]] = (at_us + waits)[per_client, None]
         queries = self.parameters.queries[models] & ~self.wants_metadata[rows]
         self.metadata_us[rows[queries]] = self._next_tick_us(rows[queries], at_us[queries])
-        self.want_metadata(rows)
+        self.want_metadata(rows, at_us)
         if self.has_members:
             self.wants_metadata[rows[is_member]] = self.leader[rows[is_member]] < 0
 
@@ -183,13 +211,14 @@ class Clients:
 
     def coordinator_lost(self, rows: Rows, brokers: Rows, at_us: Times) -> None:
         """Look up the coordinator, and request metadata, as after any lost connection."""
-        self.wants_metadata[self.peer[rows]] = True
+        self.want(self.peer[rows], at_us)
         was_coordinator = self.leader[rows] == brokers
         lost = rows[was_coordinator]
         self.leader[lost] = -1
+        self.renewal[lost] = NOT_RENEWED
         models, lost_us = self.models[lost], at_us[was_coordinator]
         is_eager = self.parameters.finds_eagerly[models]
-        lost_us = lost_us + np.where(is_eager, self.retry_wait_us(lost, np.ones(len(lost), dtype=np.int64), 0), 0)
+        lost_us = lost_us + np.where(is_eager, self._lookup_wait_us(lost, np.ones(len(lost), dtype=np.int64)), 0)
         # Other clients notice the loss of an idle connection at the next heartbeat.
         notices = is_eager & self.parameters.waits_for_peer[models]
         self.metadata_us[lost] = np.where(notices, lost_us, np.maximum(lost_us, self.due_us[lost]))
@@ -208,9 +237,10 @@ class Clients:
     def _lookup_failed(self, rows: Rows, at_us: Times) -> None:
         failures = self.count_failure(self.metadata_failures, rows)
         peers, is_eager = self.peer[rows], self.parameters.finds_eagerly[self.models[rows]]
-        waits = self.retry_wait_us(rows, np.where(is_eager, np.minimum(failures, _MOST_EAGER), failures), 0)
-        self.wants_metadata[peers] = True
-        self.metadata_us[rows] = np.maximum(at_us + waits, np.where(is_eager, 0, self.metadata_us[peers]))
+        waits = self._lookup_wait_us(rows, np.where(is_eager, np.minimum(failures, _MOST_EAGER), failures))
+        self.want(peers[is_eager], at_us[is_eager])
+        self.metadata_us[rows] = at_us + waits
+        self.renewal[rows] = np.where(is_eager, NOT_RENEWED, TO_RENEW)
 
     def usable(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return the brokers with a connection for Metadata or FindCoordinator."""
@@ -233,13 +263,18 @@ class Clients:
 
     def leader_lost(self, rows: Rows, at_us: Times) -> None:
         queries = self.parameters.queries[self.models[rows]] & ~self.wants_metadata[rows]
-        waits = self.retry_wait_us(rows[queries], np.ones(np.count_nonzero(queries), dtype=np.int64), 1)
+        waits = self.metadata_wait_us(rows[queries], np.ones(np.count_nonzero(queries), dtype=np.int64))
         self.metadata_us[rows[queries]] = at_us[queries] + waits
-        self.want_metadata(rows)
+        self.want_metadata(rows, at_us)
 
-    def want_metadata(self, rows: Rows) -> None:
-        self.wants_metadata[rows] = True
+    def want_metadata(self, rows: Rows, at_us: Times) -> None:
+        self.want(rows, at_us)
         self.begin_rounds(rows)
+
+    def want(self, rows: Rows, at_us: Times) -> None:
+        first, first_us = rows[~self.wants_metadata[rows]], at_us[~self.wants_metadata[rows]]
+        self.wants_metadata[first] = True
+        self.metadata_us[first] = np.maximum(self.metadata_us[first], first_us)
 
     def begin_rounds(self, rows: Rows) -> None:
         begins = rows[self.parameters.refreshes_at_once[self.models[rows]] & (self.untried[rows] == 0)]

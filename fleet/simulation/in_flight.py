@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .arrays import Mask, Rows, Times
-from .clients import CHECKS_OF_BATCHES, Clients
+from .clients import Clients
 
 _LARGEST = 2**16 - 1
 BYTES_PER_CLIENT, BYTES_PER_REQUEST = 30, 8
@@ -112,7 +112,7 @@ class InFlight:
         self._failed[all_rows[merges]] = 0
         clients.in_batch[all_rows[merges]] = 0  # filled again when it is retried
         kept = all_rows[self._failed[all_rows] > 0]
-        waits = clients.retry_wait_us(kept, np.ones(len(kept), dtype=np.int64), CHECKS_OF_BATCHES)
+        waits = clients.retry_wait_us(kept, np.ones(len(kept), dtype=np.int64))
         self._failed_retry_us[kept] = clients.next_us[kept] + waits
 
     def take_unread(self, rows: Rows) -> Rows:

@@ -79,6 +79,7 @@ class Parameters:
         self.queries = np.array([model.metadata_refresh == "query" for model in models])
         self.leader_errors_count = np.array([model.leader_errors_count for model in models])
         self.redraws = np.array([model.retry_backoff_redraws for model in models])
+        self.redraws_metadata = np.array([model.metadata_backoff_redraws for model in models])
         self.period_us = np.array([US_PER_S / model.requests_per_s for model in models]).astype(np.int64)
         self.records_per_request = np.array([model.records_per_request for model in models], dtype=np.int64)
         self.record_bytes = np.array([model.record_bytes for model in models])
@@ -88,6 +89,8 @@ class Parameters:
         in_flight[~self.is_open | (self.work != PRODUCE)] = 1
         self.in_flight = np.where(in_flight > _MOST_IN_FLIGHT, 0, in_flight)  # 0: any number
         self.is_pipelined = self.in_flight != 1
+        # Whether Metadata is sent behind a request in flight.
+        self.sends_behind = (self.is_pipelined | (self.work == FETCH)) & ~self.refreshes_at_once
         self.retries_merge = np.array([model.retries_merge for model in models])
         self.lookup = np.where(self.work == HEARTBEAT, FIND_COORDINATOR, METADATA)
         self.fetches, self.is_member = self.work == FETCH, self.work == HEARTBEAT

@@ -51,12 +51,16 @@ def test_failures_are_counted_on_without_changing_a_wrapped_shift() -> None:
     assert [count % 32 for count in counted] == [n % 32 for n in range(1, 301)]
 
 
-@pytest.mark.parametrize(("checks", "mean_ms"), [(1, 108.2), (2, 110.3)])
-def test_redrawn_waits_are_longer(checks: int, mean_ms: float) -> None:
+@pytest.mark.parametrize(
+    ("redraws", "of_metadata", "mean_ms"), [(True, False, 110.3), (True, True, 108.2), (False, True, 99.5)]
+)
+def test_redrawn_waits_are_longer(redraws: bool, of_metadata: bool, mean_ms: float) -> None:
     """Draws u from 0 to 1 become waits with the density u * exp(u) for one check (audit/judge/fit.py)."""
-    clients = Clients(1, np.zeros(40_000, dtype=np.int64), Parameters(lanes_of(ClientModel())), 1, 1)
+    model = ClientModel(metadata_backoff_redraws=redraws)
+    clients = Clients(1, np.zeros(40_000, dtype=np.int64), Parameters(lanes_of(model)), 1, 1)
     rows = np.arange(40_000)
-    waits = clients.retry_wait_us(rows, np.ones(40_000, dtype=np.int64), checks) / 1000
+    wait_us = clients.metadata_wait_us if of_metadata else clients.retry_wait_us
+    waits = wait_us(rows, np.ones(40_000, dtype=np.int64)) / 1000
     assert waits.mean() == pytest.approx(mean_ms, abs=0.4)
     assert waits.min() >= 80
     assert waits.max() < 120

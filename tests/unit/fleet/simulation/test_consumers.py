@@ -9,6 +9,8 @@ from sluice.errors import SluiceError
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA_CONSUMER, KAFKA_CONSUMER, SLUICE_CONSUMER
 from sluice.fleet.run import ensure_possible
+from sluice.fleet.simulation.arrays import Times
+from sluice.fleet.simulation.behaviour import TRACED
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import (
     COMPLETED,
@@ -182,6 +184,24 @@ def test_a_lost_coordinator_is_looked_up_and_replaced() -> None:
     assert run.counts[:, ERRORS].sum() >= _CLIENTS
     assert run.counts[:, COORDINATOR_LOOKUPS].sum() >= run.counts[:, ERRORS].sum()
     assert run.counts[220:, HEARTBEATS].sum() == pytest.approx(_CLIENTS * 18 / 3, rel=0.03)
+
+
+def test_metadata_does_not_wait_for_the_response_to_a_fetch() -> None:
+    """It is sent when both backoffs, of at most a second, have ended. A Fetch may be in flight, for half a second."""
+    trace: dict[str, list[Times]] = {kind: [] for kind in TRACED}
+    model = replace(SLUICE_CONSUMER, requests_per_s=0.001, metadata_max_age_ms=1e9)
+    document = {"name": "test", "brokers": 1, "duration": "40s", "steps": [{"at": "5s", "kill": 1, "during": "20s"}]}
+    simulate([Group("c", model, 200)], schedule_of(scenario_of(document)), _FAST, seed=1, trace=trace)
+    at_us = np.concatenate(trace["metadata_requests"])
+    assert len(at_us) == 200
+    assert 25_000_000 < at_us.min() < at_us.max() < 26_000_000
+
+
+def test_a_lookup_waits_for_the_fetch_on_its_connection() -> None:
+    model = replace(SLUICE_CONSUMER, requests_per_s=0.001)
+    runs = [_run(_KILL, model=replace(model, fetch_max_wait_ms=wait_ms)) for wait_ms in (10, 500, 2000)]
+    lookups = [int(run.counts[:, COORDINATOR_LOOKUPS].sum()) for run in runs]
+    assert lookups[0] > lookups[1] > lookups[2]
 
 
 def test_the_same_seed_gives_the_same_counts(killed: Simulation) -> None:
