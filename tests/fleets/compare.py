@@ -74,6 +74,7 @@ def compare(
     model: ClientModel,
     failure: Failure,
     scale: int = 10,
+    broker: BrokerModel = FAST,
     attempt_us: float = 0.0,
 ) -> dict[str, Distance]:
     """Return the distance of all attempts from the failure on, by kind, to those of `scale` times as many clients.
@@ -82,7 +83,7 @@ def compare(
     """
     traced: dict[str, list[Times]] = {kind: [] for kind in TRACED}
     groups = [Group("model", model, clients * scale)]
-    simulate(groups, schedule_of(failure.scenario), FAST, seed=1, trace=traced)
+    simulate(groups, schedule_of(failure.scenario), broker, seed=1, trace=traced)
     due = {kind: np.concatenate([np.empty(0, dtype=np.int64), *traced[kind]]) for kind in TRACED}
     process = CpuQueue()
     everything = np.concatenate(list(due.values()))

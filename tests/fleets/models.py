@@ -13,10 +13,12 @@ from sluice.fleet.models.presets import KAFKA, KAFKA_CONSUMER, LIBRDKAFKA
 from sluice.fleet.simulation.arrays import US_PER_S, Times
 from sluice.fleet.simulation.behaviour import TRACED
 
-from .compare import FAILURES, Distance, compare
+from .compare import FAILURES, FAST, Distance, compare
 from .real_time import RealClients, run_real
 
 _PRODUCER = {"linger.ms": "0", "acks": "all"}
+# An idle broker on the same machine: a request takes a moment, so that the next one is sent before it fails.
+_BROKER = replace(FAST, produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1)
 # As in a long run: one connection, and metadata from a refresh by age, which comes just before the failure.
 _JAVA = {"connections.max.idle.ms": "20000", "metadata.max.age.ms": "38000", "metadata.recovery.strategy": "none"}
 # Of requests to a silent broker. No multiple of the period: the next record ends the poll that detects the timeout.
@@ -81,7 +83,9 @@ def measure(name: str, failures: Sequence[str]) -> None:
             ends_us = (_PRACTICE_FROM_S + _PRACTICE_S - client.warm_up_s) * US_PER_S
             attempt_us = median(_attempt_us(one, ends_us) for one in found)
         real = {kind: np.sort(np.concatenate([one[kind] for one in found])) for kind in TRACED}
-        distances = compare(real, clients * runs, model, FAILURES[failure], attempt_us=attempt_us / runs)
+        distances = compare(
+            real, clients * runs, model, FAILURES[failure], broker=_BROKER, attempt_us=attempt_us / runs
+        )
         print(f"{name:11} {failure:23}", *(_text(kind, distances[kind]) for kind in TRACED), sep="  ", flush=True)
 
 
