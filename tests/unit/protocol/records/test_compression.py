@@ -329,6 +329,10 @@ class TestZstd:
         small = bytes(cramjam.zstd.compress(b"end"))
         assert decompressed(ZSTD, self.FRAME + self.SKIPPED + small + self.SKIPPED) == TEXT + b"end"
 
+    def test_a_zstd_frame_with_a_checksum_may_precede_another(self) -> None:
+        frame = bytes.fromhex("28b52ffd0458390000636865636b6564143e3083")  # of zstd 1.5; the library writes none
+        assert decompressed(ZSTD, frame + frame + self.FRAME) == b"checked" * 2 + TEXT
+
     def test_empty_zstd_stream_is_empty_data(self) -> None:
         assert decompressed(ZSTD, b"") == b""
         assert decompressed(ZSTD, self.SKIPPED) == b""
