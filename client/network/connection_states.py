@@ -22,7 +22,7 @@ is resolved again, and the last address used is skipped if there is another.
 """
 
 from collections.abc import Sequence
-from enum import Enum
+from enum import Enum, auto
 from math import inf
 from typing import NamedTuple
 
@@ -32,17 +32,17 @@ Address = tuple[str, int]
 
 
 class ConnectionState(Enum):
-    DISCONNECTED = "DISCONNECTED"
-    CONNECTING = "CONNECTING"
-    CHECKING_API_VERSIONS = "CHECKING_API_VERSIONS"
-    READY = "READY"
-    AUTHENTICATION_FAILED = "AUTHENTICATION_FAILED"
+    DISCONNECTED = auto()
+    CONNECTING = auto()
+    CHECKING_API_VERSIONS = auto()
+    READY = auto()
+    AUTHENTICATION_FAILED = auto()
 
 
 class _Effect(Enum):
-    KEPT = "kept"
-    RESET = "reset"
-    GROWN = "grown"
+    KEPT = auto()
+    RESET = auto()
+    GROWN = auto()
 
 
 class _Transition(NamedTuple):

@@ -169,7 +169,7 @@ def observed(states: ClusterConnectionStates, nominal: ClusterConnectionStates, 
     """Return the observable state of a connection."""
     connection, without_jitter = states.get(node_id), nominal.get(node_id)
     said: Vector = {
-        "state": connection and connection.state.value,
+        "state": connection and connection.state.name,
         "can_connect": states.can_connect(node_id, now_ms),
         "is_blacked_out": states.is_blacked_out(node_id, now_ms),
         "connection_delay_ms": milliseconds(states.connection_delay_ms(node_id, now_ms)),

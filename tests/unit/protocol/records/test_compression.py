@@ -184,6 +184,10 @@ class TestGzip:
         for size in range(len(header) + 2):
             assert broken(GZIP, second[:size])[0] == b""
 
+    def test_gzip_text_flag_adds_no_header_field(self) -> None:
+        text = self.MEMBER[:3] + b"\1" + self.MEMBER[4:]
+        assert decompressed(GZIP, text + text) == TEXT + TEXT
+
     def test_gzip_data_is_returned_before_its_trailer_is_checked(self) -> None:
         assert broken(GZIP, self.MEMBER[:-8] + bytes(8)) == (
             TEXT,
