@@ -75,7 +75,7 @@ class Appendable(msgspec.Struct, gc=False):
 def move_to(appendable: Appendable, first_offset: int, leader_epoch: int) -> None:
     header = appendable.header
     if header is not None:
-        header.base_offset += first_offset
+        header.base_offset = first_offset
         header.partition_leader_epoch = leader_epoch
         if appendable.data.readonly:
             appendable.data = memoryview(bytearray(appendable.data))
