@@ -71,7 +71,10 @@ async def test_died_sender_fails_every_caller(
         await producer.flush()
 
 
-@pytest.mark.parametrize("record", [{"value": {}}, {"value": 5}, {"key": 3.5}, {"topic": b"t"}, {"partition": "0"}])
+@pytest.mark.parametrize(
+    "record",
+    [{"value": {}}, {"value": 5}, {"key": 3.5}, {"topic": b"t"}, {"partition": "0"}, {"timestamp_ms": "1"}],
+)
 async def test_wrong_record_is_rejected_at_the_call(record: dict[str, Any]) -> None:
     async with address() as at, Producer(at) as producer:
         with pytest.raises(TypeError, match=f"^send: {next(iter(record))}: expected "):

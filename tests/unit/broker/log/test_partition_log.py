@@ -407,6 +407,12 @@ def test_deleting_all_records_releases_their_memory() -> None:
     assert read_offsets(log, 200) == [(200, 200)]
 
 
+def test_log_of_a_deleted_partition_is_empty(log: PartitionLog) -> None:
+    append(log, batch(5))
+    log.close()
+    assert (log.log_start_offset, log.log_end_offset, log.size_in_bytes) == (5, 5, 0)
+
+
 def test_delete_records_below_the_log_start_keeps_the_log_start(log: PartitionLog) -> None:
     append(log, batch(5))
     log.delete_records_before(3)

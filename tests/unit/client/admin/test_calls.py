@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from sluice.client.admin.access import AccessAdmin, ScramMechanism
 from sluice.client.admin.calls import AdminCalls, Outcomes
 from sluice.client.admin.groups import GroupAdmin
 from sluice.client.admin.partitions import PartitionAdmin
 from sluice.client.admin.topics import NewTopic, TopicAdmin
+from sluice.client.admin.transactions import TransactionAdmin
 from sluice.client.config import admin_config
 from sluice.client.errors import ApiException, KafkaException, TimeoutException, UnsupportedVersionException
 from sluice.client.metadata.cluster import TopicPartition
@@ -19,6 +21,10 @@ from sluice.client.metadata.metadata import Metadata
 from sluice.client.network.asyncio_network import AsyncNetwork
 from sluice.client.retry_sites import RetrySite, backoff_at
 from sluice.clock import LoopClock
+from sluice.protocol.apis.alter_user_scram_credentials import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from sluice.protocol.apis.create_topics import CreatableTopicResult, CreateTopicsResponse
 from sluice.protocol.apis.delete_groups import DeletableGroupResult, DeleteGroupsResponse
 from sluice.protocol.apis.delete_records import (
@@ -27,6 +33,12 @@ from sluice.protocol.apis.delete_records import (
     DeleteRecordsTopicResult,
 )
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
+from sluice.protocol.apis.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersResponse,
+)
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, VirtualNetwork
@@ -42,7 +54,7 @@ class Middle(Random):
         return 0
 
 
-class Admin(TopicAdmin, PartitionAdmin, GroupAdmin):
+class Admin(TopicAdmin, PartitionAdmin, GroupAdmin, TransactionAdmin, AccessAdmin):
     """An admin client over a network of scripted brokers 1 and 2. The controller is 1."""
 
     def __init__(self, **given: str | int) -> None:
@@ -126,6 +138,23 @@ class TestRetries:
         assert len(admin.one.requests("CreateTopics")) == 1
         assert len(admin.two.requests("CreateTopics")) == 1
 
+    async def test_credentials_go_to_the_new_controller(self) -> None:
+        admin = Admin()
+
+        def altered(code: int) -> AlterUserScramCredentialsResponse:
+            return AlterUserScramCredentialsResponse(
+                results=[AlterUserScramCredentialsResult(user="alice", error_code=code)]
+            )
+
+        def moved(_: ReceivedRequest) -> Message:
+            admin.lead(2)
+            return altered(ErrorCode.NOT_CONTROLLER)
+
+        admin.one.responses["AlterUserScramCredentials"] = moved
+        admin.two.responses["AlterUserScramCredentials"] = lambda _: altered(0)
+        (await admin.alter_user_scram_credentials({("alice", ScramMechanism.SCRAM_SHA_256): "secret"})).all()
+        assert len(admin.two.requests("AlterUserScramCredentials")) == 1
+
     async def test_backoff_doubles_with_each_attempt(self) -> None:
         admin = Admin()
         admin.script("CreateTopics", created(ErrorCode.THROTTLING_QUOTA_EXCEEDED))
@@ -199,6 +228,22 @@ class TestKeys:
         assert (await admin.delete_records(partitions)).all() == dict.fromkeys(partitions, 7)
         assert [_indexes(request) for request in admin.one.requests("DeleteRecords")] == [[0, 2]]
         assert [_indexes(request) for request in admin.two.requests("DeleteRecords")] == [[1]]
+
+    async def test_abort_of_a_transaction_is_a_marker_at_the_leader(self) -> None:
+        admin = Admin()
+        admin.lead_partitions(2)
+
+        def written(request: ReceivedRequest) -> Message:
+            (marker,) = request.message.markers
+            assert not marker.transaction_result, "false: an abort"
+            partition = WritableTxnMarkerPartitionResult(partition_index=0)
+            topic = WritableTxnMarkerTopicResult(name="t", partitions=[partition])
+            result = WritableTxnMarkerResult(producer_id=marker.producer_id, topics=[topic])
+            return WriteTxnMarkersResponse(markers=[result])
+
+        admin.two.responses["WriteTxnMarkers"] = written
+        await admin.abort_transaction(TopicPartition("t", 0), producer_id=7, producer_epoch=1, coordinator_epoch=-1)
+        assert len(admin.two.requests("WriteTxnMarkers")) == 1
 
     async def test_moved_leader_is_looked_up_without_repeating_other_requests(self) -> None:
         admin = Admin()

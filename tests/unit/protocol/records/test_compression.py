@@ -218,7 +218,11 @@ class TestSnappy:
 
     def test_raw_snappy_streams_are_read(self) -> None:
         assert decompressed(SNAPPY, self.RAW) == TEXT
-        assert decompressed(SNAPPY, bytes(cramjam.snappy.compress_raw(b"short"))) == b"short"
+        for size in (5, 128, 16_384):  # sizes of one to three bytes
+            raw = bytes(cramjam.snappy.compress_raw(bytes(size)))
+            assert decompressed(SNAPPY, raw) == bytes(size)
+            with pytest.raises(SectionTooLarge):
+                decompress(SNAPPY, raw, 2, size - 1)
 
     def test_snappy_compatible_version_is_ignored(self) -> None:
         data = compress(SNAPPY, TEXT, 2)

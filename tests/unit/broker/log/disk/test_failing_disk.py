@@ -102,6 +102,15 @@ def test_batch_that_cannot_be_flushed_is_not_stored(tmp_path: Path, monkeypatch:
     assert append(log, batch()) == 2
 
 
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pwrite, disk = os.pwrite, Disk(tmp_path)
+    log = disk.log()
+    monkeypatch.setattr(os, "pwrite", lambda handle, data, position: pwrite(handle, bytes(data)[:70], position))
+    assert append(log, batch([bytes(300)])) == 0
+    assert append(log, batch(2)) == 1
+    assert batches_in(log) == [(0, 0), (1, 2)]
+
+
 def test_read_of_a_shortened_file_fails_and_logs_the_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(tmp_path)
     log = disk.log()
@@ -109,7 +118,7 @@ def test_read_of_a_shortened_file_fails_and_logs_the_position(tmp_path: Path, ca
     append(log, batch([bytes(300)]))
     os.truncate(disk.file("00000000000000000000.log"), 400)
     read = log.read(0, 10**6, 2, True)
-    assert (read.error_code, read.parts) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+    assert (read.error_code, read.parts, read.size) == (ErrorCode.KAFKA_STORAGE_ERROR, [], 0)
     assert log.size_available(1, 10**6, 2, True) == 0
     assert log.bytes_between(1, 2, 1000) == 1000, "a delayed fetch is answered immediately"
     (line,) = [record for record in caplog.records if record.message == "partition storage failed"]

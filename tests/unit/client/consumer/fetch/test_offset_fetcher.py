@@ -151,6 +151,14 @@ class TestValidations:
         assert len(stage.one.requests("OffsetForLeaderEpoch")) >= 2
         assert stage.subscriptions.state_of(P0).state is FetchState.AWAIT_VALIDATION
 
+    def test_validation_in_flight_is_not_repeated(self) -> None:
+        stage = validating(EARLIEST, 9, 3)
+        stage.seek(P0, 7, epoch=3)
+        for _ in range(3):
+            stage.offsets.run_once(stage.now_ms)
+        stage.network.advance(1)
+        assert len(stage.one.requests("OffsetForLeaderEpoch")) == 2
+
     def test_validation_is_skipped_if_the_leader_does_not_support_it(self) -> None:
         stage = Reading()
         stage.one.versions["OffsetForLeaderEpoch"] = (0, 2)
