@@ -1,5 +1,6 @@
 """Subscription state: partition states and position validation."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -42,6 +43,15 @@ def test_topic_and_partition_subscriptions_exclude_each_other(
         then(subscriptions)
     subscriptions.unsubscribe()
     then(subscriptions)
+
+
+def test_topics_that_no_longer_match_are_left_out_of_the_groups_topics() -> None:
+    subscriptions = SubscriptionState(EARLIEST)
+    subscriptions.subscribe_pattern(re.compile("a.*"))
+    assert subscriptions.matched(["a1", "a2", "b"])
+    subscriptions.group_subscribes(["a1", "a2"])
+    assert subscriptions.matched(["a1", "a3"])
+    assert subscriptions.metadata_topics == {"a1", "a3"}
 
 
 def test_retained_partition_keeps_its_position() -> None:

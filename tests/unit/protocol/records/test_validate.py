@@ -220,7 +220,7 @@ REFUSED = {
     "a control batch": (changed(BATCH, 21, ">h", 0x20), INVALID, "Clients are not allowed to write control records"),
     "a count one too high": (changed(BATCH, 57, ">i", 5), INVALID, r"offset range \[0, 3\] and count of records 5"),
     "a count one too low": (changed(BATCH, 57, ">i", 3), INVALID, r"offset range \[0, 3\] and count of records 3"),
-    "a count of 0": (changed(BATCH, 57, ">i", 0), INVALID, "Invalid reported count for record batch: 0"),
+    "a count of 0": (changed(BATCH, 57, ">i", 0), INVALID, "record batch: 0 in topic partition"),
     "a negative offset delta": (changed(BATCH, 23, ">i", -1), INVALID, r"invalid offset range: \[0, -1\]"),
     "a producer without a sequence": (changed(BATCH, 43, ">q", 5), INVALID, "Invalid sequence number -1"),
     "no records": (changed(BATCH[:61], 8, ">i", 49), INVALID, "premature EOF"),

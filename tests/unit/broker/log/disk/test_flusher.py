@@ -3,10 +3,13 @@
 import errno
 import os
 from pathlib import Path
+from threading import get_ident
 
 import pytest
+from msgspec.structs import replace
 
 from sluice.broker.log.disk.flusher import Flusher
+from tests.support.disk_logs import CONFIG, Disk, append, batch
 
 
 def opened(path: Path) -> int:
@@ -31,6 +34,23 @@ def test_callbacks_run_in_order_in_the_owners_thread(tmp_path: Path) -> None:
     assert done == [0, 1, 2, 3, 4]
     assert not any(map(is_open, handles))
     assert not flusher.collect()
+
+
+def test_flush_messages_flushes_full_segments_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed, of_this_thread, flush = list[int](), get_ident(), os.fdatasync
+
+    def recorded(handle: int) -> None:
+        if get_ident() == of_this_thread:
+            flushed.append(os.fstat(handle).st_ino)
+        flush(handle)
+
+    monkeypatch.setattr(os, "fdatasync", recorded)
+    disk = Disk(tmp_path)
+    log = disk.log(config=replace(CONFIG, flush_messages=2, segment_bytes=len(batch())))
+    append(log, batch())
+    assert flushed == []
+    append(log, batch())
+    assert flushed == [disk.file(f"{offset:020}.log").stat().st_ino for offset in (0, 1)]
 
 
 def test_flusher_can_be_used_after_finish(tmp_path: Path) -> None:
