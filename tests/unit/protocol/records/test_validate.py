@@ -345,6 +345,12 @@ def test_number_of_returned_record_errors_is_bounded(codec: int, monkeypatch: py
     assert "5 record errors in total" in error.message
 
 
+@pytest.mark.parametrize("data", [BATCH, BATCH + BATCH], ids=["a batch", "two batches"])
+def test_more_records_than_may_be_checked_are_rejected(data: bytes) -> None:
+    error = refusal(data, AppendConfig(max_records=2))
+    assert (error.code, error.message) == (INVALID, "the batch has more than 2 records")
+
+
 @pytest.mark.parametrize("codec", CODECS[1:], ids=NAMES[1:])
 def test_decompression_bomb_is_rejected(codec: int) -> None:
     batch = build_batch([Record(0, NOW_MS, None, bytes(300_000))], compression=codec)
