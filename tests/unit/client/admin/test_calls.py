@@ -32,6 +32,7 @@ from sluice.protocol.apis.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from sluice.protocol.apis.describe_acls import DescribeAclsResponse
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorResponse
 from sluice.protocol.apis.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
@@ -154,6 +155,18 @@ class TestRetries:
         admin.two.responses["AlterUserScramCredentials"] = lambda _: altered(0)
         (await admin.alter_user_scram_credentials({("alice", ScramMechanism.SCRAM_SHA_256): "secret"})).all()
         assert len(admin.two.requests("AlterUserScramCredentials")) == 1
+
+    async def test_acls_need_the_version_with_pattern_types(self) -> None:
+        admin = Admin()
+        admin.script("DescribeAcls", lambda _: DescribeAclsResponse())
+        for broker in admin.brokers:
+            broker.versions["DescribeAcls"] = (0, 1)
+        assert await admin.describe_acls() == []
+        old = Admin()
+        for broker in old.brokers:
+            broker.versions["DescribeAcls"] = (0, 0)
+        with pytest.raises(UnsupportedVersionException):
+            await old.describe_acls()
 
     async def test_backoff_doubles_with_each_attempt(self) -> None:
         admin = Admin()

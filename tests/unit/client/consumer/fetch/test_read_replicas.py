@@ -52,6 +52,23 @@ def fetch_again(stage: Reading) -> None:
     stage.fetch()
 
 
+def test_replica_named_for_an_offset_before_a_seek_is_not_used() -> None:
+    stage = Reading(reset=LATEST, rack="b")
+    stage.one.followers = stage.two.followers = [2]
+    stage.assign(P0)
+    stage.seek(P0, 3)
+
+    def seek(request: ReceivedRequest) -> FetchResponse:
+        stage.seek(P0, 5)
+        return answer(request, preferred=2)
+
+    stage.one.responses["Fetch"] = seek
+    stage.fetch()
+    stage.one.responses["Fetch"] = answer
+    stage.fetch()
+    assert fetches(stage) == (2, 0)
+
+
 def test_consumer_moves_to_the_replica_that_the_leader_names() -> None:
     stage = referred(lambda request: answer(request, records=batch(3, b"a")))
     assert fetches(stage) == (1, 0)
