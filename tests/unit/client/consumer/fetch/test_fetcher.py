@@ -55,6 +55,13 @@ def reading(records: bytes = b"", code: int = 0, *, reset: OffsetReset = LATEST,
     return stage
 
 
+def test_the_first_version_with_magic_2_is_used() -> None:
+    stage = reading(batch(3, b"a"))
+    stage.one.versions["Fetch"] = (0, 4)
+    stage.fetch()
+    assert [one.value for one in stage.collect()] == [b"a"]
+
+
 def test_each_leader_receives_its_partitions_and_records_keep_their_order() -> None:
     stage = Reading()
     stage.assign(P0, P1)
