@@ -56,10 +56,14 @@ def reading(records: bytes = b"", code: int = 0, *, reset: OffsetReset = LATEST,
 
 
 def test_the_first_version_with_magic_2_is_used() -> None:
-    stage = reading(batch(3, b"a"))
+    stage = Reading()
     stage.one.versions["Fetch"] = (0, 4)
+    stage.assign(P0)
+    stage.seek(P0, 3)
+    stage.one.responses["Fetch"] = lambda request: fetch_response(request, of(0, batch(3, b"a")))
     stage.fetch()
     assert [one.value for one in stage.collect()] == [b"a"]
+    assert stage.one.requests("Fetch")[0].version == 4
 
 
 def test_each_leader_receives_its_partitions_and_records_keep_their_order() -> None:
