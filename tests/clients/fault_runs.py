@@ -3,7 +3,6 @@
 The result holds only what the application observes: acknowledged records, records read, and errors.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -13,6 +12,8 @@ from time import monotonic, sleep
 from typing import Literal, NamedTuple
 
 from sluice import SyncBroker
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.record import iter_records
 from tests.clients.fault_clients import (
     ANSWER_S,
     GROUP,
@@ -38,7 +39,6 @@ CONFIG: Mapping[str, str | float] = {
     "offsets.topic.num.partitions": 1,
 }
 _EVERYTHING = 1 << 30
-_VALUE = re.compile(rb"<\d+>")
 
 
 Rule = Mapping[str, object]  # as in a rules file
@@ -284,4 +284,6 @@ def _values_in_log(broker: SyncBroker) -> Counter[str]:
     cluster = broker._target._started.cluster
     log = cluster.topics[TOPIC].partitions[PARTITION].log
     read = broker._thread.call(lambda: log.read(0, _EVERYTHING, log.log_end_offset, min_one_batch=True))
-    return Counter(value.decode() for value in _VALUE.findall(b"".join(read.parts)))
+    data = memoryview(b"".join(read.parts))
+    batches = [data[at : at + header.size_in_bytes] for at, header in iter_batches(data)]
+    return Counter((record.value or b"").decode() for batch in batches for record in iter_records(batch))
