@@ -42,7 +42,7 @@ BEFORE = replace(KAFKA, retry_backoff_max_ms=100, reconnect_backoff_max_ms=50)
         ("sluice", PIPELINED, "refused", (0.02, None, 0.01)),
         ("sluice", PIPELINED, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
         ("sluice", PIPELINED, "reset", (0.02, 0.02, 0.02)),
-        ("aiokafka", AIOKAFKA, "killed leader", (0.03, 0.03, 0.02)),
+        ("aiokafka", AIOKAFKA, "killed leader", (0.05, 0.05, 0.03)),
         ("aiokafka", AIOKAFKA, "refused", (0.01, None, 0.05)),
         ("aiokafka", AIOKAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
         ("aiokafka", AIOKAFKA, "reset", (0.01, 0.01, 0.01)),
@@ -85,7 +85,7 @@ def test_attempts_after_a_long_run_are_those_of_the_client() -> None:
         ("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
         ("sluice-consumer", SLUICE_CONSUMER, "silent", (0.03, 0.04, None, 0.01, 0.03, None)),
         ("sluice-consumer", SLUICE_CONSUMER, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, None, 0.01, 0.03, None)),
-        ("aiokafka-consumer", AIOKAFKA_CONSUMER, "killed leader", (0.03, 0.05, None, 0.01, 0.05, 0.12)),
+        ("aiokafka-consumer", AIOKAFKA_CONSUMER, "killed leader", (0.05, 0.08, None, 0.05, 0.08, 0.15)),
         ("aiokafka-consumer", AIOKAFKA_CONSUMER, "reset", (0.01, 0.01, None, 0.01, 0.03, None)),
         ("aiokafka-consumer", AIOKAFKA_CONSUMER, "silent", (0.03, 0.03, None, 0.01, 0.03, None)),
     ],
@@ -106,7 +106,7 @@ def test_attempts_of_a_consumer_are_those_of_the_client(
             assert found[kind].ks <= limit, (kind, found)
     fetches, lookups = found["fetch_requests"], found["coordinator_lookups"]
     assert fetches.modelled == pytest.approx(fetches.attempts, rel=0.03)
-    # Those of 15 aiokafka clients differ by a fifth from process to process.
+    # Those of 15 aiokafka clients differ by a fifth from process to process, and their distance from 0.08 to 0.13.
     assert lookups.modelled == pytest.approx(lookups.attempts, rel=0.5 if client.startswith("aiokafka") else 0.2)
 
 
