@@ -27,6 +27,7 @@ from .hints import did_nothing, not_connected
 _WORKS_WITHIN_MS = 20_000.0
 _STARTS_WITHIN_MS = 5000.0
 _LOOK_EVERY_MS = 50.0
+_READ_MS = 60_000.0  # a busy machine needs seconds
 # The requests that show that a client works; for an admin client, all but _BEFORE_WORK.
 _WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
 _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
@@ -193,7 +194,7 @@ async def run(
             virtual=subject.virtual,
             problem=problem,
         )
-        return RunResult(observation, await _lost(broker, probe_run.callbacks))
+        return RunResult(observation, await _lost(broker, probe_run.callbacks, clock))
 
 
 def _at_free_port(probe: Probe) -> Probe:
@@ -262,7 +263,7 @@ def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> Sub
     return info if info.version else msgspec.structs.replace(info, version=next(versions, ""))
 
 
-async def _lost(broker: Broker, callbacks: Sequence[Callback]) -> list[int]:
+async def _lost(broker: Broker, callbacks: Sequence[Callback], clock: Clock) -> list[int]:
     acknowledged = {callback.record for callback in callbacks if callback.event == "delivered"}
     if not acknowledged:
         return []
@@ -271,7 +272,10 @@ async def _lost(broker: Broker, callbacks: Sequence[Callback]) -> list[int]:
     ]
     async with Consumer({"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}) as consumer:
         consumer.assign(partitions)
+        until_ms = clock.monotonic_ms() + _READ_MS
         ends = await consumer.end_offsets(partitions)
         while acknowledged and any([await consumer.position(each) < end for each, end in ends.items()]):
+            if clock.monotonic_ms() > until_ms:
+                break
             acknowledged -= {int(record.value or b"-1") for record in await consumer.poll(200)}
     return sorted(acknowledged)

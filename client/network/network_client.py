@@ -440,7 +440,7 @@ class NetworkClient:
             self.states.authentication_failed(node_id, now_ms, authentication_error)
             self.metadata.fatal_error(authentication_error)
         self._versions.pop(node_id, None)
-        # In this order, as in Kafka: the update that a failed request requests was not due at the disconnect.
+        # Before the requests fail, as in Kafka: an update that one of them requests was not due at the disconnect.
         self._updater.disconnected(now_ms)
         self._fail_in_flight(connection, timed_out=timed_out)
         self._changed()

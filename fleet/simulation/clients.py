@@ -21,7 +21,7 @@ _TICK_US, _BETWEEN_TRIES_US = 1_000_000, 50_000
 _MOST_EAGER = 3
 # Kafka's Sender checks the backoff of a batch in RecordAccumulator.ready and in drain, that of metadata once.
 _CHECKS_OF_BATCHES, _CHECKS_OF_METADATA = 2, 1
-# Metadata that the next lookup of a coordinator follows.
+# Whether the next lookup of a coordinator follows new metadata: no; yes, requested after the backoff; yes, requested.
 NOT_RENEWED, TO_RENEW, AWAITED = range(3)
 
 
@@ -42,10 +42,10 @@ class Clients:
             self.peer[members] -= len(members)  # the Fetch lane of a client precedes
             self.member[self.peer[members]] = members
             self.partition[members] = partitions + np.arange(len(members)) // partitions % coordinators
-        self.fetch_until_us = np.zeros(count if self.has_members else 0, dtype=np.int64)  # the last response
+        # When the last Fetch has its response.
+        self.fetch_until_us = np.zeros(count if self.has_members else 0, dtype=np.int64)
         # When a broker reads the lookup that a member has sent behind a Fetch; 0 without one.
         self.read_us = np.zeros(count if self.has_members else 0, dtype=np.int64)
-        # With a "backoff" lookup, the next one follows the backoff and then new metadata.
         self.renewal = np.zeros(count if self.has_members else 0, dtype=np.uint8)
         self.leader = np.full(count, -1, dtype=np.int16)
         # The next event: its time, its outcome, and the broker of the request in flight.

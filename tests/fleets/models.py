@@ -39,18 +39,16 @@ class Client(NamedTuple):
     timeout: str  # the setting
     model: ClientModel
     warm_up_s: float
-    is_java: bool = False
+
+    @property
+    def is_java(self) -> bool:
+        return self.command.startswith("Java")
 
 
 CLIENTS = {
-    "java": Client("JavaClients", {**_PRODUCER, **_JAVA}, "request.timeout.ms", KAFKA, 30, is_java=True),
+    "java": Client("JavaClients", {**_PRODUCER, **_JAVA}, "request.timeout.ms", KAFKA, 30),
     "java-consumer": Client(
-        "JavaConsumers",
-        {**_JAVA, "metadata.max.age.ms": "300000"},
-        "request.timeout.ms",
-        KAFKA_CONSUMER,
-        30,
-        is_java=True,
+        "JavaConsumers", {**_JAVA, "metadata.max.age.ms": "300000"}, "request.timeout.ms", KAFKA_CONSUMER, 30
     ),
     "librdkafka": Client("confluent", _PRODUCER, "socket.timeout.ms", LIBRDKAFKA, 3),
 }
