@@ -5,6 +5,7 @@ from typing import Any
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from tests.support.group_members import converge as converge
 from tests.support.virtual_broker import VirtualBroker
 
 REBALANCE_MS = 60_000
@@ -107,11 +108,3 @@ def consumer_group(broker: VirtualBroker, group_id: str = "group") -> ConsumerGr
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, ConsumerGroup), group
     return group
-
-
-def converge(*members: ConsumerMember, rounds: int = 6) -> None:
-    """Let all members send heartbeats in turn until each has its target assignment."""
-    for _ in range(rounds):
-        for member in members:
-            response = member.heartbeat()
-            assert not response.error_code, response

@@ -143,11 +143,3 @@ def share_group(broker: VirtualBroker, group_id: str = "group") -> ShareGroup:
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, ShareGroup), group
     return group
-
-
-def converge(*members: ShareMember, rounds: int = 3) -> None:
-    """Let all members send heartbeats in turn."""
-    for _ in range(rounds):
-        for member in members:
-            response = member.heartbeat()
-            assert not response.error_code, response

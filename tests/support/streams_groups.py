@@ -138,11 +138,3 @@ def streams_group(broker: VirtualBroker, group_id: str = "group") -> StreamsGrou
     group = broker.broker.groups.groups[group_id]
     assert isinstance(group, StreamsGroup), group
     return group
-
-
-def converge(*members: StreamsMember, rounds: int = 6) -> None:
-    """Let all members send heartbeats in turn until each has its target assignment."""
-    for _ in range(rounds):
-        for member in members:
-            response = member.heartbeat()
-            assert not response.error_code, response

@@ -218,10 +218,16 @@ class Producer:
         self.producer_id, self.epoch = producer_id, epoch
 
 
-def begun(broker: VirtualBroker, versions: dict[str, int] = LEGACY, **more: Any) -> Producer:
-    """Return a producer with an open transaction in partition 0 of "t", with one record "v"."""
+def initialized(broker: VirtualBroker, versions: dict[str, int] = LEGACY, **more: Any) -> Producer:
+    """Return a producer with its producer id and epoch, without a transaction."""
     producer = Producer(broker, versions, **more)
     assert producer.init() == 0
+    return producer
+
+
+def begun(broker: VirtualBroker, versions: dict[str, int] = LEGACY, **more: Any) -> Producer:
+    """Return a producer with an open transaction in partition 0 of "t", with one record "v"."""
+    producer = initialized(broker, versions, **more)
     if producer.adds_partitions:
         assert producer.add() == {0}
     assert producer.send(b"v") == 0

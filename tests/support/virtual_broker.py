@@ -446,6 +446,13 @@ class VirtualBroker:
         return partition
 
 
+def with_topic(*overrides: str, partitions: int = 1, **configs: str) -> VirtualBroker:
+    """Return a broker with topic t; config names have underscores for dots."""
+    broker = VirtualBroker(*overrides)
+    broker.topic(partitions=partitions, **configs)
+    return broker
+
+
 def run(coroutine: Coroutine[object, None, None]) -> None:
     """Run a coroutine that never waits."""
     try:

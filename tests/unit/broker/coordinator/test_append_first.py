@@ -8,17 +8,19 @@ from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.group_members import converge, joined
 from tests.support.groups import (
     Member,
     classic_group,
     commit_code,
     commit_request,
     delete_offsets_request,
+    joined_group,
     settled_group,
 )
 from tests.support.transactions import NEW, begun
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -54,11 +56,8 @@ def test_failed_append_creates_no_classic_group(broker: VirtualBroker) -> None:
 
 
 def test_failed_append_keeps_an_empty_consumer_group() -> None:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic()
-    former = ConsumerMember(broker)
-    former.join()
-    former.leave()
+    broker = with_topic(AT_ONCE)
+    joined(ConsumerMember(broker)).leave()
     group = consumer_group(broker)
     member = Member(broker, instance_id="i")
     with FailingAppends(broker):
@@ -82,10 +81,7 @@ def test_failed_append_keeps_a_static_member_and_its_member_id(broker: VirtualBr
 
 
 def test_failed_append_of_an_assignment_starts_a_rebalance(broker: VirtualBroker) -> None:
-    member = Member(broker, instance_id="i")
-    member.send_join()
-    broker.advance(3_000)
-    member.joined()
+    (member,) = joined_group(broker, 1, instance_id="i")
     with FailingAppends(broker):
         member.send_sync({member.member_id: b"mine"})
         assert member.client.response().message.error_code == FAILED
@@ -130,8 +126,7 @@ def test_failed_append_deletes_nothing(broker: VirtualBroker, delete: Callable[[
 
 
 def test_expired_offset_is_removed_once_its_tombstone_can_be_appended() -> None:
-    broker = VirtualBroker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=60000")
-    broker.topic()
+    broker = with_topic("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=60000")
     broker.client().call(commit_request(), 9)
     groups = broker.broker.groups
     with FailingAppends(broker):
@@ -142,8 +137,7 @@ def test_expired_offset_is_removed_once_its_tombstone_can_be_appended() -> None:
 
 
 def test_failed_append_adds_no_member_to_a_consumer_group() -> None:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic("t", partitions=2)
+    broker = with_topic(AT_ONCE, partitions=2)
     first, second = ConsumerMember(broker, "a"), ConsumerMember(broker, "b")
     with FailingAppends(broker):
         assert first.join().error_code == FAILED
@@ -161,10 +155,8 @@ def test_failed_append_adds_no_member_to_a_consumer_group() -> None:
 
 @pytest.mark.parametrize("epoch", [-1, -2], ids=["permanently", "temporarily"])
 def test_failed_append_removes_no_leaving_member(epoch: int) -> None:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic()
-    member = ConsumerMember(broker, "a", instance_id="i")
-    member.join()
+    broker = with_topic(AT_ONCE)
+    member = joined(ConsumerMember(broker, "a", instance_id="i"))
     known = consumer_group(broker).members["a"]
     with FailingAppends(broker):
         assert member.send(member_epoch=epoch).error_code == FAILED
@@ -173,10 +165,8 @@ def test_failed_append_removes_no_leaving_member(epoch: int) -> None:
 
 
 def test_failed_append_fails_leave_group_of_a_consumer_group() -> None:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic()
-    member = ConsumerMember(broker, "a", instance_id="i")
-    member.join()
+    broker = with_topic(AT_ONCE)
+    joined(ConsumerMember(broker, "a", instance_id="i"))
     classic = Member(broker)
     classic.member_id = "a"
     with FailingAppends(broker):
@@ -186,12 +176,8 @@ def test_failed_append_fails_leave_group_of_a_consumer_group() -> None:
 
 
 def test_failed_append_does_not_upgrade_a_classic_group() -> None:
-    broker = VirtualBroker("group.initial.rebalance.delay.ms=0")
-    broker.topic()
-    member = Member(broker)
-    member.send_join()
-    broker.advance(10)
-    member.joined()
+    broker = with_topic()
+    (member,) = joined_group(broker, 1)
     member.send_sync({member.member_id: b"\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\xff\xff\xff\xff"})
     member.client.take_responses()
     with FailingAppends(broker):

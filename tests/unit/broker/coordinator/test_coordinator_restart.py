@@ -9,8 +9,9 @@ from sluice.broker.coordinator.transaction.metadata import PREPARE_ABORT, PREPAR
 from sluice.broker.coordinator.transaction.records import key_bytes, value_bytes
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC
 from sluice.protocol.errors import ErrorCode
-from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember
 from tests.support.coordinators import ONE_PARTITION, pictured
+from tests.support.group_members import joined, settled
 from tests.support.groups import Member, fetch_request, fetched, settled_group
 from tests.support.share_groups import ShareMember
 from tests.support.transactions import begun
@@ -32,12 +33,8 @@ def test_groups_and_offsets_survive_a_restart(tmp_path: Path) -> None:
     broker.topic("t", partitions=4)
     members = settled_group(broker, 2)
     members[0].commit(5)
-    consumers = [ConsumerMember(broker, name, group_id="modern") for name in ("a", "b")]
-    for consumer in consumers:
-        consumer.join()
-    converge(*consumers)
-    sharing = ShareMember(broker, group_id="share")
-    sharing.join()
+    settled(*(ConsumerMember(broker, name, group_id="modern") for name in ("a", "b")))
+    sharing = joined(ShareMember(broker, group_id="share"))
     broker.advance(1_000)
     sharing.heartbeat()
     assert sharing.partitions == {"t": [0, 1, 2, 3]}

@@ -27,7 +27,7 @@ from tests.support.groups import (
     subscription,
 )
 from tests.support.records import fetch
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
 
 MINUTE_MS = 60_000
 # Offsets are retained for two minutes; the check runs each minute.
@@ -50,9 +50,8 @@ def written(broker: VirtualBroker, group_id: str = "group") -> list[tuple[Any, i
                 records.append((key, None, None))
                 continue
             version = int.from_bytes(record.value[:2])
-            records.append(
-                (key, version, decoder(VALUES[kind], version)(memoryview(record.value), 2, len(record.value)))
-            )
+            value = decoder(VALUES[kind], version)(memoryview(record.value), 2, len(record.value))
+            records.append((key, version, value))
     return records
 
 
@@ -66,9 +65,15 @@ def offsets(broker: VirtualBroker, *topics: str) -> list[str]:
     return [topic for topic, one in zip(topics, committed, strict=True) if one[topic, 0][0] >= 0]
 
 
+def stay(member: Member, minutes: int) -> None:
+    """Send heartbeats until this many minutes after the broker's start."""
+    while member.client.broker.now_ms < minutes * MINUTE_MS:
+        member.client.broker.advance(SESSION_MS / 2)
+        member.heartbeat()
+
+
 def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_group() -> None:
-    broker = VirtualBroker(*RETENTION)
-    broker.topic("t")
+    broker = with_topic(*RETENTION)
     broker.topic("u")
     client = broker.client()
     client.call(commit_request(), 9)
@@ -89,8 +94,7 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
 
 @pytest.mark.parametrize("version", [2, 4])
 def test_commit_may_set_the_retention_time(version: int) -> None:
-    broker = VirtualBroker("offsets.retention.check.interval.ms=1000")
-    broker.topic()
+    broker = with_topic("offsets.retention.check.interval.ms=1000")
     broker.client().call(commit_request(retention_time_ms=5_000), version)
     [(_, value_version, value)] = written(broker)
     assert (value_version, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
@@ -101,13 +105,10 @@ def test_commit_may_set_the_retention_time(version: int) -> None:
 
 
 def test_retention_starts_when_the_last_member_leaves() -> None:
-    broker = VirtualBroker(*RETENTION)
-    broker.topic()
+    broker = with_topic(*RETENTION)
     (member,) = settled_group(broker, 1)
     member.commit()
-    while broker.now_ms < 5 * MINUTE_MS:
-        broker.advance(SESSION_MS / 2)
-        member.heartbeat()
+    stay(member, 5)
     assert offsets(broker, "t") == ["t"]
     member.leave()
     broker.advance(2 * MINUTE_MS - 1)
@@ -118,29 +119,23 @@ def test_retention_starts_when_the_last_member_leaves() -> None:
 
 
 def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
-    broker = VirtualBroker(*RETENTION)
-    broker.topic("t")
+    broker = with_topic(*RETENTION)
     broker.topic("u")
     (member,) = settled_group(broker, 1)  # subscribed to t
     for topic in ("t", "u"):
         request = commit_request(topic=topic, member_id=member.member_id, generation_id_or_member_epoch=1)
         member.client.call(request, 9)
-    while broker.now_ms < 4 * MINUTE_MS:
-        broker.advance(SESSION_MS / 2)
-        member.heartbeat()
+    stay(member, 4)
     assert offsets(broker, "t", "u") == ["t"]
     assert list(broker.broker.groups.groups) == ["group"]
 
 
 def test_offsets_do_not_expire_if_the_subscription_is_unreadable() -> None:
-    broker = VirtualBroker(*RETENTION)
-    broker.topic()
+    broker = with_topic(*RETENTION)
     (member,) = settled_group(broker, 1)
     member.commit()
     classic_group(broker).protocol_type = "connect"
-    while broker.now_ms < 4 * MINUTE_MS:
-        broker.advance(SESSION_MS / 2)
-        member.heartbeat()
+    stay(member, 4)
     assert offsets(broker, "t") == ["t"]
 
 
@@ -164,15 +159,10 @@ def test_deleting_a_topic_deletes_its_offsets_but_not_the_group(broker: VirtualB
 
 def test_commit_writes_an_offset_record(topic: Topic, broker: VirtualBroker) -> None:
     broker.client().call(commit_request(5, committed_metadata="m", committed_leader_epoch=3), 9)
-    assert written(broker) == [
-        (
-            OffsetCommitKey(group="group", topic="t", partition=0),
-            4,
-            OffsetCommitValue(
-                offset=5, leader_epoch=3, metadata="m", commit_timestamp=WALL_START_MS, topic_id=topic.topic_id
-            ),
-        )
-    ]
+    value = OffsetCommitValue(
+        offset=5, leader_epoch=3, metadata="m", commit_timestamp=WALL_START_MS, topic_id=topic.topic_id
+    )
+    assert written(broker) == [(OffsetCommitKey(group="group", topic="t", partition=0), 4, value)]
 
 
 def test_offset_commit_version_1_sets_the_commit_timestamp(topic: Topic, broker: VirtualBroker) -> None:
@@ -189,39 +179,28 @@ def test_classic_group_writes_a_record_per_state_change(broker: VirtualBroker) -
     member.client.take_responses()
     member.leave()
     broker.client().call(DeleteGroupsRequest(groups_names=["group"]), 2)
-    key = GroupMetadataKey(group="group")
-    assert written(broker) == [
-        (key, 3, GroupMetadataValue(current_state_timestamp=WALL_START_MS)),
-        (
-            key,
-            3,
-            GroupMetadataValue(
-                protocol_type="consumer",
-                generation=1,
-                protocol="range",
-                leader=member.member_id,
-                current_state_timestamp=WALL_START_MS + 3_000,
-                members=[
-                    MemberMetadata(
-                        member_id=member.member_id,
-                        group_instance_id="i",
-                        client_id="client",
-                        client_host="/127.0.0.1",
-                        rebalance_timeout=REBALANCE_MS,
-                        session_timeout=SESSION_MS,
-                        subscription=subscription("t"),
-                        assignment=b"mine",
-                    )
-                ],
-            ),
-        ),
-        (
-            key,
-            3,
-            GroupMetadataValue(protocol_type="consumer", generation=2, current_state_timestamp=WALL_START_MS + 3_000),
-        ),
-        (key, None, None),
-    ]
+    known = MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id="i",
+        client_id="client",
+        client_host="/127.0.0.1",
+        rebalance_timeout=REBALANCE_MS,
+        session_timeout=SESSION_MS,
+        subscription=subscription("t"),
+        assignment=b"mine",
+    )
+    joined_ms = WALL_START_MS + 3_000
+    stable = GroupMetadataValue(
+        protocol_type="consumer",
+        generation=1,
+        protocol="range",
+        leader=member.member_id,
+        current_state_timestamp=joined_ms,
+        members=[known],
+    )
+    empty = GroupMetadataValue(protocol_type="consumer", generation=2, current_state_timestamp=joined_ms)
+    created, key = GroupMetadataValue(current_state_timestamp=WALL_START_MS), GroupMetadataKey(group="group")
+    assert written(broker) == [(key, 3, created), (key, 3, stable), (key, 3, empty), (key, None, None)]
 
 
 def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
@@ -241,8 +220,7 @@ def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
 
 
 def test_record_written_by_a_timer_completes_a_pending_fetch() -> None:
-    broker = VirtualBroker(*RETENTION)
-    broker.topic()
+    broker = with_topic(*RETENTION)
     (member,) = settled_group(broker, 1)
     partition = broker.broker.groups.log.partition_of("group")
     end = partition.log.log_end_offset

@@ -20,7 +20,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support import consumer_groups, share_groups, streams_groups
 from tests.support.coordinators import reload_groups
 from tests.support.groups import commit_code, commit_request, fetch_request, fetched, stable_group
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
 NewMember = Callable[[VirtualBroker, str], Any]
@@ -40,8 +40,8 @@ STATIC = ["consumer", "streams"]  # group types with static members
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(consumer_groups.AT_ONCE, share_groups.AT_ONCE, *streams_groups.AT_ONCE, *overrides)
-    broker.topic("t", 4)
+    at_once = (consumer_groups.AT_ONCE, share_groups.AT_ONCE, *streams_groups.AT_ONCE)
+    broker = with_topic(*at_once, *overrides, partitions=4)
     vars(broker.broker)["share_persister"] = share_groups.MemoryPersister()
     return broker
 
@@ -145,11 +145,8 @@ def groups(topic: Topic) -> list[ConsumerGroup | StreamsGroup]:
     owned: dict[str, Any] = {"assigned": {topic.topic_id: {0: 5}}, "pending_revocation": {topic.topic_id: {1: 7}}}
     consumer.put(KnownConsumer("m", 9, 8, **owned))
     classic.put(KnownConsumer("m", 9, 8, **owned, classic=ClassicMetadata(1, ())))
-    tasks: dict[str, Any] = {
-        "assigned": AssignedTasks({("0", 0): 5}),
-        "pending_revocation": AssignedTasks({("0", 1): 7}),
-    }
-    streams.put(KnownStreams("m", 9, 8, **tasks))
+    tasks, lost = AssignedTasks({("0", 0): 5}), AssignedTasks({("0", 1): 7})
+    streams.put(KnownStreams("m", 9, 8, assigned=tasks, pending_revocation=lost))
     streams.topology = Topology(1, {"0": Subtopology("0", ("t",))})
     return [consumer, streams, classic]
 

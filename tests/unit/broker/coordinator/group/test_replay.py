@@ -16,8 +16,9 @@ from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
-from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group, converge
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
 from tests.support.coordinators import broker_with_recorded, pictured, reload_groups
+from tests.support.group_members import converge, joined
 from tests.support.groups import (
     SESSION_MS,
     Member,
@@ -29,7 +30,7 @@ from tests.support.groups import (
     subscription,
 )
 from tests.support.transactions import begun
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
 
 T = bytes(range(16))
 OFFSET_KEY = "0001 0001 67 0001 74 00000002"  # group "g", topic "t", partition 2
@@ -92,55 +93,40 @@ def test_offset_records_before_kafka_0_9_are_read() -> None:
     assert committed(loaded((key, from_hex("0000 0000000000000005 0000 0000000000000007")))).offset == 5
 
 
-MEMBER_0 = "0001 6d 0001 63 0002 2f68 {rebalance} 00002710 00000004 01020304 00000001 05"
-MEMBER_3 = "0001 6d 0001 69 0001 63 0002 2f68 00007530 00002710 00000004 01020304 00000001 05"
 HEAD = "0008 636f6e73756d6572 00000003 0005 72616e6765 0001 6d"  # type consumer, generation 3, protocol range, leader m
+TIME = "0000000000000009"
+# One member; versions from 1 on have a rebalance timeout, and versions from 3 on an instance id.
+MEMBER_0 = "00000001 0001 6d 0001 63 0002 2f68 00002710 00000004 01020304 00000001 05"
+MEMBER_1 = "00000001 0001 6d 0001 63 0002 2f68 00007530 00002710 00000004 01020304 00000001 05"
+MEMBER_3 = "00000001 0001 6d 0001 69 0001 63 0002 2f68 00007530 00002710 00000004 01020304 00000001 05"
+FLEXIBLE = (
+    "09 636f6e73756d6572 00000003 06 72616e6765 02 6d 0000000000000009 02"
+    "02 6d 02 69 02 63 03 2f68 00007530 00002710 05 01020304 02 05 00 00"
+)
 
 
 @pytest.mark.parametrize(
     ("value", "rebalance_ms", "state_since_ms", "instance_id"),
     [
         pytest.param(
-            f"0000 {HEAD} 00000001 {MEMBER_0.format(rebalance='')}",
+            f"0000 {HEAD} {MEMBER_0}",
             10_000,
             None,
             None,
-            id="version 0: the session timeout is also the rebalance timeout",
+            id="version 0: the session timeout is also that of rebalances",
         ),
-        pytest.param(
-            f"0001 {HEAD} 00000001 {MEMBER_0.format(rebalance='00007530')}", 30_000, None, None, id="version 1"
-        ),
-        pytest.param(
-            f"0002 {HEAD} 0000000000000009 00000001 {MEMBER_0.format(rebalance='00007530')}",
-            30_000,
-            9,
-            None,
-            id="version 2 with state timestamp",
-        ),
-        pytest.param(
-            f"0003 {HEAD} 0000000000000009 00000001 {MEMBER_3}", 30_000, 9, "i", id="version 3 with static member"
-        ),
-        pytest.param(
-            "0004 09 636f6e73756d6572 00000003 06 72616e6765 02 6d 0000000000000009 02"
-            "02 6d 02 69 02 63 03 2f68 00007530 00002710 05 01020304 02 05 00 00",
-            30_000,
-            9,
-            "i",
-            id="version 4 is flexible",
-        ),
+        pytest.param(f"0001 {HEAD} {MEMBER_1}", 30_000, None, None, id="version 1"),
+        pytest.param(f"0002 {HEAD} {TIME} {MEMBER_1}", 30_000, 9, None, id="version 2 with state timestamp"),
+        pytest.param(f"0003 {HEAD} {TIME} {MEMBER_3}", 30_000, 9, "i", id="version 3 with static member"),
+        pytest.param(f"0004 {FLEXIBLE}", 30_000, 9, "i", id="version 4 is flexible"),
     ],
 )
 def test_classic_group_records_of_all_versions_are_read(
     value: str, rebalance_ms: int, state_since_ms: int | None, instance_id: str | None
 ) -> None:
     group = classic_group(loaded((from_hex(GROUP_KEY), from_hex(value))), "g")
-    assert (group.state, group.generation_id, group.protocol_type, group.protocol_name, group.leader_id) == (
-        STABLE,
-        3,
-        "consumer",
-        "range",
-        "m",
-    )
+    assert (group.state, group.generation_id, group.leader_id) == (STABLE, 3, "m")
+    assert (group.protocol_type, group.protocol_name) == ("consumer", "range")
     [member] = group.members.values()
     assert (member.member_id, member.client_id, member.client_host) == ("m", "c", "/h")
     assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (10_000, rebalance_ms)
@@ -237,8 +223,7 @@ def test_group_above_the_maximum_size_rebalances_after_a_load() -> None:
 
 
 def test_consumer_group_is_unchanged_after_a_load() -> None:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic("t", partitions=4)
+    broker = with_topic(AT_ONCE, partitions=4)
     broker.topic("u")
     members = [
         ConsumerMember(broker, "a", topics=["t", "u"]),
@@ -259,11 +244,9 @@ def test_consumer_group_is_unchanged_after_a_load() -> None:
 
 
 def test_load_restarts_the_rebalance_timeout_of_a_member_that_must_revoke() -> None:
-    broker = VirtualBroker(AT_ONCE, "group.consumer.session.timeout.ms=60000")
-    broker.topic("t", partitions=2)
-    first, second = ConsumerMember(broker, "a", rebalance_timeout_ms=20_000), ConsumerMember(broker, "b")
-    first.join()
-    second.join()
+    broker = with_topic(AT_ONCE, "group.consumer.session.timeout.ms=60000", partitions=2)
+    first = joined(ConsumerMember(broker, "a", rebalance_timeout_ms=20_000))
+    joined(ConsumerMember(broker, "b"))
     first.clings = True
     first.heartbeat()
     assert consumer_group(broker).members["a"].state is MemberState.UNREVOKED_PARTITIONS
@@ -277,17 +260,12 @@ def test_load_restarts_the_rebalance_timeout_of_a_member_that_must_revoke() -> N
     assert "a" not in group.members
 
 
-def test_classic_member_of_a_consumer_group_is_unchanged_after_a_load(broker: VirtualBroker) -> None:
-    groups = broker.broker.groups
+def test_classic_member_of_a_consumer_group_is_unchanged_after_a_load() -> None:
     group = ConsumerGroup("g")
-    group.put(KnownMember("m", 1, classic=ClassicMetadata(9, (("range", b"\1"),))))
-    written = [
-        records.member_metadata("g", group.members["m"]),
-        records.group_epoch(group),
-        records.current_assignment("g", group.members["m"]),
-    ]
-    assert groups.write("g", written) == ErrorCode.NONE
-    reload_groups(broker)
+    member = KnownMember("m", 1, classic=ClassicMetadata(9, (("range", b"\1"),)))
+    group.put(member)
+    written = (records.member_metadata("g", member), records.group_epoch(group))
+    broker = loaded(*written, records.current_assignment("g", member))
     assert consumer_group(broker, "g").members == group.members
 
 
@@ -307,13 +285,11 @@ def test_assignment_records_before_kafka_4_1_get_the_member_epoch() -> None:
 
 def test_partition_owned_by_two_members_in_the_records_goes_to_the_first() -> None:
     all_records: list[KeyValue] = [(from_hex("0003 0001 67"), from_hex("0000 00000003 00"))]
+    metadata = from_hex("0000 00 00 02 63 03 2f68 02 02 74 00 00000009 00 00")
+    current = from_hex(f"0000 00000003 00000002 00 02 {T.hex()} 02 00000001 00 01 00")
     for name in ("6d", "6e"):
-        metadata = from_hex("0000 00 00 02 63 03 2f68 02 02 74 00 00000009 00 00")
-        current = from_hex(f"0000 00000003 00000002 00 02 {T.hex()} 02 00000001 00 01 00")
-        all_records += [
-            (from_hex(f"0005 0001 67 0001 {name}"), metadata),
-            (from_hex(f"0008 0001 67 0001 {name}"), current),
-        ]
+        all_records.append((from_hex(f"0005 0001 67 0001 {name}"), metadata))
+        all_records.append((from_hex(f"0008 0001 67 0001 {name}"), current))
     members = consumer_group(loaded(*all_records), "g").members
     assert [member.assigned for member in members.values()] == [{T: {1: 3}}, {}]
 
@@ -343,8 +319,7 @@ def test_deleted_group_stays_deleted_after_a_load(topic: Topic, client: Client, 
 
 
 def test_load_does_not_change_when_offsets_expire() -> None:
-    broker = VirtualBroker("offsets.retention.minutes=2", "offsets.retention.check.interval.ms=1000")
-    broker.topic()
+    broker = with_topic("offsets.retention.minutes=2", "offsets.retention.check.interval.ms=1000")
     broker.client().call(commit_request(), 9)
     broker.advance(119_000)
     reload_groups(broker)

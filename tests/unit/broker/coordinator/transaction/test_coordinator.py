@@ -3,15 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.coordinator.common.coordinator_log import java_hash
+from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.transaction.records import TransactionLogKey, TransactionLogValue
-from sluice.broker.metadata.topic import Topic
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic
 from sluice.protocol.codec.compile import decoder
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import batch_bounds
 from sluice.protocol.records.record import iter_records
 from tests.support.records import fetch, fetched
-from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, initialized, stored
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
 
 BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 CHECK_MS = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
@@ -28,8 +29,7 @@ def state(broker: VirtualBroker, transactional_id: str = "tx") -> str | None:
 
 @BOTH
 def test_transaction_is_aborted_at_the_first_check_after_its_timeout(versions: dict[str, int]) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     begun(broker, versions, timeout_ms=15_000)
     broker.advance(2 * CHECK_MS - 1)
     assert state(broker) == "Ongoing"
@@ -49,8 +49,7 @@ def test_transaction_as_old_as_its_timeout_is_not_aborted(topic: Topic, broker: 
 
 
 def test_transaction_timeout_starts_with_the_first_partition(topic: Topic, broker: VirtualBroker) -> None:
-    producer = Producer(broker, timeout_ms=5_000)
-    producer.init()
+    producer = initialized(broker, timeout_ms=5_000)
     broker.advance(4 * CHECK_MS)
     assert state(broker) == "Empty", "no transaction has started"
     producer.add()
@@ -92,8 +91,7 @@ def test_timeout_completes_a_pending_fetch(topic: Topic, broker: VirtualBroker) 
 
 
 def test_kafka_3_9_increments_the_epoch_on_timeout_and_fences_the_producer() -> None:
-    broker = VirtualBroker("sluice.kafka.release=kafka-3.9")
-    broker.topic()
+    broker = with_topic("sluice.kafka.release=kafka-3.9")
     begun(broker, timeout_ms=1_000)
     broker.advance(CHECK_MS)
     assert stored(broker)[-1][0].producer_epoch == 1
@@ -107,10 +105,8 @@ def test_kafka_3_9_increments_the_epoch_on_timeout_and_fences_the_producer() -> 
 
 
 def test_unused_transactional_id_expires_and_gets_a_new_producer_id() -> None:
-    broker = VirtualBroker(f"transactional.id.expiration.ms={2 * HOUR_MS}", "connections.max.idle.ms=-1")
-    broker.topic()
-    producer = Producer(broker)
-    producer.init()
+    broker = with_topic(f"transactional.id.expiration.ms={2 * HOUR_MS}", "connections.max.idle.ms=-1")
+    producer = initialized(broker)
     broker.advance(HOUR_MS)
     producer.commit_values(b"v")
     broker.advance(2 * HOUR_MS - 1)
@@ -124,8 +120,7 @@ def test_unused_transactional_id_expires_and_gets_a_new_producer_id() -> None:
 
 def test_open_transaction_does_not_expire() -> None:
     day_ms = 24 * HOUR_MS
-    broker = VirtualBroker(f"transactional.id.expiration.ms={HOUR_MS}", f"transaction.max.timeout.ms={day_ms}")
-    broker.topic()
+    broker = with_topic(f"transactional.id.expiration.ms={HOUR_MS}", f"transaction.max.timeout.ms={day_ms}")
     begun(broker, timeout_ms=day_ms)
     broker.advance(5 * HOUR_MS)
     assert state(broker) == "Ongoing"
@@ -146,18 +141,11 @@ def test_expiring_transactional_id_returns_concurrent_transactions() -> None:
 
 def written(broker: VirtualBroker) -> list[tuple[str, TransactionLogValue | None]]:
     """Return the transactional id and value of all records of "tx"."""
-    partitions = broker.broker.cluster.topics["__transaction_state"].partitions
-    log = partitions[java_hash("tx") % len(partitions)].log
-    fetched_data = log.read(0, 2**31 - 1, log.log_end_offset, True)
-    records = []
-    data = memoryview(b"".join(fetched_data.parts))
-    position = 0
-    while position < len(data):
-        size = int.from_bytes(data[position + 8 : position + 12]) + 12
-        records += list(iter_records(data[position : position + size]))
-        position += size
+    log = CoordinatorLog(broker.broker, TRANSACTION_STATE_TOPIC).partition_of("tx").log
+    data = memoryview(b"".join(log.read(0, 2**31 - 1, log.log_end_offset, True).parts))
+    batches = [data[position : position + size] for position, size, _ in batch_bounds(data)]
     decoded = []
-    for record in records:
+    for record in (record for batch in batches for record in iter_records(batch)):
         assert record.key is not None
         assert record.key[:2] == b"\0\0"
         key = decoder(TransactionLogKey, 0)(memoryview(record.key), 2, len(record.key))
@@ -171,8 +159,7 @@ def written(broker: VirtualBroker) -> list[tuple[str, TransactionLogValue | None
 
 def test_each_state_change_writes_a_record(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
-    producer = Producer(broker, timeout_ms=30_000)
-    producer.init()
+    producer = initialized(broker, timeout_ms=30_000)
     broker.advance(5)
     producer.add(("t", 1), ("t", 0))
     broker.advance(5)
@@ -193,20 +180,15 @@ def test_each_state_change_writes_a_record(broker: VirtualBroker) -> None:
     assert partitions == [None, [("t", [0, 1])], [("t", [0, 1])], []]
     started_ms, ended_ms = WALL_START_MS + 5, WALL_START_MS + 10
     assert [value.transaction_start_timestamp_ms for value in values] == [-1, started_ms, started_ms, started_ms]
-    assert [value.transaction_last_update_timestamp_ms for value in values] == [
-        WALL_START_MS,
-        started_ms,
-        ended_ms,
-        ended_ms,
-    ]
+    updated_ms = [value.transaction_last_update_timestamp_ms for value in values]
+    assert updated_ms == [WALL_START_MS, started_ms, ended_ms, ended_ms]
     assert {(v.producer_id, v.previous_producer_id, v.next_producer_id) for v in values} == {(0, 0, -1)}
     assert {value.transaction_timeout_ms for value in values} == {30_000}
 
 
 def test_transaction_record_above_the_message_size_limit_is_rejected(broker: VirtualBroker) -> None:
     broker.topic(partitions=200)
-    producer = Producer(broker)
-    producer.init()
+    producer = initialized(broker)
     topic = broker.broker.cluster.topics["__transaction_state"]
     for partition in topic.partitions:
         config = partition.log.config

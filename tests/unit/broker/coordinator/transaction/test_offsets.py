@@ -2,27 +2,22 @@
 
 import pytest
 
-from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from sluice.protocol.errors import ErrorCode
-from tests.support.transactions import LEGACY, NEW, Producer, init_request, offsets_request
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.groups import commit_code, fetch_request, fetched
+from tests.support.transactions import LEGACY, NEW, init_request, initialized, offsets_request
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
-VERSIONS = range(6)
 
 
 def committed(broker: VirtualBroker) -> int:
     """Return the committed offset of group "g" for partition 0 of "t"."""
-    request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
-    offset: int = broker.client().call(request, 5).topics[0].partitions[0].committed_offset
-    return offset
+    return fetched(broker.client().call(fetch_request(version=5, group_id="g"), 5))["t", 0][0]
 
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    broker = VirtualBroker()
-    broker.topic()
-    return broker
+    return with_topic()
 
 
 @BOTH
@@ -30,8 +25,7 @@ def broker() -> VirtualBroker:
 def test_offsets_are_committed_or_dropped_with_their_transaction(
     broker: VirtualBroker, versions: dict[str, int], commits: bool
 ) -> None:
-    producer = Producer(broker, versions)
-    producer.init()
+    producer = initialized(broker, versions)
     for offset in (5, 8):
         if producer.adds_partitions:
             assert producer.add_offsets("g") == 0
@@ -43,8 +37,7 @@ def test_offsets_are_committed_or_dropped_with_their_transaction(
 
 @BOTH
 def test_offsets_of_a_timed_out_transaction_are_dropped(broker: VirtualBroker, versions: dict[str, int]) -> None:
-    producer = Producer(broker, versions, timeout_ms=1_000)
-    producer.init()
+    producer = initialized(broker, versions, timeout_ms=1_000)
     if producer.adds_partitions:
         producer.add_offsets("g")
     assert producer.commit_offset("g", 5) == 0
@@ -55,11 +48,10 @@ def test_offsets_of_a_timed_out_transaction_are_dropped(broker: VirtualBroker, v
 
 def code(broker: VirtualBroker, version: int, producer_id: int, epoch: int, transactional_id: str = "tx") -> int:
     request = offsets_request(producer_id, epoch, "g", transactional_id=transactional_id)
-    error: int = broker.client().call(request, version).topics[0].partitions[0].error_code
-    return error
+    return commit_code(broker.client().call(request, version))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize(
     ("transactional_id", "producer_id", "epoch", "expected"),
     [
@@ -86,14 +78,12 @@ def test_commit_for_a_group_outside_the_transaction_adds_it_or_is_rejected(
 
 
 def test_offset_commit_without_verification_needs_no_transaction() -> None:
-    broker = VirtualBroker("transaction.partition.verification.enable=false")
-    broker.topic()
+    broker = with_topic("transaction.partition.verification.enable=false")
     assert code(broker, 4, 0, 0) == 0
 
 
 def test_commit_of_transaction_version_2_waits_until_its_partition_is_added() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=100")
-    broker.topic()
+    broker = with_topic("sluice.replication.delay.ms=100")
     client = broker.client()
     client.send(init_request(), 5)
     broker.advance(100)

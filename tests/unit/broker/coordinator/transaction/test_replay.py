@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -20,13 +21,9 @@ from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic, TopicPa
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import broker_with_recorded, reload_transactions
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
 
 T_0 = TopicPartition("t", 0)
-
-
-def from_hex(text: str) -> bytes:
-    return bytes.fromhex(text.replace(" ", ""))
 
 
 def write(broker: VirtualBroker, records: Sequence[KeyValue]) -> None:
@@ -40,7 +37,11 @@ def known(broker: VirtualBroker) -> TransactionMetadata:
     return metadata
 
 
-KEY = from_hex("0000 0002 7478")  # "tx"
+def tx_with(state: TransactionState, **fields: Any) -> TransactionMetadata:
+    return TransactionMetadata("tx", 7, 60_000, 9, state, producer_epoch=3, **fields)
+
+
+KEY = bytes.fromhex("0000 0002 7478")  # "tx"
 
 
 @pytest.mark.parametrize(
@@ -48,45 +49,25 @@ KEY = from_hex("0000 0002 7478")  # "tx"
     [
         pytest.param(
             "0000 0000000000000007 0003 0000ea60 00 ffffffff 0000000000000009 ffffffffffffffff",
-            TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3),
+            tx_with(EMPTY),
             id="version 0, transaction version 0",
         ),
         pytest.param(
             "0000 0000000000000007 0003 0000ea60 01 00000001 0001 74 00000002 00000000 00000001 0000000000000009"
             "0000000000000008",
-            TransactionMetadata(
-                "tx",
-                7,
-                60_000,
-                9,
-                ONGOING,
-                producer_epoch=3,
-                partitions=frozenset({T_0, TopicPartition("t", 1)}),
-                start_ms=8,
-            ),
+            tx_with(ONGOING, partitions=frozenset({T_0, TopicPartition("t", 1)}), start_ms=8),
             id="version 0 with partitions",
         ),
         pytest.param(
             "0001 0000000000000007 0003 0000ea60 04 01 0000000000000009 0000000000000008"
             "03 00 08 0000000000000006 01 08 0000000000000005 02 02 0002",
-            TransactionMetadata(
-                "tx",
-                7,
-                60_000,
-                9,
-                COMPLETE_COMMIT,
-                producer_epoch=3,
-                previous_producer_id=6,
-                next_producer_id=5,
-                start_ms=8,
-                client_version=2,
-            ),
+            tx_with(COMPLETE_COMMIT, previous_producer_id=6, next_producer_id=5, start_ms=8, client_version=2),
             id="version 1 with tags",
         ),
     ],
 )
 def test_records_of_all_versions_are_read(broker: VirtualBroker, value: str, expected: TransactionMetadata) -> None:
-    write(broker, [(KEY, from_hex(value))])
+    write(broker, [(KEY, bytes.fromhex(value))])
     assert known(broker) == expected
 
 
@@ -104,14 +85,13 @@ def test_records_written_by_apache_kafka_are_read() -> None:
 
 
 def test_tombstone_removes_a_transactional_id(broker: VirtualBroker) -> None:
-    metadata = TransactionMetadata("tx", 7, 60_000, 9, producer_epoch=3)
-    write(broker, [(key_bytes("tx"), value_bytes(metadata, 2)), (key_bytes("tx"), None)])
+    write(broker, [(key_bytes("tx"), value_bytes(tx_with(EMPTY), 2)), (key_bytes("tx"), None)])
     assert broker.broker.transactions.get("tx") is None
 
 
 def test_unknown_states_are_skipped_and_logged(broker: VirtualBroker, caplog: pytest.LogCaptureFixture) -> None:
     value = "0000 0000000000000007 0003 0000ea60 63 ffffffff 0000000000000009 ffffffffffffffff"
-    write(broker, [(KEY, from_hex(value)), (from_hex("0009 00"), b"\0\0")])
+    write(broker, [(KEY, bytes.fromhex(value)), (bytes.fromhex("0009 00"), b"\0\0")])
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         assert broker.broker.transactions.get("tx") is None
     assert [line.getMessage() for line in caplog.records] == [
@@ -143,15 +123,12 @@ def test_load_does_not_change_when_a_transaction_times_out(topic: Topic, broker:
 
 @pytest.mark.parametrize(
     ("state", "final_state"),
-    [
-        pytest.param(PREPARE_COMMIT, "CompleteCommit", id="commit"),
-        pytest.param(PREPARE_ABORT, "CompleteAbort", id="abort"),
-    ],
+    [(PREPARE_COMMIT, "CompleteCommit"), (PREPARE_ABORT, "CompleteAbort")],
+    ids=["commit", "abort"],
 )
 @pytest.mark.parametrize("has_markers", [False, True], ids=["without markers", "with marker"])
 def test_load_completes_a_prepared_transaction(state: TransactionState, final_state: str, has_markers: bool) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     producer = begun(broker)
     current = known(broker)
     if has_markers:

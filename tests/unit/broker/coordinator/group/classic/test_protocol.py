@@ -308,11 +308,11 @@ def test_timers_are_removed_when_the_last_member_leaves(broker: VirtualBroker) -
 # -- static members ----------------------------------------------------------------------------------------------------
 
 
-def static_group(broker: VirtualBroker, size: int = 2) -> list[Member]:
-    """Return a stable group of static members, the leader first."""
-    members = [Member(broker, instance_id=f"i{number}") for number in range(size)]
+def static_group(broker: VirtualBroker, *protocols: Any, **fields: Any) -> list[Member]:
+    """Return a stable group of two static members, the leader first; they join with these protocols and fields."""
+    members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
     for member in members:
-        member.send_join()
+        member.send_join(*protocols, **fields)
     broker.advance(10_000)
     settle_round(members)
     return members
@@ -343,11 +343,7 @@ def test_returning_static_member_keeps_its_assignment_without_a_rebalance(versio
 
 
 def test_returning_static_member_with_other_protocols_starts_a_rebalance(broker: VirtualBroker) -> None:
-    members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
-    for member in members:
-        member.send_join(protocol("range"), protocol("sticky"))
-    broker.advance(10_000)
-    settle_round(members)
+    members = static_group(broker, protocol("range"), protocol("sticky"))
     returned = Member(broker, instance_id="i1")
     returned.client.send(returned.join_request(protocol("sticky")), 9)
     assert returned.client.responses == []
@@ -385,11 +381,7 @@ def test_second_join_of_a_static_member_fences_its_first(broker: VirtualBroker) 
 
 
 def test_static_member_that_misses_the_rebalance_timeout_stays_a_member(broker: VirtualBroker) -> None:
-    members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
-    for member in members:
-        member.send_join(session_timeout_ms=600_000)
-    broker.advance(10_000)
-    settle_round(members)
+    members = static_group(broker, session_timeout_ms=600_000)
     members[0].send_join(session_timeout_ms=600_000)
     broker.advance(REBALANCE_MS)
     response = members[0].joined()
@@ -398,11 +390,7 @@ def test_static_member_that_misses_the_rebalance_timeout_stays_a_member(broker: 
 
 
 def test_rebalance_without_joined_static_members_lasts_until_their_sessions_end(broker: VirtualBroker) -> None:
-    members = [Member(broker, instance_id=f"i{number}") for number in range(2)]
-    for member in members:
-        member.send_join(session_timeout_ms=100_000)
-    broker.advance(10_000)
-    settle_round(members)
+    static_group(broker, session_timeout_ms=100_000)
     dynamic = Member(broker)
     dynamic.send_join()
     leaving = [MemberIdentity(member_id=dynamic.member_id)]

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.apis.leave_group import LeaveGroupRequest, MemberIdentity
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.group_members import joined
 from tests.support.groups import REBALANCE_MS, SESSION_MS, Member, protocol
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import with_topic
 
 UNKNOWN, FENCED = ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID
 INCONSISTENT, ILLEGAL = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.ILLEGAL_GENERATION
@@ -19,10 +19,8 @@ class Mixed:
     """A group with a member of each protocol; the classic one has joined and has not synced."""
 
     def __init__(self, *overrides: str, instance_id: str | None = None) -> None:
-        self.broker = VirtualBroker(AT_ONCE, *overrides)
-        self.broker.topic("t", 4)
-        self.new = ConsumerMember(self.broker, "new", instance_id="new-instance")
-        self.new.join()
+        self.broker = with_topic(AT_ONCE, *overrides, partitions=4)
+        self.new = joined(ConsumerMember(self.broker, "new", instance_id="new-instance"))
         self.old = Member(self.broker, instance_id=instance_id)
         self.old.send_join()
         assert self.old.joined().error_code == 0
@@ -31,10 +29,18 @@ class Mixed:
         self.old.send_sync(**fields)
         return self.old.client.response().message
 
-    def pass_time(self, ms: int, step_ms: int = 5_000) -> None:
+    def pass_time(self, ms: int) -> None:
         """Advance the time and send the heartbeats of the consumer-protocol member."""
-        for _ in range(ms // step_ms):
-            self.broker.advance(step_ms)
+        for _ in range(ms // 5_000):
+            self.broker.advance(5_000)
+            self.new.heartbeat()
+
+    def pass_rebalance_timeout(self) -> None:
+        """Advance the time and send the heartbeats of both members; the classic one stays until the timeout."""
+        for _ in range(REBALANCE_MS // 5_000):
+            assert self.has_old
+            self.broker.advance(5_000)
+            self.old.heartbeat()
             self.new.heartbeat()
 
     @property
@@ -80,11 +86,7 @@ def test_member_id_is_required_before_the_subscription_is_validated(mixed: Mixed
             {"protocols": [protocol("other")]}, INCONSISTENT, id="protocol that the other members do not support"
         ),
         pytest.param({"protocols": []}, INCONSISTENT, id="no protocols"),
-        pytest.param(
-            {"protocols": [JoinGroupRequestProtocol(name="range", metadata=b"\0")]},
-            INCONSISTENT,
-            id="malformed metadata",
-        ),
+        pytest.param({"protocols": [protocol(metadata=b"\0")]}, INCONSISTENT, id="malformed metadata"),
         pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
         pytest.param({"group_instance_id": "unknown"}, UNKNOWN, id="unknown instance id"),
     ],
@@ -105,8 +107,7 @@ def test_join_of_a_full_group_is_rejected() -> None:
 
 
 def test_disabled_migration_policy_rejects_classic_members() -> None:
-    broker = VirtualBroker(AT_ONCE, "group.consumer.migration.policy=disabled")
-    broker.topic("t", 4)
+    broker = with_topic(AT_ONCE, "group.consumer.migration.policy=disabled", partitions=4)
     ConsumerMember(broker, "new").join()
     request = Member(broker).join_request(member_id="another")
     assert broker.client().call(request, 9).error_code == INCONSISTENT
@@ -123,19 +124,21 @@ def test_static_member_returns_with_the_consumer_protocol() -> None:
 # -- SyncGroup and Heartbeat -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, 0, id="valid"),
-        pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member id"),
-        pytest.param({"member_id": "new"}, UNKNOWN, id="member of the consumer protocol"),
-        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
-        pytest.param({"group_instance_id": "x"}, UNKNOWN, id="unknown instance id"),
-        pytest.param({"generation_id": 99}, ILLEGAL, id="other generation"),
-        pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="other protocol type"),
-        pytest.param({"protocol_name": "other"}, INCONSISTENT, id="other protocol name"),
-    ],
-)
+MEMBER_FIELDS = [
+    pytest.param({}, 0, id="valid"),
+    pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member id"),
+    pytest.param({"member_id": "new"}, UNKNOWN, id="member of the consumer protocol"),
+    pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
+    pytest.param({"group_instance_id": "x"}, UNKNOWN, id="unknown instance id"),
+    pytest.param({"generation_id": 99}, ILLEGAL, id="other generation"),
+]
+PROTOCOL_FIELDS = [
+    pytest.param({"protocol_type": "connect"}, INCONSISTENT, id="other protocol type"),
+    pytest.param({"protocol_name": "other"}, INCONSISTENT, id="other protocol name"),
+]
+
+
+@pytest.mark.parametrize(("fields", "code"), MEMBER_FIELDS + PROTOCOL_FIELDS)
 def test_sync_group_validates_its_fields(fields: dict[str, Any], code: int) -> None:
     assert Mixed().synced(**fields).error_code == code
 
@@ -150,16 +153,7 @@ def test_sync_group_with_an_outdated_assignment_returns_rebalance_in_progress(mi
     assert mixed.synced().error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        pytest.param({}, 0, id="valid"),
-        pytest.param({"member_id": "x"}, UNKNOWN, id="unknown member id"),
-        pytest.param({"member_id": "new"}, UNKNOWN, id="member of the consumer protocol"),
-        pytest.param({"group_instance_id": "new-instance"}, FENCED, id="instance id of another member"),
-        pytest.param({"generation_id": 99}, ILLEGAL, id="other generation"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "code"), MEMBER_FIELDS)
 def test_heartbeat_validates_its_fields(fields: dict[str, Any], code: int) -> None:
     assert Mixed().old.heartbeat(**fields) == code
 
@@ -187,11 +181,7 @@ def test_member_that_does_not_sync_within_the_rebalance_timeout_is_removed(mixed
     if syncs:
         mixed.synced()
     mixed.new.clings = True  # so that no heartbeat requests a rejoin
-    for _ in range(REBALANCE_MS // 5_000):
-        assert mixed.has_old
-        mixed.broker.advance(5_000)
-        mixed.old.heartbeat()
-        mixed.new.heartbeat()
+    mixed.pass_rebalance_timeout()
     assert mixed.has_old == syncs
 
 
@@ -205,11 +195,7 @@ def test_member_that_does_not_rejoin_within_the_rebalance_timeout_is_removed(mix
         mixed.old.send_join()
         assert mixed.old.joined().error_code == 0
         mixed.synced()
-    for _ in range(REBALANCE_MS // 5_000):
-        assert mixed.has_old
-        mixed.broker.advance(5_000)
-        mixed.old.heartbeat()
-        mixed.new.heartbeat()
+    mixed.pass_rebalance_timeout()
     assert mixed.has_old == rejoins
 
 

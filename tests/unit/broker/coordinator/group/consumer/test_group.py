@@ -7,26 +7,17 @@ import pytest
 from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.group_members import joined
 from tests.support.groups import delete_offsets_request
-from tests.support.virtual_broker import VirtualBroker
-
-STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 
-def make_broker(partitions: int = 4) -> VirtualBroker:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic("t", partitions)
-    return broker
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return with_topic(AT_ONCE, partitions=4)
 
 
-# -- offset commits ----------------------------------------------------------------------------------------------------
-
-
-# -- list, describe, delete --------------------------------------------------------------------------------------------
-
-
-def test_list_groups_returns_group_type_and_state() -> None:
-    broker = make_broker()
+def test_list_groups_returns_group_type_and_state(broker: VirtualBroker) -> None:
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     client = broker.client()
 
@@ -53,17 +44,14 @@ def test_list_groups_returns_group_type_and_state() -> None:
         pytest.param({"topics": ["u"]}, 0, id="not subscribed"),
     ],
 )
-def test_offsets_of_subscribed_topics_are_not_deleted(member: dict[str, Any], code: int) -> None:
-    broker = make_broker()
+def test_offsets_of_subscribed_topics_are_not_deleted(broker: VirtualBroker, member: dict[str, Any], code: int) -> None:
     ConsumerMember(broker, "m", **member).join()
     response = broker.client().call(delete_offsets_request(), 0)
     assert (response.error_code, response.topics[0].partitions[0].error_code) == (0, code)
 
 
-def test_group_without_members_and_offsets_is_removed_after_retention() -> None:
-    broker = make_broker()
-    member = ConsumerMember(broker, "m")
-    member.join()
+def test_group_without_members_and_offsets_is_removed_after_retention(broker: VirtualBroker) -> None:
+    member = joined(ConsumerMember(broker, "m"))
     broker.advance(0)
     member.leave()
     assert consumer_group(broker).is_empty

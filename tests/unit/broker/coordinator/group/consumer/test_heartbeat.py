@@ -12,19 +12,17 @@ from tests.support.consumer_groups import (
     REBALANCE_MS,
     ConsumerMember,
     consumer_group,
-    converge,
     topic_partitions,
 )
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.group_members import joined, settled
+from tests.support.virtual_broker import VirtualBroker, with_topic
 from tests.support.wire import error_codes
 
 SESSION_MS = 45_000
 
 
-def make_broker(*overrides: str, partitions: int = 4) -> VirtualBroker:
-    broker = VirtualBroker(AT_ONCE, *overrides)
-    broker.topic("t", partitions)
-    return broker
+def make_broker(*overrides: str) -> VirtualBroker:
+    return with_topic(AT_ONCE, *overrides, partitions=4)
 
 
 @pytest.fixture
@@ -40,6 +38,8 @@ JOINS: dict[str, Any] = {
     "subscribed_topic_names": ["t"],
     "topic_partitions": [],
 }
+OWNED = topic_partitions({b"t" * 16: {0}})
+NOT_EMPTY = "TopicPartitions must be empty when (re-)joining."
 
 
 @pytest.mark.parametrize(
@@ -57,18 +57,8 @@ JOINS: dict[str, Any] = {
             "RebalanceTimeoutMs must be provided in first request.",
             id="join without rebalance timeout",
         ),
-        pytest.param(
-            1,
-            {"topic_partitions": None},
-            "TopicPartitions must be empty when (re-)joining.",
-            id="join without topic partitions",
-        ),
-        pytest.param(
-            1,
-            {"topic_partitions": topic_partitions({b"t" * 16: {0}})},
-            "TopicPartitions must be empty when (re-)joining.",
-            id="join with owned partitions",
-        ),
+        pytest.param(1, {"topic_partitions": None}, NOT_EMPTY, id="join without topic partitions"),
+        pytest.param(1, {"topic_partitions": OWNED}, NOT_EMPTY, id="join with owned partitions"),
         pytest.param(
             1,
             {"subscribed_topic_names": None},
@@ -119,8 +109,7 @@ def test_invalid_regular_expression_is_rejected_without_creating_the_group(broke
 
 def test_full_group_accepts_a_returning_static_member() -> None:
     broker = make_broker("group.consumer.max.size=1")
-    one = ConsumerMember(broker, "one", instance_id="i")
-    one.join()
+    one = joined(ConsumerMember(broker, "one", instance_id="i"))
     one.leave(-2)
     assert ConsumerMember(broker, "two", instance_id="i").join().error_code == 0
 
@@ -167,10 +156,7 @@ def test_member_epoch_above_the_current_epoch_is_fenced() -> None:
 def member_with_previous_epoch() -> tuple[VirtualBroker, ConsumerMember]:
     """Return a member in epoch 3, after 2, that owns t-0 and t-1; another owns t-2 and t-3."""
     broker = make_broker()
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    one.join()
-    two.join()
-    converge(one, two)
+    one, _ = settled(ConsumerMember(broker, "one"), ConsumerMember(broker, "two"))
     assert one.epoch == 3
     assert one.partitions == {"t": {0, 1}}
     group = consumer_group(broker)
@@ -208,10 +194,7 @@ def test_rejoining_member_keeps_its_assignment() -> None:
 
 
 def test_returning_static_member_keeps_its_assignment_without_a_rebalance(broker: VirtualBroker) -> None:
-    one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
-    one.join()
-    other.join()
-    converge(one, other)
+    one, _ = settled(ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other"))
     partitions, epoch = one.partitions, consumer_group(broker).group_epoch
     assert one.leave(-2).member_epoch == -2
     again = ConsumerMember(broker, "again", instance_id="i")
@@ -222,10 +205,7 @@ def test_returning_static_member_keeps_its_assignment_without_a_rebalance(broker
 
 
 def test_static_member_that_does_not_return_before_its_session_ends_is_removed(broker: VirtualBroker) -> None:
-    one, other = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other")
-    one.join()
-    other.join()
-    converge(one, other)
+    one, other = settled(ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "other"))
     one.leave(-2)
     broker.advance(SESSION_MS - 1)
     other.heartbeat()
@@ -236,9 +216,7 @@ def test_static_member_that_does_not_return_before_its_session_ends_is_removed(b
 
 
 def test_static_member_that_leaves_temporarily_confirms_its_revocations(broker: VirtualBroker) -> None:
-    one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two")
-    one.join()
-    two.join()
+    one, two = joined(ConsumerMember(broker, "one", instance_id="i")), joined(ConsumerMember(broker, "two"))
     one.heartbeat()
     one.leave(-2)
     two.heartbeat()
@@ -246,8 +224,7 @@ def test_static_member_that_leaves_temporarily_confirms_its_revocations(broker: 
 
 
 def test_leave_without_instance_id_removes_a_static_member(broker: VirtualBroker) -> None:
-    one = ConsumerMember(broker, "one", instance_id="i")
-    one.join()
+    one = joined(ConsumerMember(broker, "one", instance_id="i"))
     one.instance_id = None
     assert one.leave().error_code == 0
     assert consumer_group(broker).is_empty
@@ -268,8 +245,7 @@ def test_assignment_is_sent_when_it_changes_and_after_a_full_heartbeat() -> None
 
 
 def test_heartbeat_updates_only_the_fields_that_it_contains(broker: VirtualBroker) -> None:
-    member = ConsumerMember(broker, "m", assignor="range", instance_id="i")
-    member.join(rack_id="r")
+    member = joined(ConsumerMember(broker, "m", assignor="range", instance_id="i"), rack_id="r")
     member.heartbeat()
     known = consumer_group(broker).members["m"]
     assert (known.rack_id, known.server_assignor, known.instance_id) == ("r", "range", "i")

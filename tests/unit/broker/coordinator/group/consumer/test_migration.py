@@ -17,16 +17,15 @@ from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.codec.compile import encoder
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
+from tests.support.group_members import joined
 from tests.support.groups import SESSION_MS, Member, protocol, subscription
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 OFF = "group.consumer.migration.policy=disabled"
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(AT_ONCE, "group.initial.rebalance.delay.ms=0", *overrides)
-    broker.topic("t", 4)
-    return broker
+    return with_topic(AT_ONCE, "group.initial.rebalance.delay.ms=0", *overrides, partitions=4)
 
 
 @pytest.fixture
@@ -50,6 +49,12 @@ def classic_group(broker: VirtualBroker, assigned: bytes | None = None, **fields
     member.send_sync({member.member_id: assignment(0, 1, 2, 3) if assigned is None else assigned})
     assert member.client.response().message.error_code == 0
     return member
+
+
+def downgraded(broker: VirtualBroker) -> ClassicGroup:
+    group = broker.broker.groups.groups["group"]
+    assert isinstance(group, ClassicGroup)
+    return group
 
 
 def partitions_of(member: Member) -> list[int]:
@@ -176,9 +181,7 @@ def test_empty_group_changes_its_type_under_any_policy(policy: list[str]) -> Non
 
 
 def test_classic_join_with_a_member_id_is_rejected_by_an_empty_consumer_group(broker: VirtualBroker) -> None:
-    new = ConsumerMember(broker, "new")
-    new.join()
-    new.leave()
+    joined(ConsumerMember(broker, "new")).leave()
     old = Member(broker)
     old.member_id = "old"
     old.send_join()
@@ -190,8 +193,7 @@ def test_classic_join_with_a_member_id_is_rejected_by_an_empty_consumer_group(br
 
 def mixed_group(broker: VirtualBroker) -> tuple[Member, ConsumerMember]:
     """Return one member of each protocol, with two partitions each."""
-    old, new = classic_group(broker, assignment(0, 1)), ConsumerMember(broker, "new")
-    new.join()
+    old, new = classic_group(broker, assignment(0, 1)), joined(ConsumerMember(broker, "new"))
     rejoin(old, 0, 1)
     assert partitions_of(old) == [0, 1]
     new.heartbeat()
@@ -202,8 +204,7 @@ def mixed_group(broker: VirtualBroker) -> tuple[Member, ConsumerMember]:
 def test_group_is_downgraded_when_its_last_consumer_protocol_member_leaves(broker: VirtualBroker) -> None:
     old, new = mixed_group(broker)
     assert new.leave().error_code == 0
-    group = broker.broker.groups.groups["group"]
-    assert isinstance(group, ClassicGroup)
+    group = downgraded(broker)
     assert (group.state, group.generation_id) == (ClassicState.PREPARING_REBALANCE, 2)
     assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
     old.send_join()
@@ -216,21 +217,19 @@ def test_group_is_downgraded_when_its_last_consumer_protocol_member_times_out(br
     for _ in range(9):
         broker.advance(5_000)
         old.heartbeat()
-    assert isinstance(broker.broker.groups.groups["group"], ClassicGroup)
+    downgraded(broker)
     for _ in range(2):
         broker.advance(SESSION_MS - 1)
         assert old.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS, "its session continues"
 
 
 def test_group_is_downgraded_when_a_static_member_returns_with_the_classic_protocol(broker: VirtualBroker) -> None:
-    new = ConsumerMember(broker, "new", instance_id="i")
-    new.join()
+    new = joined(ConsumerMember(broker, "new", instance_id="i"))
     old = Member(broker, instance_id="i")
     old.send_join()
     response = old.joined()
     assert (response.error_code, response.generation_id) == (0, 2)
-    group = broker.broker.groups.groups["group"]
-    assert isinstance(group, ClassicGroup)
+    group = downgraded(broker)
     assert (group.state, group.static_members) == (ClassicState.STABLE, {"i": old.member_id})
     assert partitions_of(old) == [0, 1, 2, 3]
     assert new.heartbeat().error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -238,13 +237,11 @@ def test_group_is_downgraded_when_a_static_member_returns_with_the_classic_proto
 
 def test_downgrade_starts_a_rebalance_if_the_returning_member_changes_its_topics(broker: VirtualBroker) -> None:
     broker.topic("u")
-    new = ConsumerMember(broker, "new", instance_id="i")
-    new.join()
+    joined(ConsumerMember(broker, "new", instance_id="i"))
     old = Member(broker, instance_id="i")
     old.send_join(protocol(metadata=subscription("u")))
     assert old.joined().error_code == 0
-    group = broker.broker.groups.groups["group"]
-    assert isinstance(group, ClassicGroup)
+    group = downgraded(broker)
     assert group.state is ClassicState.PREPARING_REBALANCE
 
 

@@ -6,17 +6,16 @@ from sluice.broker.coordinator.group.consumer.group import ConsumerState
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.configs import config_changes
-from tests.support.consumer_groups import AT_ONCE, REBALANCE_MS, ConsumerMember, consumer_group, converge
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.consumer_groups import AT_ONCE, REBALANCE_MS, ConsumerMember, consumer_group
+from tests.support.group_members import converge, joined, settled
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 SESSION_MS = 45_000
 _GROUP = 32  # ConfigResource.Type
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(AT_ONCE, *overrides)
-    broker.topic("t", 4)
-    return broker
+    return with_topic(AT_ONCE, *overrides, partitions=4)
 
 
 @pytest.fixture
@@ -24,18 +23,13 @@ def broker() -> VirtualBroker:
     return make_broker()
 
 
-def two_members(broker: VirtualBroker) -> tuple[ConsumerMember, ConsumerMember]:
+def two_members(broker: VirtualBroker) -> tuple[ConsumerMember, ...]:
     """Return two members with two of four partitions each."""
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    one.join()
-    two.join()
-    converge(one, two)
-    return one, two
+    return settled(ConsumerMember(broker, "one"), ConsumerMember(broker, "two"))
 
 
 def test_partition_moves_between_members_in_three_heartbeats(broker: VirtualBroker) -> None:
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    one.join()
+    one, two = joined(ConsumerMember(broker, "one")), ConsumerMember(broker, "two")
     assert (one.epoch, one.partitions) == (2, {"t": {0, 1, 2, 3}})
     assert consumer_group(broker).state is ConsumerState.STABLE
     two.join()
@@ -63,10 +57,8 @@ def test_partitions_of_a_leaving_member_are_reassigned(broker: VirtualBroker) ->
 
 
 def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
-    broker = VirtualBroker()
-    broker.topic("t", 4)
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    one.join()
+    broker = with_topic(partitions=4)
+    one, two = joined(ConsumerMember(broker, "one")), ConsumerMember(broker, "two")
     broker.advance(999)
     two.join()
     assert two.epoch == 2, "epoch of the existing assignment"
@@ -79,11 +71,9 @@ def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
 
 
 def test_empty_group_assigns_again_at_once() -> None:
-    broker = VirtualBroker()
-    broker.topic("t", 4)
+    broker = with_topic(partitions=4)
     for name in ("one", "two"):
-        member = ConsumerMember(broker, name)
-        member.join()
+        member = joined(ConsumerMember(broker, name))
         assert member.partitions == {"t": {0, 1, 2, 3}}
         member.leave()
         group = consumer_group(broker)
@@ -102,7 +92,7 @@ def test_added_partitions_are_assigned_with_the_next_heartbeat(broker: VirtualBr
 
 
 def test_deleted_topic_is_revoked_and_a_recreated_one_is_assigned(broker: VirtualBroker) -> None:
-    [one, two] = two_members(broker)
+    one, two = two_members(broker)
     broker.broker.delete_topic(broker.partition().topic)
     converge(one, two)
     assert one.owned == two.owned == {}
@@ -131,10 +121,7 @@ def test_changed_subscription_revokes_old_and_assigns_new_partitions(broker: Vir
 
 def test_most_requested_assignor_is_used(broker: VirtualBroker) -> None:
     broker.topic("u", 1)
-    members = [ConsumerMember(broker, name, topics=["t", "u"], assignor="range") for name in "ab"]
-    for member in members:
-        member.join()
-    converge(*members)
+    members = settled(*(ConsumerMember(broker, name, topics=["t", "u"], assignor="range") for name in "ab"))
     assert [member.partitions for member in members] == [{"t": {0, 1}, "u": {0}}, {"t": {2, 3}}]
     epoch = consumer_group(broker).group_epoch
     members[0].heartbeat(server_assignor="uniform")
@@ -158,9 +145,7 @@ def test_member_without_heartbeats_is_removed_when_its_session_ends(broker: Virt
 
 
 def test_member_that_does_not_revoke_within_the_rebalance_timeout_is_removed(broker: VirtualBroker) -> None:
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    one.join()
-    two.join()
+    one, two = joined(ConsumerMember(broker, "one")), joined(ConsumerMember(broker, "two"))
     one.clings = True
     one.heartbeat()
     for _ in range(REBALANCE_MS // 10_000 - 1):
@@ -176,10 +161,7 @@ def test_member_that_does_not_revoke_within_the_rebalance_timeout_is_removed(bro
 
 
 def test_member_that_revokes_within_the_rebalance_timeout_stays(broker: VirtualBroker) -> None:
-    one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
-    one.join()
-    two.join()
-    converge(one, two)
+    one, two = two_members(broker)
     for _ in range(10):
         broker.advance(10_000)
         assert one.heartbeat().error_code == two.heartbeat().error_code == 0
@@ -193,9 +175,7 @@ def test_member_that_revokes_within_the_rebalance_timeout_stays(broker: VirtualB
 )
 def test_session_timeout_and_heartbeat_interval_follow_the_configs(group_config: bool) -> None:
     configs = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "7000"}
-    broker = (
-        make_broker() if group_config else make_broker(*(f"group.{name}={value}" for name, value in configs.items()))
-    )
+    broker = make_broker(*(f"group.{name}={value}" for name, value in configs.items() if not group_config))
     if group_config:
         response = broker.client().call(config_changes(_GROUP, "group", configs), 1)
         assert response.responses[0].error_code == 0

@@ -10,7 +10,8 @@ from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import Record, iter_records
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.group_members import joined
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 T = bytes(range(16))
 RECORD_TYPES = {
@@ -102,11 +103,9 @@ def type_of(record: Record) -> str:
 
 
 def test_each_change_writes_its_records() -> None:
-    broker = VirtualBroker(AT_ONCE)
-    broker.topic("t", 2)
+    broker = with_topic(AT_ONCE, partitions=2)
     written = WrittenRecords(broker)
-    one, two = ConsumerMember(broker, "one", instance_id="i"), ConsumerMember(broker, "two", regex="t")
-    one.join()
+    one, two = joined(ConsumerMember(broker, "one", instance_id="i")), ConsumerMember(broker, "two", regex="t")
     assert written.types() == ["member", "group", "target", "target epoch", "current"]
     one.heartbeat()
     assert written.types() == []
@@ -116,8 +115,7 @@ def test_each_change_writes_its_records() -> None:
     assert written.types() == ["target", "target", "target epoch", "current"]
     one.leave(-2)
     assert written.types() == ["current"]
-    again = ConsumerMember(broker, "again", instance_id="i")
-    again.join()
+    again = joined(ConsumerMember(broker, "again", instance_id="i"))
     replaced = ["x current", "x target", "x member", "member", "target", "current"]
     assert written.types() == [*replaced, "current"]
     two.leave()

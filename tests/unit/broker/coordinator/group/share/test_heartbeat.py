@@ -7,19 +7,17 @@ import pytest
 from sluice.broker.coordinator.group.share.state_partitions import StatePartitions
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from sluice.protocol.apis.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode
 from tests.support.configs import config_changes
 from tests.support.consumer_groups import ConsumerMember
-from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, converge, share_group
-from tests.support.virtual_broker import VirtualBroker
-
-SESSION_MS = 45_000
+from tests.support.group_members import converge, joined, settled
+from tests.support.groups import Member, protocol
+from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, share_group
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 
 def make_broker(*overrides: str, partitions: int = 4) -> tuple[VirtualBroker, MemoryPersister]:
-    broker = VirtualBroker(AT_ONCE, *overrides)
-    broker.topic("t", partitions)
+    broker = with_topic(AT_ONCE, *overrides, partitions=partitions)
     persister = MemoryPersister()
     vars(broker.broker)["share_persister"] = persister
     return broker, persister
@@ -53,18 +51,11 @@ def test_invalid_request_is_rejected(broker: VirtualBroker, fields: dict[str, An
 
 
 def test_share_group_rejects_members_of_other_protocols_even_if_empty(broker: VirtualBroker) -> None:
-    member = ShareMember(broker)
-    member.join()
-    member.leave()
+    joined(ShareMember(broker)).leave()
     assert ConsumerMember(broker).join().error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    joins = JoinGroupRequest(
-        group_id="group",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=10_000,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range")],
-    )
-    assert member.client.call(joins, 2).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    classic = Member(broker, version=2)
+    classic.send_join(protocol(metadata=b""), rebalance_timeout_ms=10_000)
+    assert classic.joined().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize(
@@ -85,9 +76,7 @@ def test_share_group_rejects_members_of_other_protocols_even_if_empty(broker: Vi
     ids=["later", "too early"],
 )
 def test_member_with_another_epoch_is_fenced(broker: VirtualBroker, epoch: int, message: str) -> None:
-    member = ShareMember(broker)
-    member.join()
-    converge(member)
+    (member,) = settled(ShareMember(broker))
     assert member.epoch == 3
     response = member.heartbeat(member_epoch=epoch)
     assert (response.error_code, response.error_message) == (ErrorCode.FENCED_MEMBER_EPOCH, message)
@@ -122,10 +111,7 @@ def test_partitions_are_assigned_after_they_are_initialized() -> None:
 
 
 def test_members_share_partitions_and_take_over_those_of_a_leaver(broker: VirtualBroker) -> None:
-    members = [ShareMember(broker, name) for name in ("one", "two", "three")]
-    for member in members:
-        member.join()
-    converge(*members)
+    members = [*settled(*(ShareMember(broker, name) for name in ("one", "two", "three")))]
     assert sorted(index for member in members for index in member.partitions["t"]) == [0, 1, 2, 3]
     left = members.pop().leave()
     assert (left.member_id, left.member_epoch) == ("three", -1)
@@ -135,9 +121,7 @@ def test_members_share_partitions_and_take_over_those_of_a_leaver(broker: Virtua
 
 def test_next_assignment_waits_for_the_interval_but_not_after_the_group_was_empty() -> None:
     broker, _ = make_broker("group.share.assignment.interval.ms=1000")
-    one, two = ShareMember(broker, "one"), ShareMember(broker, "two")
-    one.join()
-    two.join()
+    one, two = joined(ShareMember(broker, "one")), joined(ShareMember(broker, "two"))
     assert (one.epoch, two.epoch) == (2, 2)
     broker.advance(1_000)
     converge(one, two, rounds=1)
@@ -150,9 +134,7 @@ def test_next_assignment_waits_for_the_interval_but_not_after_the_group_was_empt
 
 def test_changed_subscription_takes_effect_with_the_next_target(broker: VirtualBroker) -> None:
     broker.topic("u", 1)
-    member = ShareMember(broker)
-    member.join()
-    converge(member)
+    (member,) = settled(ShareMember(broker))
     member.heartbeat(subscribed_topic_names=["u"])
     assert member.partitions == {}
     member.heartbeat()
@@ -162,9 +144,7 @@ def test_changed_subscription_takes_effect_with_the_next_target(broker: VirtualB
 
 def test_added_partitions_start_at_the_earliest_offset() -> None:
     broker, persister = make_broker(partitions=1)
-    member = ShareMember(broker)
-    member.join()
-    converge(member)
+    (member,) = settled(ShareMember(broker))
     broker.broker.cluster.add_partitions(broker.broker.cluster.topics["t"], 2)
     converge(member)
     assert persister.requests[1:] == [("initialize", "group", 4, [{1: 0}])]
@@ -172,9 +152,7 @@ def test_added_partitions_start_at_the_earliest_offset() -> None:
 
 
 def test_deleted_topic_is_removed_from_the_group(broker: VirtualBroker) -> None:
-    member = ShareMember(broker, topics=["t", "unknown"])
-    member.join()
-    converge(member)
+    (member,) = settled(ShareMember(broker, topics=["t", "unknown"]))
     member.client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000), 6)
     assert share_group(broker).partitions == StatePartitions()
     converge(member)
@@ -185,8 +163,7 @@ def test_deleted_topic_is_removed_from_the_group(broker: VirtualBroker) -> None:
 def test_unanswered_initialization_is_requested_again(retry: bool) -> None:
     broker, persister = make_broker(partitions=1)
     persister.holds = True
-    member = ShareMember(broker)
-    member.join()
+    member = joined(ShareMember(broker))
     broker.advance(30_000 if retry else 29_999)
     member.heartbeat()
     assert len(persister.requests) == 1 + retry
@@ -195,8 +172,7 @@ def test_unanswered_initialization_is_requested_again(retry: bool) -> None:
 def test_failed_initialization_is_requested_again_by_the_next_heartbeat() -> None:
     broker, persister = make_broker(partitions=2)
     persister.fails[1] = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    member = ShareMember(broker)
-    member.join()
+    member = joined(ShareMember(broker))
     assert share_group(broker).partitions == StatePartitions()
     persister.fails.clear()
     converge(member)
@@ -212,13 +188,11 @@ def set_config(member: ShareMember, key: str, value: str) -> None:
     assert not response.error_code, response
 
 
-@pytest.mark.parametrize("configured_ms", [None, 50_000])
-def test_member_without_heartbeats_is_removed(broker: VirtualBroker, configured_ms: int | None) -> None:
+@pytest.mark.parametrize("timeout_ms", [45_000, 50_000], ids=["default", "configured"])
+def test_member_without_heartbeats_is_removed(broker: VirtualBroker, timeout_ms: int) -> None:
     member = ShareMember(broker)
-    timeout_ms = SESSION_MS
-    if configured_ms is not None:
-        set_config(member, "share.session.timeout.ms", str(configured_ms))
-        timeout_ms = configured_ms
+    if timeout_ms != 45_000:
+        set_config(member, "share.session.timeout.ms", str(timeout_ms))
     member.join()
     broker.advance(timeout_ms - 1)
     assert member.heartbeat().error_code == 0
@@ -236,7 +210,6 @@ def test_heartbeat_interval_follows_the_group_config(broker: VirtualBroker) -> N
 
 
 def test_consumer_group_heartbeat_reports_a_share_group(broker: VirtualBroker) -> None:
-    member = ShareMember(broker)
-    member.join()
+    member = joined(ShareMember(broker))
     request = ConsumerGroupHeartbeatRequest(group_id="group", member_id="m", member_epoch=1)
     assert member.client.call(request, 1).error_message == "Group group is not a consumer group."

@@ -26,10 +26,11 @@ from sluice.protocol.apis.list_groups import ListGroupsRequest
 from sluice.protocol.apis.share_group_describe import ShareGroupDescribeRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import move_leader, pictured, reload_groups
+from tests.support.group_members import converge, joined, settled
 from tests.support.groups import fetch_request
 from tests.support.records import produce
-from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, converge, share_group
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, share_group
+from tests.support.virtual_broker import Client, with_topic
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 NO_ERROR = ErrorCode.NONE
@@ -39,31 +40,22 @@ class Stage:
     """A broker with topic `t` of two partitions, share state in memory, and an admin client."""
 
     def __init__(self) -> None:
-        self.broker = VirtualBroker(AT_ONCE, "offsets.retention.minutes=1")
-        self.broker.topic("t", 2)
+        self.broker = with_topic(AT_ONCE, "offsets.retention.minutes=1", partitions=2)
         self.persister = MemoryPersister()
         vars(self.broker.broker)["share_persister"] = self.persister
         self.client: Client = self.broker.client()
 
     def emptied(self) -> "Stage":
         """Let a member use the group until its partitions are initialized, and leave."""
-        member = ShareMember(self.broker)
-        member.join()
-        converge(member)
+        (member,) = settled(ShareMember(self.broker))
         member.leave()
         return self
 
     def describe(self, topics: dict[str, list[int]] | None = None) -> Any:
         """Return (partition, start offset, lag, error) by topic."""
-        requested = (
-            None
-            if topics is None
-            else [
-                DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=those)
-                for name, those in topics.items()
-            ]
-        )
-        group = DescribeShareGroupOffsetsRequestGroup(group_id="group", topics=requested)
+        group = DescribeShareGroupOffsetsRequestGroup(group_id="group", topics=None)
+        if topics is not None:
+            group.topics = [DescribeShareGroupOffsetsRequestTopic(*one) for one in topics.items()]
         [found] = self.client.call(DescribeShareGroupOffsetsRequest(groups=[group]), 1).groups
         assert not found.error_code, found
         return {
@@ -74,22 +66,17 @@ class Stage:
         }
 
     def alter(self, topics: dict[str, dict[int, int]], group_id: str = "group") -> Any:
-        return self.client.call(
-            AlterShareGroupOffsetsRequest(
-                group_id=group_id,
-                topics=[
-                    AlterShareGroupOffsetsRequestTopic(
-                        topic_name=name,
-                        partitions=[
-                            AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
-                            for index, offset in offsets.items()
-                        ],
-                    )
-                    for name, offsets in topics.items()
+        altered = [
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name=name,
+                partitions=[
+                    AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
+                    for index, offset in offsets.items()
                 ],
-            ),
-            0,
-        )
+            )
+            for name, offsets in topics.items()
+        ]
+        return self.client.call(AlterShareGroupOffsetsRequest(group_id=group_id, topics=altered), 0)
 
     def delete_offsets(self, *topics: str, group_id: str = "group") -> Any:
         named = [DeleteShareGroupOffsetsRequestTopic(topic_name=topic) for topic in topics]
@@ -247,8 +234,7 @@ def test_deletion_of_a_group_waits_for_the_share_coordinator(stage: Stage) -> No
 
 
 def test_described_group_has_epochs_members_and_partitions(stage: Stage) -> None:
-    member = ShareMember(stage.broker)
-    member.join(rack_id="r")
+    member = joined(ShareMember(stage.broker), rack_id="r")
     converge(member)
     group = stage.describe_group()
     assert (group.group_state, group.assignor_name) == ("Stable", "simple")
@@ -285,8 +271,7 @@ def test_share_groups_do_not_expire(stage: Stage) -> None:
 
 
 def test_group_is_the_same_after_its_coordinator_reloads(stage: Stage) -> None:
-    member = ShareMember(stage.broker)
-    member.join(rack_id="r")
+    member = joined(ShareMember(stage.broker), rack_id="r")
     converge(member)
     before = pictured(stage.broker)
     reload_groups(stage.broker)
@@ -298,12 +283,9 @@ def test_group_is_the_same_after_its_coordinator_reloads(stage: Stage) -> None:
 
 
 def test_another_broker_continues_a_group_after_a_move() -> None:
-    broker = VirtualBroker("sluice.brokers=3", AT_ONCE)
-    broker.topic("t", 3)
+    broker = with_topic("sluice.brokers=3", AT_ONCE, partitions=3)
     partition = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC).partition_of("group")
-    member = ShareMember(broker, client=broker.client(node_id=partition.leader))
-    member.join()
-    converge(member)
+    (member,) = settled(ShareMember(broker, client=broker.client(node_id=partition.leader)))
     move_leader(broker, partition, partition.leader % 3 + 1)
     assert member.heartbeat().error_code == ErrorCode.NOT_COORDINATOR
     member.client = broker.client(node_id=partition.leader)

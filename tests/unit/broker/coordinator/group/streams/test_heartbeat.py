@@ -29,11 +29,11 @@ from sluice.protocol.apis.streams_group_heartbeat import (
 from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.coordinators import reload_groups
+from tests.support.group_members import converge, joined, settled
 from tests.support.streams_groups import (
     AT_ONCE,
     COMPACT,
     StreamsMember,
-    converge,
     stateless,
     statuses,
     streams_group,
@@ -41,21 +41,23 @@ from tests.support.streams_groups import (
     tasks_of,
     word_count,
 )
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 SESSION_MS, REBALANCE_MS = 45_000, 60_000
 NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
 
 
 def make_broker(*overrides: str, partitions: int = 2) -> VirtualBroker:
-    broker = VirtualBroker(*AT_ONCE, *overrides)
-    broker.topic("t", partitions)
-    return broker
+    return with_topic(*AT_ONCE, *overrides, partitions=partitions)
 
 
 @pytest.fixture
 def broker() -> VirtualBroker:
     return make_broker()
+
+
+def stateless_member(broker: VirtualBroker, member_id: str = "member", **fields: Any) -> StreamsMember:
+    return StreamsMember(broker, member_id, topology=stateless(), **fields)
 
 
 def topology_with(**fields: Any) -> Topology:
@@ -152,8 +154,7 @@ def test_members_of_other_protocols_are_rejected(broker: VirtualBroker) -> None:
 
 
 def test_epochs_are_fenced(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker, topology=stateless())
-    member.join()
+    member = joined(stateless_member(broker))
     greater = member.send(member_epoch=member.epoch + 1)
     smaller = member.send(member_epoch=member.epoch - 1, **NO_TASKS | {"active_tasks": task_ids({("0", 9)})})
     assert greater.error_code == smaller.error_code == ErrorCode.FENCED_MEMBER_EPOCH
@@ -162,9 +163,7 @@ def test_epochs_are_fenced(broker: VirtualBroker) -> None:
 
 
 def test_the_previous_epoch_is_accepted_after_a_lost_response(broker: VirtualBroker) -> None:
-    one, two = StreamsMember(broker, "one", topology=stateless()), StreamsMember(broker, "two", topology=stateless())
-    one.join()
-    two.join()
+    one, _ = joined(stateless_member(broker, "one")), joined(stateless_member(broker, "two"))
     before = one.epoch
     one.heartbeat()
     one.heartbeat()
@@ -174,8 +173,7 @@ def test_the_previous_epoch_is_accepted_after_a_lost_response(broker: VirtualBro
 
 
 def test_a_member_in_an_unknown_state_must_rejoin(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker, topology=stateless())
-    member.join()
+    member = joined(stateless_member(broker))
     group = streams_group(broker)
     group.put(group.members["member"]._replace(state=MemberState.UNKNOWN))
     response = member.heartbeat()
@@ -197,15 +195,13 @@ def test_a_member_in_an_unknown_state_must_rejoin(broker: VirtualBroker) -> None
 def test_tasks_outside_of_the_topology_are_rejected(
     broker: VirtualBroker, owned: tuple[str, int], message: str
 ) -> None:
-    member = StreamsMember(broker, topology=stateless())
-    member.join()
+    member = joined(stateless_member(broker))
     response = member.send(**NO_TASKS | {"active_tasks": task_ids({owned})})
     assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
 
 
 def test_the_first_task_outside_of_the_topology_is_named_in_the_order_of_the_request(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker, topology=stateless())
-    member.join()
+    member = joined(stateless_member(broker))
     owned = [TaskIds(subtopology_id=name, partitions=[1]) for name in ("0", "9", "8")]
     response = member.send(**NO_TASKS | {"active_tasks": owned[:1], "standby_tasks": owned[1:]})
     assert response.error_message == "Subtopology 9 does not exist in the topology."
@@ -253,7 +249,7 @@ def test_a_request_whose_record_is_too_large_is_rejected_before_it_is_processed(
 def test_more_tasks_than_fit_into_records_are_not_assigned(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = make_broker("message.max.bytes=1000", partitions=126)
     monkeypatch.setattr(rebalance, "assign", None)
-    response = StreamsMember(broker, topology=stateless()).join()
+    response = stateless_member(broker).join()
     assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, NOT_WRITTEN)
     assert "group" not in broker.broker.groups.groups
 
@@ -287,12 +283,9 @@ def test_missing_source_topics_are_awaited() -> None:
 
 
 def test_new_partitions_change_the_tasks_and_mismatch_internal_topics(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker)
-    member.join()
-    converge(member)
-    broker.client().call(
-        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)], timeout_ms=1000), 3
-    )
+    (member,) = settled(StreamsMember(broker))
+    more = CreatePartitionsTopic(name="t", count=3, assignments=None)
+    broker.client().call(CreatePartitionsRequest(topics=[more], timeout_ms=1000), 3)
     response = member.heartbeat()
     detail = "Existing topic words has different number of partitions: expected 3, found 2"
     assert statuses(response) == {Status.INCORRECTLY_PARTITIONED_TOPICS: detail}
@@ -317,8 +310,7 @@ def test_creation_errors_are_reported_and_retried_after_two_heartbeat_intervals(
 def test_internal_topics_have_a_limit_of_partitions(broker: VirtualBroker) -> None:
     topology = word_count()
     topology.subtopologies[1].repartition_source_topics[0].partitions = 10_001
-    member = StreamsMember(broker, topology=topology)
-    member.join()
+    member = joined(StreamsMember(broker, topology=topology))
     detail = statuses(member.heartbeat())[Status.MISSING_INTERNAL_TOPICS]
     problem = "Excessively large number of partitions per request."
     assert detail.endswith(f"; Creation failed: words ({problem}), counts ({problem}).")
@@ -326,7 +318,7 @@ def test_internal_topics_have_a_limit_of_partitions(broker: VirtualBroker) -> No
 
 
 def test_a_different_topology_is_rejected_and_an_older_one_is_stale(broker: VirtualBroker) -> None:
-    StreamsMember(broker, "one", topology=stateless()).join()
+    stateless_member(broker, "one").join()
     other = StreamsMember(broker, "two")
     response = other.join()
     assert response.error_code == ErrorCode.INVALID_REQUEST
@@ -341,10 +333,9 @@ def test_a_different_topology_is_rejected_and_an_older_one_is_stale(broker: Virt
 
 
 def test_the_topology_outlives_the_members(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker)
-    member.join()
+    member = joined(StreamsMember(broker))
     member.leave()
-    assert StreamsMember(broker, topology=stateless()).join().error_code == ErrorCode.INVALID_REQUEST
+    assert stateless_member(broker).join().error_code == ErrorCode.INVALID_REQUEST
     assert member.join().error_code == 0
 
 
@@ -352,10 +343,7 @@ def test_the_topology_outlives_the_members(broker: VirtualBroker) -> None:
 
 
 def test_members_share_the_tasks(broker: VirtualBroker) -> None:
-    one, two = StreamsMember(broker, "one"), StreamsMember(broker, "two")
-    for member in (one, two):
-        member.join()
-    converge(one, two)
+    one, two = settled(StreamsMember(broker, "one"), StreamsMember(broker, "two"))
     assert one.owned.active | two.owned.active == tasks(0, 1) | tasks(0, 1, name="1")
     assert len(one.owned.active) == len(two.owned.active) == 2
     assert streams_group(broker).state is StreamsState.STABLE
@@ -365,9 +353,7 @@ def test_members_share_the_tasks(broker: VirtualBroker) -> None:
 
 
 def test_a_task_has_one_owner_until_it_is_given_up(broker: VirtualBroker) -> None:
-    one, two = StreamsMember(broker, "one", topology=stateless()), StreamsMember(broker, "two", topology=stateless())
-    one.join()
-    two.join()
+    one, two = joined(stateless_member(broker, "one")), joined(stateless_member(broker, "two"))
     assert two.owned == Tasks()
     one.clings = True
     one.heartbeat()
@@ -381,9 +367,8 @@ def test_a_task_has_one_owner_until_it_is_given_up(broker: VirtualBroker) -> Non
 
 
 def test_a_member_that_does_not_give_up_tasks_is_removed(broker: VirtualBroker) -> None:
-    one, two = StreamsMember(broker, "one", topology=stateless()), StreamsMember(broker, "two", topology=stateless())
-    one.join(rebalance_timeout_ms=10_000)
-    two.join()
+    one = joined(stateless_member(broker, "one"), rebalance_timeout_ms=10_000)
+    two = joined(stateless_member(broker, "two"))
     one.clings = True
     one.heartbeat()
     broker.advance(9_999)
@@ -396,18 +381,14 @@ def test_a_member_that_does_not_give_up_tasks_is_removed(broker: VirtualBroker) 
 
 def test_standby_tasks_follow_the_config_of_the_group() -> None:
     broker = make_broker("group.streams.num.standby.replicas=1")
-    members = [StreamsMember(broker, name) for name in ("one", "two")]
-    for member in members:
-        member.join()
-    converge(*members)
+    members = settled(StreamsMember(broker, "one"), StreamsMember(broker, "two"))
     assert [len(member.owned.standby) for member in members] == [1, 1]
     assert not members[0].owned.standby & members[0].owned.active
 
 
 def test_the_first_assignment_waits_for_more_members() -> None:
-    broker = VirtualBroker("group.streams.assignment.interval.ms=0")
-    broker.topic("t", 2)
-    one, two = StreamsMember(broker, "one", topology=stateless()), StreamsMember(broker, "two", topology=stateless())
+    broker = with_topic("group.streams.assignment.interval.ms=0", partitions=2)
+    one, two = stateless_member(broker, "one"), stateless_member(broker, "two")
     delayed = {Status.ASSIGNMENT_DELAYED: "Assignment delayed due to the configured initial rebalance delay."}
     assert statuses(one.join()) == delayed
     assert (one.epoch, one.owned) == (1, Tasks())
@@ -419,10 +400,8 @@ def test_the_first_assignment_waits_for_more_members() -> None:
 
 
 def test_the_delay_ends_without_members() -> None:
-    broker = VirtualBroker()
-    broker.topic("t", 2)
-    member = StreamsMember(broker, topology=stateless())
-    member.join()
+    broker = with_topic(partitions=2)
+    member = joined(stateless_member(broker))
     member.leave()
     broker.advance(3_000)
     assert streams_group(broker).state is StreamsState.EMPTY
@@ -430,9 +409,9 @@ def test_the_delay_ends_without_members() -> None:
 
 
 def test_assignments_have_a_minimum_interval() -> None:
-    broker = VirtualBroker("group.streams.initial.rebalance.delay.ms=0", "group.streams.assignment.interval.ms=1000")
-    broker.topic("t", 2)
-    one, two = StreamsMember(broker, "one", topology=stateless()), StreamsMember(broker, "two", topology=stateless())
+    overrides = ("group.streams.initial.rebalance.delay.ms=0", "group.streams.assignment.interval.ms=1000")
+    broker = with_topic(*overrides, partitions=2)
+    one, two = stateless_member(broker, "one"), stateless_member(broker, "two")
     assert one.join().status == []
     detail = "Assignment delayed due to the configured assignment interval."
     assert statuses(two.join()) == {Status.ASSIGNMENT_DELAYED: detail}
@@ -444,9 +423,7 @@ def test_assignments_have_a_minimum_interval() -> None:
 
 
 def test_changed_configs_of_a_group_rebalance_it(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker)
-    member.join()
-    converge(member)
+    (member,) = settled(StreamsMember(broker))
     epoch = member.epoch
     broker.broker.cluster.group_configs.configure("group", {"streams.num.standby.replicas": "1"})
     assert member.heartbeat().member_epoch == epoch + 1
@@ -457,8 +434,7 @@ def test_changed_configs_of_a_group_rebalance_it(broker: VirtualBroker) -> None:
 
 
 def test_a_silent_member_is_removed(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker)
-    member.join()
+    member = joined(StreamsMember(broker))
     broker.advance(SESSION_MS - 1)
     member.heartbeat()
     broker.advance(SESSION_MS - 1)
@@ -469,25 +445,19 @@ def test_a_silent_member_is_removed(broker: VirtualBroker) -> None:
 
 
 def test_the_last_member_leaves_an_assignment_epoch_without_time(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker)
-    member.join()
+    member = joined(StreamsMember(broker))
     response = member.leave()
     assert (response.member_epoch, response.status) == (-1, [])
     group = streams_group(broker)
     assert (group.assignment_epoch, group.assignment_timestamp_ms) == (group.group_epoch, 0)
 
 
-def static(broker: VirtualBroker, member_id: str, **fields: Any) -> StreamsMember:
-    return StreamsMember(broker, member_id, topology=stateless(), instance_id="i", **fields)
-
-
 def test_a_static_member_returns_to_its_tasks(broker: VirtualBroker) -> None:
-    one = static(broker, "one", process_id="p")
-    one.join()
+    one = joined(stateless_member(broker, "one", instance_id="i", process_id="p"))
     assert one.leave(-2).member_epoch == -2
     assert streams_group(broker).state is StreamsState.RECONCILING
     broker.advance(SESSION_MS - 1)
-    two = static(broker, "two", process_id="p")
+    two = stateless_member(broker, "two", instance_id="i", process_id="p")
     epoch = streams_group(broker).group_epoch
     response = two.join()
     assert tasks_of(response) == Tasks(tasks(0, 1))
@@ -500,9 +470,7 @@ def test_a_static_member_returns_to_its_tasks(broker: VirtualBroker) -> None:
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_member_shuts_down_the_application(broker: VirtualBroker, leaves: bool) -> None:
-    one, two = StreamsMember(broker, "one"), StreamsMember(broker, "two")
-    one.join()
-    two.join()
+    one, two = joined(StreamsMember(broker, "one")), joined(StreamsMember(broker, "two"))
     detail = "Streams group member one encountered a fatal error and requested a shutdown for the entire application."
     if leaves:
         one.leave(shutdown_application=True)
@@ -538,9 +506,8 @@ def test_required_client_tags() -> None:
 
 
 def test_partitions_by_endpoint(broker: VirtualBroker) -> None:
-    one, two = StreamsMember(broker, "one"), StreamsMember(broker, "two")
-    one.join(user_endpoint=Endpoint(host="h", port=1))
-    two.join()
+    one = joined(StreamsMember(broker, "one"), user_endpoint=Endpoint(host="h", port=1))
+    two = joined(StreamsMember(broker, "two"))
     converge(one, two)
     response = two.heartbeat(endpoint_information_epoch=-1)
     [entry] = response.partitions_by_user_endpoint
@@ -557,8 +524,7 @@ def test_partitions_by_endpoint(broker: VirtualBroker) -> None:
 
 
 def test_offsets_are_kept_until_they_are_reported_again(broker: VirtualBroker) -> None:
-    member = StreamsMember(broker)
-    member.join(task_offsets=[TaskOffset(subtopology_id="1", partition=0, offset=5)])
+    member = joined(StreamsMember(broker), task_offsets=[TaskOffset(subtopology_id="1", partition=0, offset=5)])
     member.heartbeat(task_end_offsets=[TaskOffset(subtopology_id="1", partition=0, offset=9)])
     assert streams_group(broker).offsets_of("member") == ({("1", 0): 5}, {("1", 0): 9})
     member.heartbeat(task_offsets=[])
@@ -574,8 +540,7 @@ def test_a_loaded_group_continues(broker: VirtualBroker) -> None:
     one.join(client_tags=[KeyValue(key="zone", value="a")], rack_id="r", user_endpoint=Endpoint(host="h", port=1))
     two.join()
     converge(one, two)
-    three = StreamsMember(broker, "three")
-    three.join()
+    three = joined(StreamsMember(broker, "three"))
     one.heartbeat()
     before = streams_group(broker)
     reload_groups(broker)
@@ -597,9 +562,8 @@ def test_a_loaded_group_continues(broker: VirtualBroker) -> None:
 
 
 def test_deadlines_restart_after_loading(broker: VirtualBroker) -> None:
-    one, two = StreamsMember(broker, "one", topology=stateless()), StreamsMember(broker, "two", topology=stateless())
-    one.join(rebalance_timeout_ms=10_000)
-    two.join()
+    one = joined(stateless_member(broker, "one"), rebalance_timeout_ms=10_000)
+    joined(stateless_member(broker, "two"))
     one.clings = True
     one.heartbeat()
     reload_groups(broker)
