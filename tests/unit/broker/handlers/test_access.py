@@ -41,9 +41,10 @@ from sluice.protocol.uuids import printed_uuid
 from tests.support.access import BEGIN, END, PAGE, TABLE, Access, Need, as_markdown
 from tests.support.acls import alice, secured_broker
 from tests.support.consumer_groups import ConsumerMember
+from tests.support.group_members import joined, settled
 from tests.support.groups import commit_request, stable_group
 from tests.support.records import fetch
-from tests.support.share_groups import AT_ONCE, ShareMember, converge
+from tests.support.share_groups import AT_ONCE, ShareMember
 from tests.support.streams_groups import StreamsMember, stateless
 from tests.support.transactions import add_request, init_request, produce_request
 from tests.support.virtual_broker import VirtualBroker
@@ -163,12 +164,9 @@ def populate(broker: VirtualBroker, topic_id: bytes) -> None:
     stable_group(broker)
     broker.broker.groups.create_classic("empty")
     broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
-    assert not StreamsMember(broker, group_id="members of streams", topology=stateless()).join().error_code
-    member = ConsumerMember(broker, group_id="members")
-    assert not member.join().error_code
-    sharing = ShareMember(broker, group_id="share")
-    sharing.join()
-    converge(sharing)
+    joined(StreamsMember(broker, group_id="members of streams", topology=stateless()))
+    joined(ConsumerMember(broker, group_id="members"))
+    (sharing,) = settled(ShareMember(broker, group_id="share"))
     sessions = broker.broker.share_partitions.sessions
     assert isinstance(sharing.client.protocol, Connection)
     sessions.open(MemberKey("share", "acknowledging"), sharing.client.protocol, [(topic_id, 0)])

@@ -17,7 +17,7 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 )
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 # -- ApiVersions -------------------------------------------------------------------------------------------------------
 
@@ -230,8 +230,7 @@ def end_of(broker: VirtualBroker, version: int, epoch: int, *, topic: str = "t",
 
 def with_epochs() -> VirtualBroker:
     """Return a broker with two records of epoch 0, then three of epoch 4."""
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     for epoch, count in ((0, 2), (4, 3)):
         broker.partition().leader_epoch = epoch
         for _ in range(count):

@@ -8,31 +8,18 @@ from sluice.protocol.apis.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 ASSIGNMENT = "The manual partition assignment includes "
-
-
+INVALID, UNKNOWN = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 REASSIGNMENTS = {
     "current replicas": ("t", 0, [1], ErrorCode.NONE, None),
     "cancellation": ("t", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
-    "empty replica list": ("t", 0, [], ErrorCode.INVALID_REPLICA_ASSIGNMENT, ASSIGNMENT + "an empty replica list."),
-    "unknown broker": (
-        "t",
-        0,
-        [1, 2],
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        ASSIGNMENT + "broker 2, but no such broker is registered.",
-    ),
-    "duplicate broker": (
-        "t",
-        0,
-        [1, 1],
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        ASSIGNMENT + "the broker 1 more than once.",
-    ),
-    "unknown partition": ("t", 7, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition t:7."),
-    "unknown topic": ("nowhere", 0, [1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find a topic named nowhere."),
+    "empty replica list": ("t", 0, [], INVALID, ASSIGNMENT + "an empty replica list."),
+    "unknown broker": ("t", 0, [1, 2], INVALID, ASSIGNMENT + "broker 2, but no such broker is registered."),
+    "duplicate broker": ("t", 0, [1, 1], INVALID, ASSIGNMENT + "the broker 1 more than once."),
+    "unknown partition": ("t", 7, [1], UNKNOWN, "Unable to find partition t:7."),
+    "unknown topic": ("nowhere", 0, [1], UNKNOWN, "Unable to find a topic named nowhere."),
 }
 
 
@@ -41,8 +28,7 @@ REASSIGNMENTS = {
 def test_reassignment_accepts_only_the_current_replicas(
     version: int, name: str, index: int, replicas: list[int] | None, code: ErrorCode, message: str | None
 ) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=name, partitions=[partition])])
     response = broker.client().call(request, version)

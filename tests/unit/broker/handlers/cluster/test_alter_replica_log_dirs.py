@@ -12,7 +12,7 @@ from sluice.protocol.apis.alter_replica_log_dirs import (
 )
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 ErrorCodes = dict[tuple[str, int], int]
 
@@ -48,14 +48,12 @@ def log_dir(broker: VirtualBroker) -> str:
     ],
 )
 def test_moving_a_replica_to_the_log_directory_validates_the_partition(topic: str, index: int, code: ErrorCode) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     assert altered(broker, (log_dir(broker), topic, index)) == {(topic, index): code}
 
 
 def test_directory_on_disk_is_accepted(tmp_path: Path) -> None:
-    broker = VirtualBroker(f"log.dirs={tmp_path}")
-    broker.topic()
+    broker = with_topic(f"log.dirs={tmp_path}")
     assert log_dir(broker) == str(tmp_path)
     assert altered(broker, (str(tmp_path), "t", 0)) == {("t", 0): ErrorCode.NONE}
     assert altered(broker, ("memory", "t", 0)) == {("t", 0): ErrorCode.LOG_DIR_NOT_FOUND}
@@ -63,16 +61,12 @@ def test_directory_on_disk_is_accepted(tmp_path: Path) -> None:
 
 def test_unknown_directory_returns_log_dir_not_found(broker: VirtualBroker) -> None:
     broker.topic("t", partitions=2)
-    known_dir = log_dir(broker)
-    assert altered(broker, ("/elsewhere", "t", 0), (known_dir, "t", 1)) == {
-        ("t", 0): ErrorCode.LOG_DIR_NOT_FOUND,
-        ("t", 1): 0,
-    }
+    codes = altered(broker, ("/elsewhere", "t", 0), (log_dir(broker), "t", 1))
+    assert codes == {("t", 0): ErrorCode.LOG_DIR_NOT_FOUND, ("t", 1): 0}
 
 
 def test_last_directory_of_a_replica_counts(topic: Topic, broker: VirtualBroker) -> None:
-    known_dir = log_dir(broker)
-    assert altered(broker, ("/elsewhere", "t", 0), (known_dir, "t", 0)) == {("t", 0): 0}
+    assert altered(broker, ("/elsewhere", "t", 0), (log_dir(broker), "t", 0)) == {("t", 0): 0}
 
 
 def test_missing_replica_returns_replica_not_available(topic: Topic, broker: VirtualBroker) -> None:

@@ -6,12 +6,12 @@ from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch_of, fetch, produce
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, with_topic
 
 P, C = "producer_byte_rate", "consumer_byte_rate"
 Parts = list[tuple[str, str | None]]
 GOLD: Parts = [("client-id", "gold")]
-SIZE = 20_000
+INVALID = ErrorCode.INVALID_REQUEST
 
 
 def entry(parts: Parts, *ops: tuple[str, float | None]) -> EntryData:
@@ -34,16 +34,15 @@ def alter(
     ]
 
 
-def throttled_ms(client: Client, size: int = SIZE) -> int:
-    """Send a produce request of about `size` bytes and return its throttle time."""
-    client.send(produce(9, batch_of(size)), 9)
+def throttled_ms(client: Client) -> int:
+    """Send a produce request of about 20,000 bytes and return its throttle time."""
+    client.send(produce(9, batch_of(20_000)), 9)
     return client.response().throttle_time_ms
 
 
 @pytest.mark.parametrize("version", range(2))
 def test_new_quota_applies_from_the_next_request_and_counts_earlier_bytes(version: int) -> None:
-    broker = VirtualBroker("quota.producer.default=1000000")
-    broker.topic()
+    broker = with_topic("quota.producer.default=1000000")
     client = broker.client("gold")
     assert [throttled_ms(client) for _ in range(2)] == [0, 0]
     assert alter(broker, entry(GOLD, (P, 1000.0)), version=version) == [(GOLD, 0, None)]
@@ -71,17 +70,14 @@ def test_fetch_quota_is_separate_from_the_produce_quota() -> None:
 
 def test_validate_only_changes_no_quota(broker: VirtualBroker) -> None:
     good, bad = entry(GOLD, (P, 5.0)), entry([("user", "u")], (P, 0.5))
-    expected = (ErrorCode.INVALID_REQUEST, f"{P} cannot be a fractional value.")
-    assert alter(broker, good, bad, validate_only=True) == [(GOLD, 0, None), ([("user", "u")], *expected)]
+    rejected = ([("user", "u")], INVALID, f"{P} cannot be a fractional value.")
+    assert alter(broker, good, bad, validate_only=True) == [(GOLD, 0, None), rejected]
     assert not broker.broker.quotas.produce.quotas_enabled
 
 
 def test_rejected_entity_does_not_affect_the_others(topic: Topic, broker: VirtualBroker) -> None:
     bad, good = entry([("user", "u")], (P, 5.0), ("x", 1.0)), entry(GOLD, (P, 1000.0))
-    assert alter(broker, bad, good) == [
-        ([("user", "u")], ErrorCode.INVALID_REQUEST, "Invalid configuration key x"),
-        (GOLD, 0, None),
-    ]
+    assert alter(broker, bad, good) == [([("user", "u")], INVALID, "Invalid configuration key x"), (GOLD, 0, None)]
     assert throttled_ms(broker.client("gold")) > 0
 
 
@@ -98,13 +94,9 @@ def test_rejected_entity_does_not_affect_the_others(topic: Topic, broker: Virtua
     ],
 )
 def test_duplicate_entity_returns_one_error_and_the_first_value_applies(entries: list[EntryData], entity: str) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     ((_, code, message),) = alter(broker, *entries)
-    assert (code, message) == (
-        ErrorCode.INVALID_REQUEST,
-        f"Ignoring duplicate entity ClientQuotaEntity(entries={entity})",
-    )
+    assert (code, message) == (INVALID, f"Ignoring duplicate entity ClientQuotaEntity(entries={entity})")
     assert (throttled_ms(broker.client("gold")) > 0) == (len(entries) == 2)
 
 

@@ -8,14 +8,12 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
 
 TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
+INVALID, UNKNOWN = ErrorCode.INVALID_REQUEST, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def resource(kind: int, name: str, *configs: tuple[str, str | None]) -> AlterConfigsResource:
-    return AlterConfigsResource(
-        resource_type=kind,
-        resource_name=name,
-        configs=[AlterableConfig(name=key, value=value) for key, value in configs],
-    )
+    altered = [AlterableConfig(name=key, value=value) for key, value in configs]
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=altered)
 
 
 def alter(
@@ -56,33 +54,25 @@ def test_validate_only_changes_nothing(broker: VirtualBroker) -> None:
 
 
 INVALID_RESOURCES = {
-    "unknown topic": (
-        resource(TOPIC, "nowhere"),
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "The topic 'nowhere' does not exist.",
-    ),
+    "unknown topic": (resource(TOPIC, "nowhere"), UNKNOWN, "The topic 'nowhere' does not exist."),
     "unknown config": (resource(TOPIC, "t", ("x", "1")), ErrorCode.INVALID_CONFIG, "Unknown topic config name: x"),
     "null value": (
         resource(TOPIC, "t", ("retention.ms", None)),
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Null value not supported for : retention.ms",
     ),
     "duplicate config": (
         resource(TOPIC, "t", ("retention.ms", "1"), ("retention.ms", "1")),
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Error due to duplicate config keys",
     ),
-    "other broker": (
-        resource(BROKER, "7"),
-        ErrorCode.INVALID_REQUEST,
-        "Unexpected broker id, expected 1, but received 7",
-    ),
+    "other broker": (resource(BROKER, "7"), INVALID, "Unexpected broker id, expected 1, but received 7"),
     "broker loggers, which AlterConfigs never supports": (
         resource(BROKER_LOGGER, "1", ("root", "INFO")),
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Unknown resource type 8",
     ),
-    "unknown resource type": (resource(99, "x"), ErrorCode.INVALID_REQUEST, "Unknown resource type 99"),
+    "unknown resource type": (resource(99, "x"), INVALID, "Unknown resource type 99"),
 }
 
 
@@ -97,6 +87,6 @@ def test_invalid_resource_is_rejected_and_unchanged(
 
 def test_duplicate_resource_is_rejected_and_unchanged(broker: VirtualBroker) -> None:
     topic = broker.topic(flush_ms="5")
-    rejected = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    rejected = (INVALID, "Each resource must appear at most once.")
     assert alter(broker, resource(TOPIC, "t"), resource(TOPIC, "t")) == [rejected, rejected]
     assert topic.config.own == {"flush.ms": "5"}

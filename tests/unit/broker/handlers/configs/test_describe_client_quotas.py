@@ -10,6 +10,7 @@ from tests.support.virtual_broker import VirtualBroker
 
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 Component = tuple[str, int, str | None]  # type, match type, name
+ALICE: Component = ("user", EXACT, "alice")
 
 
 def call(*components: Component, strict: bool = False, version: int = 1) -> Any:
@@ -43,16 +44,11 @@ def test_all_quotas_of_each_entity_are_returned(version: int) -> None:
 @pytest.mark.parametrize(
     ("components", "strict", "names"),
     [
-        pytest.param([("user", EXACT, "alice")], True, [["alice"]], id="user, strict"),
-        pytest.param([("user", EXACT, "alice")], False, [["alice"], ["alice", "c"]], id="user"),
+        pytest.param([ALICE], True, [["alice"]], id="user, strict"),
+        pytest.param([ALICE], False, [["alice"], ["alice", "c"]], id="user"),
         pytest.param([("user", DEFAULT, None)], False, [[None]], id="default user"),
         pytest.param([("user", SPECIFIED, None)], True, [["alice"], [None]], id="any user, strict"),
-        pytest.param(
-            [("user", EXACT, "alice"), ("client-id", SPECIFIED, None)],
-            True,
-            [["alice", "c"]],
-            id="client ids of a user",
-        ),
+        pytest.param([ALICE, ("client-id", SPECIFIED, None)], True, [["alice", "c"]], id="client ids of a user"),
         pytest.param([("ip", SPECIFIED, None)], False, [], id="any address"),
     ],
 )
@@ -61,6 +57,7 @@ def test_filter_matches_entities_by_type(components: list[Component], strict: bo
     assert [[part.entity_name for part in entry.entity] for entry in response.entries] == names
 
 
+INVALID = ErrorCode.INVALID_REQUEST
 ALONE = "IP filter component should not be used with user or clientId filter component."
 
 
@@ -70,31 +67,31 @@ INVALID_FILTERS = {
         ErrorCode.UNSUPPORTED_VERSION,
         "Unsupported entity type colour",
     ),
-    "empty entity type": ([("", EXACT, "a")], ErrorCode.INVALID_REQUEST, "Invalid empty entity type."),
+    "empty entity type": ([("", EXACT, "a")], INVALID, "Invalid empty entity type."),
     "duplicate entity type": (
         [("user", EXACT, "a"), ("user", SPECIFIED, None)],
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Entity type user cannot appear more than once in the filter.",
     ),
     "exact match without a name": (
         [("user", EXACT, None)],
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Request specified MATCH_TYPE_EXACT, but set match string to null.",
     ),
     "default with a name": (
         [("user", DEFAULT, "a")],
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.",
     ),
     "any entity with a name": (
         [("user", SPECIFIED, "a")],
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
     ),
-    "unknown match type": ([("user", 9, None)], ErrorCode.INVALID_REQUEST, "Unknown match type 9"),
+    "unknown match type": ([("user", 9, None)], INVALID, "Unknown match type 9"),
     "address and user": (
         [("ip", SPECIFIED, None), ("user", EXACT, "a")],
-        ErrorCode.INVALID_REQUEST,
+        INVALID,
         f"Invalid entity filter component combination. {ALONE}",
     ),
 }

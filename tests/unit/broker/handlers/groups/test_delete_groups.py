@@ -34,7 +34,6 @@ def test_deleted_group_is_created_again_without_its_pending_members(broker: Virt
     assert response.results[0].error_code == ErrorCode.NONE
     assert len(broker.broker.groups.heartbeats) == 0
     # The new group does not know the pending member id.
-    rejected = pending.client.call(pending.join_request(), 9)
-    assert rejected.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert pending.client.call(pending.join_request(), 9).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     (newcomer,) = settled_group(broker, 1)
     assert newcomer.generation_id == 1

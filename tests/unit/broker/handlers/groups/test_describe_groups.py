@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.groups import Member, protocol, settle_round, subscription
+from tests.support.groups import Member, protocol, settle_round, settled_group, subscription
 from tests.support.virtual_broker import VirtualBroker
 
 # READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS, by their numbers in Kafka's AclOperation.
@@ -61,10 +61,7 @@ def test_unknown_group_is_dead(version: int) -> None:
 
 
 def test_empty_group_keeps_its_protocol_type(broker: VirtualBroker) -> None:
-    member = Member(broker)
-    member.send_join()
-    broker.advance(3_000)
-    settle_round([member])
+    (member,) = settled_group(broker, 1)
     member.leave()
     group = describe(broker)
     assert (group.group_state, group.protocol_type, group.protocol_data, group.members) == ("Empty", "consumer", "", [])

@@ -75,9 +75,8 @@ def test_pending_member_id_may_leave(broker: VirtualBroker) -> None:
     (member,) = settled_group(broker, 1)
     pending = Member(broker)
     pending.member_id = pending.client.call(pending.join_request(), 9).member_id
-    member.client.send(
-        member.join_request(), 9
-    )  # the leader's join starts a rebalance that waits for the pending member
+    # The leader's join starts a rebalance that waits for the pending member.
+    member.client.send(member.join_request(), 9)
     assert member.client.responses == []
     assert pending.leave().members[0].error_code == ErrorCode.NONE
     assert member.joined().generation_id == 2

@@ -16,9 +16,11 @@ from tests.support.groups import (
     settled_group,
     stable_group,
 )
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, with_topic
 
 VERSIONS = range(11)
+UNKNOWN, TOO_LARGE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OFFSET_METADATA_TOO_LARGE
+NO_GENERATION = {"generation_id_or_member_epoch": -1}
 MEMBER: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
 
 
@@ -37,26 +39,22 @@ def test_commit_without_a_member_creates_a_simple_group(broker: VirtualBroker, v
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
-        pytest.param({"topic": "u"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
-        pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param({"partition": -1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="negative partition"),
+        pytest.param({"topic": "u"}, UNKNOWN, id="unknown topic"),
+        pytest.param({"partition": 1}, UNKNOWN, id="unknown partition"),
+        pytest.param({"partition": -1}, UNKNOWN, id="negative partition"),
         pytest.param({"committed_metadata": "x" * 4096}, ErrorCode.NONE, id="metadata of the maximum length"),
-        pytest.param(
-            {"committed_metadata": "x" * 4097},
-            ErrorCode.OFFSET_METADATA_TOO_LARGE,
-            id="metadata above the maximum length",
-        ),
+        pytest.param({"committed_metadata": "x" * 4097}, TOO_LARGE, id="metadata above the maximum length"),
         pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
     ],
 )
-def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_each_partition_has_its_own_result(
+    topic: Topic, client: Client, version: int, fields: dict[str, Any], code: ErrorCode
+) -> None:
     topic_id = topic.topic_id if fields.get("topic") is None else bytes(range(16))
     if version >= 10 and "topic" in fields:
         code = ErrorCode.UNKNOWN_TOPIC_ID
     request = commit_request(**({"topic_id": topic_id} | fields))
-    assert commit_code(broker.client().call(request, version)) == code
+    assert commit_code(client.call(request, version)) == code
 
 
 @pytest.mark.parametrize("version", range(1, 11))
@@ -66,15 +64,13 @@ def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any],
         pytest.param({}, ErrorCode.NONE, id="member"),
         pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
         pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
-        pytest.param({"generation_id_or_member_epoch": -1}, ErrorCode.ILLEGAL_GENERATION, id="no generation"),
-        pytest.param(
-            {"member_id": "", "generation_id_or_member_epoch": -1}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member id"
-        ),
+        pytest.param(NO_GENERATION, ErrorCode.ILLEGAL_GENERATION, id="no generation"),
+        pytest.param({"member_id": "", **NO_GENERATION}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member id"),
     ],
 )
-def test_group_with_members_accepts_only_their_commits(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
+def test_group_with_members_accepts_only_their_commits(
+    topic: Topic, broker: VirtualBroker, version: int, fields: dict[str, Any], code: ErrorCode
+) -> None:
     stable_group(broker)
     request = commit_request(topic_id=topic.topic_id, **(MEMBER | fields))
     assert commit_code(broker.client().call(request, version)) == code
@@ -127,8 +123,7 @@ def test_commit_without_a_valid_partition_creates_no_group(broker: VirtualBroker
 
 
 def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:
-    broker = VirtualBroker("offset.metadata.max.bytes=30000")
-    broker.topic(partitions=40)
+    broker = with_topic("offset.metadata.max.bytes=30000", partitions=40)
     client = broker.client()
     client.call(commit_request(), 9)
     request = commit_request()

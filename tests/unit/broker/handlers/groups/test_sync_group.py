@@ -9,11 +9,18 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.groups import Member, joined_group, settled_group, stable_group
 from tests.support.virtual_broker import VirtualBroker
 
-VERSIONS = range(6)
 NO_PROTOCOL = {"protocol_type": None, "protocol_name": None}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+def stable_member(broker: VirtualBroker) -> Member:
+    """Return the member of a stable group in generation 1."""
+    stable_group(broker)
+    member = Member(broker)
+    member.member_id, member.generation_id = "member", 1
+    return member
+
+
+@pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
@@ -24,11 +31,10 @@ NO_PROTOCOL = {"protocol_type": None, "protocol_name": None}
         pytest.param({"generation_id": 2}, ErrorCode.ILLEGAL_GENERATION, id="future generation"),
     ],
 )
-def test_invalid_group_member_or_generation_is_rejected(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
-    broker = VirtualBroker()
-    stable_group(broker)
-    member = Member(broker)
-    member.member_id, member.generation_id = "member", 1
+def test_invalid_group_member_or_generation_is_rejected(
+    broker: VirtualBroker, version: int, fields: dict[str, Any], code: ErrorCode
+) -> None:
+    member = stable_member(broker)
     assert member.client.call(member.sync_request(**fields), version).error_code == code
 
 
@@ -42,9 +48,7 @@ def test_invalid_group_member_or_generation_is_rejected(version: int, fields: di
     ],
 )
 def test_version_5_requires_the_groups_protocol_type_and_name(broker: VirtualBroker, fields: dict[str, Any]) -> None:
-    stable_group(broker)
-    member = Member(broker)
-    member.member_id, member.generation_id = "member", 1
+    member = stable_member(broker)
     response = member.client.call(member.sync_request(**fields), 5)
     assert response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert member.client.call(member.sync_request(**NO_PROTOCOL), 4).error_code == 0

@@ -9,7 +9,7 @@ from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRe
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
-from tests.support.virtual_broker import Client, ReceivedResponse, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, with_topic
 
 HIGH_WATERMARK = -1
 Result = tuple[int, int]  # low watermark, error code
@@ -36,8 +36,7 @@ def results(message: Any) -> dict[tuple[str, int], Result]:
 
 def broker_with_records(*overrides: str) -> VirtualBroker:
     """Return a broker whose t-0 has replicated offsets 0 to 4."""
-    broker = VirtualBroker(*overrides)
-    broker.topic(partitions=2)
+    broker = with_topic(*overrides, partitions=2)
     for _ in range(5):
         broker.client().call(produce(9), 9)
     broker.advance(1000)
@@ -100,8 +99,9 @@ def test_topic_with_compact_and_delete_policy_accepts_delete_records(broker: Vir
 class TestWithReplicas:
     """`sluice.replication.delay.ms=100`: the replicas follow 100 ms later."""
 
-    @staticmethod
-    def send_request(timeout_ms: int) -> tuple[VirtualBroker, Client]:
+    SENT_MS = 1000  # since the broker's start
+
+    def send_request(self, timeout_ms: int) -> tuple[VirtualBroker, Client]:
         broker = broker_with_records("sluice.replication.delay.ms=100")
         client = broker.client()
         client.send(request({("t", 0): 3, ("t", 1): 0, ("nowhere", 0): 0}, timeout_ms), 2)
@@ -110,40 +110,34 @@ class TestWithReplicas:
         assert waiting("sluice_purgatory_operations", {"kind": "DeleteRecords"}) == 1
         return broker, client
 
-    @staticmethod
-    def take_response(
-        broker: VirtualBroker, client: Client, sent_ms: float
-    ) -> tuple[float, dict[tuple[str, int], Result]]:
-        response: ReceivedResponse = client.response()
+    def take_response(self, broker: VirtualBroker, client: Client) -> tuple[float, dict[tuple[str, int], Result]]:
+        """Return the delay and the results."""
+        response = client.response()
         assert broker.broker.replicas.delete_records.delayed == 0
-        return response.at_ms - sent_ms, results(response.message)
+        return response.at_ms - self.SENT_MS, results(response.message)
 
     def test_response_waits_for_the_replicas(self) -> None:
         broker, client = self.send_request(timeout_ms=5000)
-        sent_ms = broker.now_ms
         broker.advance(1000)
         expected = {("t", 0): (3, 0), ("t", 1): (0, 0), ("nowhere", 0): (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
-        assert self.take_response(broker, client, sent_ms) == (100, expected)
+        assert self.take_response(broker, client) == (100, expected)
 
     def test_timed_out_request_reports_request_timed_out_and_keeps_the_deletion(self) -> None:
         broker, client = self.send_request(timeout_ms=40)
-        sent_ms = broker.now_ms
         broker.advance(40)
-        delay_ms, responses = self.take_response(broker, client, sent_ms)
+        delay_ms, responses = self.take_response(broker, client)
         assert (delay_ms, responses["t", 0]) == (40, (0, ErrorCode.REQUEST_TIMED_OUT))
         assert responses["t", 1] == (0, 0)
         assert broker.partition().log.log_start_offset == 3
 
     def test_topic_deletion_completes_a_pending_delete_records(self) -> None:
         broker, client = self.send_request(timeout_ms=5000)
-        sent_ms = broker.now_ms
         broker.client().call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
-        delay_ms, responses = self.take_response(broker, client, sent_ms)
+        delay_ms, responses = self.take_response(broker, client)
         assert (delay_ms, responses["t", 0]) == (0, (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
     def test_offset_above_the_replicated_records_is_rejected(self) -> None:
-        broker = VirtualBroker("sluice.replication.delay.ms=100")
-        broker.topic()
+        broker = with_topic("sluice.replication.delay.ms=100")
         client = broker.client()
         client.call(produce(9), 9)
         responses = results(client.call(request({("t", 0): 1}), 2))

@@ -8,7 +8,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
 from sluice.protocol.records.legacy import iter_messages, read_message
 from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_of, values
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, with_topic
 from tests.support.wire import error_codes
 
 
@@ -24,9 +24,9 @@ def messages(data: bytes) -> list[tuple[int, int, bytes | None]]:
 
 @pytest.mark.parametrize("compression", range(4), ids=["none", "gzip", "snappy", "lz4"])
 @pytest.mark.parametrize("version", range(4))
-def test_batches_are_down_converted_for_versions_up_to_3(broker: VirtualBroker, version: int, compression: int) -> None:
-    broker.topic()
-    client = broker.client()
+def test_batches_are_down_converted_for_versions_up_to_3(
+    topic: Topic, client: Client, version: int, compression: int
+) -> None:
     client.call(produce(9, batch(b"a", None, b"c", compression=compression)), 9)
     client.call(produce(9, batch(b"d", compression=compression)), 9)
     magic = 1 if version >= 2 else 0
@@ -48,10 +48,9 @@ def test_zstd_topic_requires_fetch_version_10(broker: VirtualBroker, version: in
 
 
 @pytest.mark.parametrize("version", range(19))
-def test_zstd_batch_of_a_producer_is_rejected_only_if_it_needs_down_conversion(version: int) -> None:
-    broker = VirtualBroker()
-    topic = broker.topic()
-    client = broker.client()
+def test_zstd_batch_of_a_producer_is_rejected_only_if_it_needs_down_conversion(
+    topic: Topic, client: Client, version: int
+) -> None:
     client.call(produce(9, batch(b"a", compression=4)), 9)
     data = fetched(client.call(fetch(0, topic_id=topic.topic_id), version))
     if version >= 4:
@@ -64,21 +63,18 @@ def test_zstd_batch_of_a_producer_is_rejected_only_if_it_needs_down_conversion(v
 @pytest.mark.parametrize("topic_config", [True, False], ids=["topic config", "broker config"])
 def test_message_downconversion_enable_false_rejects_old_clients(version: int, topic_config: bool) -> None:
     if topic_config:
-        broker = VirtualBroker()
-        topic = broker.topic(message_downconversion_enable="false")
+        broker = with_topic(message_downconversion_enable="false")
     else:
-        broker = VirtualBroker("log.message.downconversion.enable=false")
-        topic = broker.topic()
+        broker = with_topic("log.message.downconversion.enable=false")
     client = broker.client()
     client.call(produce(9, batch(b"a")), 9)
-    data = fetched(client.call(fetch(0, topic_id=topic.topic_id), version))
+    data = fetched(client.call(fetch(0, topic_id=broker.partition().topic.topic_id), version))
     expected = (0, True) if version >= 4 else (ErrorCode.UNSUPPORTED_VERSION, False)
     assert (data.error_code, bool(records_of(data))) == expected
 
 
-def test_down_conversion_error_is_not_repeated_in_an_unchanged_session(broker: VirtualBroker) -> None:
-    broker.topic(compression_type="zstd")
-    client = broker.client()
+def test_down_conversion_error_is_not_repeated_in_an_unchanged_session() -> None:
+    client = with_topic(compression_type="zstd").client()
     request = fetch(0)
     request.session_epoch = 0
     opened = client.call(request, 9)
@@ -90,8 +86,7 @@ def test_down_conversion_error_is_not_repeated_in_an_unchanged_session(broker: V
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_batches_are_returned_as_stored_from_version_4(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    client = broker.client()
+def test_batches_are_returned_as_stored_from_version_4(topic: Topic, client: Client, version: int) -> None:
     sent = batch(b"a", b"b", compression=1)
     client.call(produce(9, sent), 9)
     data = fetched_bytes(client.call(fetch(0, topic_id=topic.topic_id), version))

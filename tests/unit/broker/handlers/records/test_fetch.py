@@ -11,10 +11,16 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
 from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of, values
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
 from tests.support.wire import error_codes
 
 VERSIONS = range(19)
+
+
+def fetch_of(*indexes: int, partition_max_bytes: int = 1 << 20, **fields: Any) -> FetchRequest:
+    """Return a request for these partitions of "t", from their start."""
+    partitions = [FetchPartition(partition=index, partition_max_bytes=partition_max_bytes) for index in indexes]
+    return FetchRequest(**fields, topics=[FetchTopic(topic="t", partitions=partitions)])
 
 
 # -- long polls --------------------------------------------------------------------------------------------------------
@@ -83,9 +89,7 @@ def test_produce_response_precedes_the_fetch_that_it_completes(topic: Topic, bro
 def test_min_bytes_counts_the_bytes_of_all_partitions(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     consumer, producer = broker.client(), broker.client()
-    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (0, 1)]
-    request = FetchRequest(max_wait_ms=10_000, min_bytes=2_000, topics=[FetchTopic(topic="t", partitions=partitions)])
-    consumer.send(request, 11)
+    consumer.send(fetch_of(0, 1, max_wait_ms=10_000, min_bytes=2_000), 11)
     producer.call(produce(9, batch_of(1_000), partition=0), 9)
     assert consumer.responses == []
     producer.call(produce(9, batch_of(1_000), partition=1), 9)
@@ -103,8 +107,7 @@ def test_produce_completes_all_pending_fetches_of_a_partition(topic: Topic, brok
 
 
 @pytest.mark.parametrize("topics", [[], [FetchTopic(topic="t", partitions=[])]], ids=["no topic", "no partition"])
-def test_fetch_without_partitions_does_not_wait(topic: Topic, broker: VirtualBroker, topics: list[FetchTopic]) -> None:
-    client = broker.client()
+def test_fetch_without_partitions_does_not_wait(topic: Topic, client: Client, topics: list[FetchTopic]) -> None:
     client.send(FetchRequest(max_wait_ms=10_000, min_bytes=1, topics=topics), 11)
     assert client.response().at_ms == 0
 
@@ -124,29 +127,18 @@ def test_topic_deletion_completes_pending_fetches(topic: Topic, broker: VirtualB
     ("limits", "sizes"),
     [
         pytest.param({"partition_max_bytes": 2_500}, [2_000, 1_000], id="whole batches within the partition limit"),
-        pytest.param(
-            {"partition_max_bytes": 1},
-            [1_000, 0],
-            id="first batch is returned whole, despite a smaller partition limit",
-        ),
+        pytest.param({"partition_max_bytes": 1}, [1_000, 0], id="first batch whole, despite a smaller partition limit"),
         pytest.param({"max_bytes": 2_500}, [2_000, 0], id="limit of the whole response"),
         pytest.param({"max_bytes": 3_000}, [3_000, 0], id="limit that is met exactly"),
         pytest.param({"max_bytes": 1}, [1_000, 0], id="one batch in total, despite a smaller response limit"),
     ],
 )
 def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], sizes: list[int]) -> None:
-    broker = VirtualBroker()
-    broker.topic(partitions=2)
-    client = broker.client()
+    client = with_topic(partitions=2).client()
     for _ in range(3):
         client.call(produce(9, batch_of(1_000)), 9)
     client.call(produce(9, batch_of(1_000), partition=1), 9)
-    partition_max_bytes = limits.get("partition_max_bytes", 1 << 20)
-    partitions = [FetchPartition(partition=index, partition_max_bytes=partition_max_bytes) for index in (0, 1)]
-    request = FetchRequest(
-        max_bytes=limits.get("max_bytes", 1 << 20), topics=[FetchTopic(topic="t", partitions=partitions)]
-    )
-    response = client.call(request, 11)
+    response = client.call(fetch_of(0, 1, **limits), 11)
     assert [len(data.records) for data in response.responses[0].partitions] == sizes
 
 
@@ -159,9 +151,7 @@ def test_fetch_at_its_size_limit_does_not_wait_for_min_bytes(topic: Topic, clien
 
 
 def test_broker_fetch_max_bytes_limits_the_response() -> None:
-    broker = VirtualBroker("fetch.max.bytes=2500")
-    broker.topic()
-    client = broker.client()
+    client = with_topic("fetch.max.bytes=2500").client()
     for _ in range(5):
         client.call(produce(9, batch_of(1_000)), 9)
     assert len(fetched_bytes(client.call(fetch(0), 11))) == 2_000
@@ -181,9 +171,8 @@ def append_transaction(broker: VirtualBroker) -> None:
     log.advance_high_watermark(3)
 
 
-def test_read_committed_returns_records_below_the_last_stable_offset(topic: Topic, broker: VirtualBroker) -> None:
-    append_transaction(broker)
-    client = broker.client()
+def test_read_committed_returns_records_below_the_last_stable_offset(topic: Topic, client: Client) -> None:
+    append_transaction(client.broker)
     committed = fetched(client.call(fetch(0, isolation_level=1), 11))
     assert (committed.high_watermark, committed.last_stable_offset, len(committed.records or b"")) == (3, 0, 0)
     assert values(fetched_bytes(client.call(fetch(0), 11))) == [b"open-1", b"open-2", b"plain"]
@@ -204,17 +193,15 @@ def test_read_committed_returns_aborted_transactions(topic: Topic, broker: Virtu
     assert fetched(client.call(fetch(0), 11)).aborted_transactions is None, "only read_committed requests them"
 
 
-def test_read_committed_fetch_waits_for_the_end_of_a_transaction(topic: Topic, broker: VirtualBroker) -> None:
-    append_transaction(broker)
-    client = broker.client()
+def test_read_committed_fetch_waits_for_the_end_of_a_transaction(topic: Topic, client: Client) -> None:
+    append_transaction(client.broker)
     client.send(fetch(0, isolation_level=1, max_wait_ms=1_000), 11)
-    broker.advance(999)
+    client.broker.advance(999)
     assert client.responses == []
 
 
 def test_unreplicated_records_are_not_visible() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=300")
-    broker.topic()
+    broker = with_topic("sluice.replication.delay.ms=300")
     consumer, producer = broker.client(), broker.client()
     producer.call(produce(9), 9)
     assert fetched_bytes(consumer.call(fetch(0), 11)) == b""
@@ -225,8 +212,7 @@ def test_unreplicated_records_are_not_visible() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_response_contains_the_offsets_of_the_log(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    client = broker.client()
+def test_response_contains_the_offsets_of_the_log(topic: Topic, client: Client, version: int) -> None:
     for _ in range(3):
         client.call(produce(9), 9)
     data = fetched(client.call(fetch(1, topic_id=topic.topic_id), version))
@@ -255,8 +241,7 @@ UNKNOWN_ID = bytes(15) + b"\7"
     ],
 )
 def test_partition_error_completes_the_fetch_immediately(fields: dict[str, Any], version: int, code: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     client = broker.client()
     for _ in range(2):
         client.call(produce(9), 9)
@@ -290,9 +275,7 @@ def test_out_of_range_response_contains_no_offsets(topic: Topic, client: Client,
 
 def test_failing_partition_does_not_affect_others(topic: Topic, client: Client) -> None:
     client.call(produce(9), 9)
-    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
-    response = client.call(FetchRequest(max_wait_ms=10_000, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
-    partitions_read = response.responses[0].partitions
+    partitions_read = client.call(fetch_of(1, 0, max_wait_ms=10_000), 11).responses[0].partitions
     assert [(one.partition_index, one.error_code, len(one.records) > 0) for one in partitions_read] == [
         (0, 0, True),
         (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
@@ -301,8 +284,7 @@ def test_failing_partition_does_not_affect_others(topic: Topic, client: Client) 
 
 def test_unknown_partition_does_not_complete_a_pending_fetch(client: Client, broker: VirtualBroker) -> None:
     broker.topic()
-    partitions = [FetchPartition(partition=index, partition_max_bytes=1 << 20) for index in (1, 0)]
-    client.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=partitions)]), 11)
+    client.send(fetch_of(1, 0, max_wait_ms=500, min_bytes=1), 11)
     broker.advance(500)
     response = client.response()
     assert response.at_ms == 500

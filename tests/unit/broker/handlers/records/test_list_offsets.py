@@ -15,7 +15,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
 from sluice.protocol.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES
 from tests.support.records import batch, batch_of, produce
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 NOW = WALL_START_MS
@@ -44,8 +44,7 @@ def look_up(
 
 def filled(*overrides: str) -> VirtualBroker:
     """Return a broker with five records, timestamped 100, 300, 200, 50 and 50 ms before now."""
-    broker = VirtualBroker(*overrides)
-    broker.topic()
+    broker = with_topic(*overrides)
     client = broker.client()
     for age_ms in (100, 300, 200, 50, 50):
         client.call(produce(9, batch(b"v", timestamp=NOW - age_ms)), 9)
@@ -132,8 +131,7 @@ def test_read_committed_ends_at_the_last_stable_offset() -> None:
 
 def segmented() -> VirtualBroker:
     """Return a broker with segments at offsets 0, 1 and 2, appended one second apart."""
-    broker = VirtualBroker("log.segment.bytes=4096")
-    broker.topic()
+    broker = with_topic("log.segment.bytes=4096")
     for _ in range(3):
         broker.client().call(produce(9, batch_of(3_000)), 9)
         broker.advance(1_000)
@@ -170,8 +168,7 @@ def test_version_0_returns_0_for_an_empty_log(topic: Topic, broker: VirtualBroke
 
 @pytest.mark.parametrize(("replica_id", "expected"), [(-1, [2, 2, 1, 0]), (-2, [3, 2, 1, 0]), (7, [3, 2, 1, 0])])
 def test_version_0_hides_unreplicated_records_from_consumers(replica_id: int, expected: list[int]) -> None:
-    broker = VirtualBroker("log.segment.bytes=4096", "sluice.replication.delay.ms=1000")
-    broker.topic()
+    broker = with_topic("log.segment.bytes=4096", "sluice.replication.delay.ms=1000")
     for _ in range(3):
         broker.client().call(produce(9, batch_of(3_000)), 9)
         broker.advance(800)
@@ -240,8 +237,7 @@ def test_unsupported_timestamp_is_reported_before_an_unknown_partition() -> None
 
 
 def test_unreadable_records_return_unknown_server_error() -> None:
-    broker = VirtualBroker("sluice.record.validation.max.bytes=0")
-    broker.topic()
+    broker = with_topic("sluice.record.validation.max.bytes=0")
     damaged = bytearray(batch_of(100))
     damaged[HEADER_BYTES : HEADER_BYTES + 8] = b"\xff" * 8
     damaged[CRC_AT:ATTRIBUTES_AT] = crc.crc32c(memoryview(damaged)[ATTRIBUTES_AT:]).to_bytes(4)

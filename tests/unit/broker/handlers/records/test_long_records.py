@@ -14,7 +14,7 @@ from sluice.protocol.records.compression import GZIP, NAMES, NONE, ZSTD
 from sluice.protocol.records.record import Record
 from tests.support.held_worker import HeldWorker
 from tests.support.records import batch, fetch, fetched_bytes, produce, records_for
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
 
 KEYED = build_batch([Record(offset, WALL_START_MS, b"key", b"") for offset in range(60)], compression=GZIP)
 NOT_KEYED = build_batch([Record(offset, WALL_START_MS, None, b"") for offset in range(60)], compression=GZIP)
@@ -183,8 +183,7 @@ def test_long_poll_of_an_old_client_converts_in_the_worker() -> None:
 
 
 def test_throttled_fetch_of_an_old_client_converts_in_the_worker() -> None:
-    broker = VirtualBroker("quota.consumer.default=10", "quota.profile=kip-13")
-    broker.topic()
+    broker = with_topic("quota.consumer.default=10", "quota.profile=kip-13")
     worker = broker.cluster.worker = HeldWorker()
     client = broker.client()
     client.call(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)

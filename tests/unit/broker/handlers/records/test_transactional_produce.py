@@ -26,7 +26,7 @@ from tests.support.transactions import (
     produce_request,
     stored,
 )
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, with_topic
 
 BY_NAME = range(3, 13)  # versions with transactions and topic names
 ADDS_SINCE = 12
@@ -40,8 +40,7 @@ def codes(response: Any) -> list[int]:
 
 def initialized(*overrides: str, partitions: int = 1) -> tuple[VirtualBroker, Client]:
     """Return a broker where "tx" has producer id 0, epoch 0 and no transaction, and a client."""
-    broker = VirtualBroker(*overrides)
-    broker.topic(partitions=partitions)
+    broker = with_topic(*overrides, partitions=partitions)
     client = broker.client()
     client.call(init_request(), 5)
     return broker, client
@@ -197,8 +196,7 @@ Prepare = Callable[[VirtualBroker], None]
 
 def completing(*overrides: str) -> tuple[VirtualBroker, Client]:
     """Return a broker whose transaction of epoch 0 waits for the replicas of its marker (1000 ms by default)."""
-    broker = VirtualBroker("sluice.replication.delay.ms=1000", *overrides)
-    broker.topic(partitions=2)
+    broker = with_topic("sluice.replication.delay.ms=1000", *overrides, partitions=2)
     client = broker.client()
     for request, version in ((init_request(), 5), (add_request(3, 0, 0), 3), (end_request(0, 0), 5)):
         client.send(request, version)

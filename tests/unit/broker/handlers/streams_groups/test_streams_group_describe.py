@@ -4,15 +4,14 @@ from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequ
 from sluice.protocol.apis.streams_group_heartbeat import Endpoint, KeyValue, TaskOffset
 from sluice.protocol.apis.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support.group_members import converge
 from tests.support.groups import stable_group
-from tests.support.streams_groups import AT_ONCE, StreamsMember, converge
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.streams_groups import AT_ONCE, StreamsMember
+from tests.support.virtual_broker import VirtualBroker, with_topic
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(*AT_ONCE, "group.streams.num.standby.replicas=1", *overrides)
-    broker.topic("t", 2)
-    return broker
+    return with_topic(*AT_ONCE, "group.streams.num.standby.replicas=1", *overrides, partitions=2)
 
 
 def test_a_group_is_described_with_its_topology_and_members() -> None:
@@ -49,9 +48,8 @@ def test_a_group_is_described_with_its_topology_and_members() -> None:
 def test_a_topology_that_is_not_ready_is_described_as_it_was_sent() -> None:
     broker = VirtualBroker(*AT_ONCE)
     StreamsMember(broker).join()
-    [group] = broker.client().call(
-        StreamsGroupDescribeRequest(group_ids=["group"], include_topology_description=True), 1
-    ).groups  # fmt: skip
+    request = StreamsGroupDescribeRequest(group_ids=["group"], include_topology_description=True)
+    [group] = broker.client().call(request, 1).groups
     assert (group.group_state, group.topology_description_status, group.topology_description) == ("NotReady", 1, None)
     assert group.topology.subtopologies[1].repartition_source_topics[0].partitions == 0
 
@@ -60,9 +58,8 @@ def test_groups_that_are_not_described() -> None:
     broker = make_broker()
     stable_group(broker, "classic")
     StreamsMember(broker).join()
-    request = StreamsGroupDescribeRequest(
-        group_ids=["none", "classic", "", "group"], include_authorized_operations=True
-    )
+    names = ["none", "classic", "", "group"]
+    request = StreamsGroupDescribeRequest(group_ids=names, include_authorized_operations=True)
     groups = broker.client().call(request, 1).groups
     assert [(group.error_code, group.error_message) for group in groups] == [
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group none not found."),

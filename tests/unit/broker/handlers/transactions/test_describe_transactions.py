@@ -10,7 +10,7 @@ from sluice.protocol.apis.list_transactions import ListTransactionsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
 from tests.support.transactions import NEW, Producer, begun
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
 
 # -- DescribeTransactions ----------------------------------------------------------------------------------------------
 
@@ -54,8 +54,7 @@ def test_unknown_transactional_id_is_rejected(transactional_id: str, code: Error
 @pytest.fixture
 def broker() -> VirtualBroker:
     """Return a broker at 20 s with "open-a", started at 0 s, "open-b", started at 10 s, "done" and "empty"."""
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     for transactional_id in ("open-a", "open-b"):
         begun(broker, transactional_id=transactional_id)
         broker.advance(10_000)
@@ -125,8 +124,7 @@ def described(broker: VirtualBroker, topic: str, *partitions: int) -> list[Any]:
 
 
 def test_active_producers_of_a_partition_are_described() -> None:
-    broker = VirtualBroker()
-    broker.topic(partitions=2)
+    broker = with_topic(partitions=2)
     broker.client().call(produce(9), 9)
     first = begun(broker, NEW, transactional_id="a")
     first.send(b"w")
@@ -150,7 +148,6 @@ def test_active_producers_of_a_partition_are_described() -> None:
     ],
 )
 def test_unknown_partition_is_rejected(topic: str, code: ErrorCode, has_message: bool) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = with_topic()
     (result,) = described(broker, topic, 1)
     assert (result.partition_index, result.error_code, result.error_message is not None) == (1, code, has_message)
