@@ -32,11 +32,8 @@ def look_up(
     **more: Any,
 ) -> ListOffsetsPartitionResponse:
     partition = ListOffsetsPartition(**({"partition_index": 0, "timestamp": timestamp} | more))
-    request = ListOffsetsRequest(
-        replica_id=replica_id,
-        isolation_level=int(committed),
-        topics=[ListOffsetsTopic(name=topic, partitions=[partition])],
-    )
+    topics = [ListOffsetsTopic(name=topic, partitions=[partition])]
+    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=int(committed), topics=topics)
     (result,) = broker.client().call(request, version).topics[0].partitions
     assert isinstance(result, ListOffsetsPartitionResponse)
     return result
@@ -129,12 +126,12 @@ def test_read_committed_ends_at_the_last_stable_offset() -> None:
 # -- version 0 ---------------------------------------------------------------------------------------------------------
 
 
-def segmented() -> VirtualBroker:
-    """Return a broker with segments at offsets 0, 1 and 2, appended one second apart."""
-    broker = with_topic("log.segment.bytes=4096")
+def segmented(every_ms: int = 1_000, *overrides: str) -> VirtualBroker:
+    """Return a broker with segments at offsets 0, 1 and 2, appended one second apart by default."""
+    broker = with_topic("log.segment.bytes=4096", *overrides)
     for _ in range(3):
         broker.client().call(produce(9, batch_of(3_000)), 9)
-        broker.advance(1_000)
+        broker.advance(every_ms)
     return broker
 
 
@@ -168,10 +165,7 @@ def test_version_0_returns_0_for_an_empty_log(topic: Topic, broker: VirtualBroke
 
 @pytest.mark.parametrize(("replica_id", "expected"), [(-1, [2, 2, 1, 0]), (-2, [3, 2, 1, 0]), (7, [3, 2, 1, 0])])
 def test_version_0_hides_unreplicated_records_from_consumers(replica_id: int, expected: list[int]) -> None:
-    broker = with_topic("log.segment.bytes=4096", "sluice.replication.delay.ms=1000")
-    for _ in range(3):
-        broker.client().call(produce(9, batch_of(3_000)), 9)
-        broker.advance(800)
+    broker = segmented(800, "sluice.replication.delay.ms=1000")
     assert look_up(broker, 0, LATEST, max_num_offsets=10, replica_id=replica_id).old_style_offsets == expected
 
 
@@ -214,14 +208,10 @@ def test_other_leader_epoch_is_rejected(epoch: int, code: int) -> None:
 def test_duplicate_partition_is_an_invalid_request(version: int) -> None:
     broker = filled()
     partitions = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 1, 0)]
-    topics = [
-        ListOffsetsTopic(name="t", partitions=partitions[:2]),
-        ListOffsetsTopic(name="t", partitions=partitions[2:]),
-    ]
+    topics = [ListOffsetsTopic(name="t", partitions=those) for those in (partitions[:2], partitions[2:])]
     (response,) = broker.client().call(ListOffsetsRequest(replica_id=-1, topics=topics), version).topics
-    assert [
-        (partition.partition_index, partition.error_code, partition.offset) for partition in response.partitions
-    ] == [(0, ErrorCode.INVALID_REQUEST, -1), (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
+    results = [(partition.partition_index, partition.error_code, partition.offset) for partition in response.partitions]
+    assert results == [(0, ErrorCode.INVALID_REQUEST, -1), (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
 
 def test_version_0_lists_duplicate_partitions_separately() -> None:

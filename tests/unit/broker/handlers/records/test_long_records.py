@@ -14,7 +14,7 @@ from sluice.protocol.records.compression import GZIP, NAMES, NONE, ZSTD
 from sluice.protocol.records.record import Record
 from tests.support.held_worker import HeldWorker
 from tests.support.records import batch, fetch, fetched_bytes, produce, records_for
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
 
 KEYED = build_batch([Record(offset, WALL_START_MS, b"key", b"") for offset in range(60)], compression=GZIP)
 NOT_KEYED = build_batch([Record(offset, WALL_START_MS, None, b"") for offset in range(60)], compression=GZIP)
@@ -27,11 +27,18 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(down_conversion, "_SHORT_BYTES", 300)
 
 
-def with_worker(**configs: Any) -> tuple[VirtualBroker, HeldWorker]:
-    broker = VirtualBroker()
-    broker.topic(**configs)
+def with_worker(*overrides: str, **configs: Any) -> tuple[VirtualBroker, HeldWorker]:
+    broker = with_topic(*overrides, **configs)
     worker = broker.cluster.worker = HeldWorker()
     return broker, worker
+
+
+def with_long_batch() -> tuple[VirtualBroker, HeldWorker, Client]:
+    """Return a broker whose worker holds a long batch for a compacted topic, and the client that sent it."""
+    broker, worker = with_worker(cleanup_policy="compact")
+    client = broker.client()
+    client.send(produce(9, KEYED), 9)
+    return broker, worker, client
 
 
 def partition_response(response: Any) -> Any:
@@ -62,8 +69,7 @@ def test_long_records_are_validated_in_the_worker(version: int, records: bytes, 
     assert (len(worker), client.responses) == (1, [])
     worker.work()
     assert client.response().api == "Produce"
-    plain = VirtualBroker()
-    plain.topic(**configs)
+    plain = with_topic(**configs)
     response = plain.client().call(produce(version, records), version)
     assert plain.partition().log.log_end_offset == broker.partition().log.log_end_offset
     if not partition_response(response).error_code:
@@ -108,19 +114,14 @@ def test_invalid_long_batch_is_refused_after_its_validation() -> None:
 
 
 def test_long_batch_for_a_topic_deleted_meanwhile_is_refused() -> None:
-    broker, worker = with_worker(cleanup_policy="compact")
-    client = broker.client()
-    client.send(produce(9, KEYED), 9)
+    broker, worker, client = with_long_batch()
     broker.broker.delete_topic(broker.cluster.topics["t"])
     worker.work()
-    response = partition_response(client.response().message)
-    assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert partition_response(client.response().message).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_long_batch_of_a_disconnected_client_is_appended() -> None:
-    broker, worker = with_worker(cleanup_policy="compact")
-    client = broker.client()
-    client.send(produce(9, KEYED), 9)
+    broker, worker, client = with_long_batch()
     reader = broker.client()
     reader.send(fetch(max_wait_ms=10_000), 12)
     client.leave()
@@ -131,9 +132,7 @@ def test_long_batch_of_a_disconnected_client_is_appended() -> None:
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["", "of a disconnected client"])
 def test_long_batch_counts_as_a_request_in_flight_until_its_validation(leaves: bool) -> None:
-    broker, worker = with_worker(cleanup_policy="compact")
-    client = broker.client()
-    client.send(produce(9, KEYED), 9)
+    _, worker, client = with_long_batch()
     memory = client.connection.request_memory
     assert memory.reserved_bytes == len(KEYED)
     if leaves:
@@ -145,9 +144,7 @@ def test_long_batch_counts_as_a_request_in_flight_until_its_validation(leaves: b
 def test_error_in_the_worker_closes_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker, worker = with_worker(cleanup_policy="compact")
-    client = broker.client()
-    client.send(produce(9, KEYED), 9)
+    _, worker, client = with_long_batch()
     monkeypatch.setattr(partition_log, "validate", None)
     worker.work()
     assert not client.is_open
@@ -183,8 +180,7 @@ def test_long_poll_of_an_old_client_converts_in_the_worker() -> None:
 
 
 def test_throttled_fetch_of_an_old_client_converts_in_the_worker() -> None:
-    broker = with_topic("quota.consumer.default=10", "quota.profile=kip-13")
-    worker = broker.cluster.worker = HeldWorker()
+    broker, worker = with_worker("quota.consumer.default=10", "quota.profile=kip-13")
     client = broker.client()
     client.call(produce(9, batch(*[b"v"] * 60, compression=GZIP)), 9)
     client.send(fetch(0), 1)

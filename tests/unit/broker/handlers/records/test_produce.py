@@ -1,5 +1,7 @@
 """Produce: appends, errors, idempotence and acks=all."""
 
+from typing import Any
+
 import pytest
 
 from sluice.broker.metadata.topic import Topic
@@ -33,12 +35,17 @@ def produced(response: Message) -> PartitionProduceResponse:
     return partition
 
 
+def produce_to(*indexes: int, **fields: Any) -> ProduceRequest:
+    """Return a request with one batch for each of these partitions of "t"."""
+    data = [PartitionProduceData(index=index, records=batch()) for index in indexes]
+    return ProduceRequest(**fields, topic_data=[TopicProduceData(name="t", partition_data=data)])
+
+
 # -- appending ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_base_offset_is_the_offset_of_the_first_record(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    client = broker.client()
+def test_base_offset_is_the_offset_of_the_first_record(topic: Topic, client: Client, version: int) -> None:
     for base_offset in (0, 3, 6):
         request = produce(version, records_for(version, b"a", b"b", b"c"), topic_id=topic.topic_id)
         response = produced(client.call(request, version))
@@ -47,9 +54,9 @@ def test_base_offset_is_the_offset_of_the_first_record(topic: Topic, broker: Vir
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(broker: VirtualBroker, version: int) -> None:
-    topic = broker.topic()
-    client = broker.client()
+def test_records_of_every_version_are_stored_as_one_batch_of_magic_2(
+    topic: Topic, client: Client, version: int
+) -> None:
     client.call(produce(version, records_for(version, b"a", None), topic_id=topic.topic_id), version)
     header = read_header(fetched_bytes(client.call(fetch(0), 11)))
     assert (header.magic, header.last_offset, header.base_offset) == (2, 1, 0)
@@ -64,18 +71,15 @@ def test_log_append_time_is_returned(broker: VirtualBroker) -> None:
 
 def test_partitions_succeed_and_fail_independently(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
-    data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7, 1)]
-    response = broker.client().call(
-        ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=data)]), 9
-    )
-    assert [(partition.index, partition.error_code) for partition in response.responses[0].partition_responses] == [
-        (0, 0),
-        (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (1, 0),
-    ]
+    response = broker.client().call(produce_to(0, 7, 1, acks=1), 9)
+    codes = [(partition.index, partition.error_code) for partition in response.responses[0].partition_responses]
+    assert codes == [(0, 0), (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (1, 0)]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
+
+
+ZSTD = batch(b"a", compression=4)
 
 
 def corrupt() -> bytes:
@@ -98,12 +102,7 @@ def corrupt() -> bytes:
         pytest.param(produce(9, b""), 9, ErrorCode.INVALID_RECORD, id="no batch"),
         pytest.param(produce(9, batch() + batch()), 9, ErrorCode.INVALID_RECORD, id="two batches"),
         pytest.param(produce(9, records_for(2)), 9, ErrorCode.INVALID_RECORD, id="message set in version 9"),
-        pytest.param(
-            produce(6, batch(b"a", compression=4)),
-            6,
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            id="zstd before version 7",
-        ),
+        pytest.param(produce(6, ZSTD), 6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, id="zstd before version 7"),
         pytest.param(produce(9, batch(b"a", base_offset=0)[:-1]), 9, ErrorCode.INVALID_RECORD, id="truncated batch"),
     ],
 )
@@ -136,8 +135,8 @@ def test_min_insync_replicas_applies_only_to_acks_all() -> None:
 
 
 def test_min_insync_replicas_is_capped_at_the_replication_factor() -> None:
-    broker = with_topic("min.insync.replicas=2")
-    assert produced(broker.client().call(produce(9, acks=ALL), 9)).error_code == 0
+    client = with_topic("min.insync.replicas=2").client()
+    assert produced(client.call(produce(9, acks=ALL), 9)).error_code == 0
 
 
 def test_not_enough_replicas_returns_the_log_start_offset(broker: VirtualBroker) -> None:
@@ -181,10 +180,8 @@ def test_last_records_of_a_duplicate_partition_are_appended(broker: VirtualBroke
     ]
     client = broker.client()
     (topic_response,) = client.call(ProduceRequest(acks=1, topic_data=topics), version).responses
-    assert [(item.index, item.error_code, item.base_offset) for item in topic_response.partition_responses] == [
-        (0, 0, 0),
-        (1, 0, 0),
-    ]
+    results = [(item.index, item.error_code, item.base_offset) for item in topic_response.partition_responses]
+    assert results == [(0, 0, 0), (1, 0, 0)]
     assert b"c" in fetched_bytes(client.call(fetch(0), 11))
 
 
@@ -219,12 +216,12 @@ def test_duplicate_batch_is_stored_once_and_gets_the_same_response(client: Clien
         pytest.param(sequenced(1, epoch=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch, sequence above 0"),
     ],
 )
-def test_out_of_order_sequence_or_older_epoch_is_rejected(broker: VirtualBroker, data: bytes, code: ErrorCode) -> None:
-    broker.topic()
-    client = broker.client()
+def test_out_of_order_sequence_or_older_epoch_is_rejected(
+    topic: Topic, client: Client, data: bytes, code: ErrorCode
+) -> None:
     assert produced(client.call(produce(9, sequenced(0, epoch=1)), 9)).error_code == 0
     assert produced(client.call(produce(9, data), 9)).error_code == code
-    assert broker.partition().log.log_end_offset == 1
+    assert client.broker.partition().log.log_end_offset == 1
 
 
 # -- acks=all ----------------------------------------------------------------------------------------------------------
@@ -273,15 +270,10 @@ def test_acks_all_that_times_out_keeps_the_records() -> None:
 
 def test_partition_error_is_returned_with_the_pending_partitions() -> None:
     broker, client = slow_replication()
-    data = [PartitionProduceData(index=index, records=batch()) for index in (0, 7)]
-    request = ProduceRequest(acks=ALL, timeout_ms=100, topic_data=[TopicProduceData(name="t", partition_data=data)])
-    client.send(request, 9)
+    client.send(produce_to(0, 7, acks=ALL, timeout_ms=100), 9)
     broker.advance(100)
-    responses = client.response().message.responses[0].partition_responses
-    assert [item.error_code for item in responses] == [
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ]
+    codes = [item.error_code for item in client.response().message.responses[0].partition_responses]
+    assert codes == [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_acks_all_with_only_errors_does_not_wait() -> None:
@@ -305,8 +297,5 @@ def test_pipelined_acks_all_requests_complete_in_order() -> None:
     client.send_together(*[(produce(9, acks=ALL), 9)] * 3)
     broker.advance(10_000)
     # A connection has one request in flight, so each waits for its own replication after the previous one.
-    assert [(response.correlation_id, response.at_ms) for response in client.take_responses()] == [
-        (1, 300),
-        (2, 600),
-        (3, 900),
-    ]
+    responses = [(response.correlation_id, response.at_ms) for response in client.take_responses()]
+    assert responses == [(1, 300), (2, 600), (3, 900)]

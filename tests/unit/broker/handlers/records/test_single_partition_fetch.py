@@ -22,15 +22,13 @@ from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic,
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import CLIENT, COORDINATOR
 from sluice.quotas.entity import QuotaEntity
+from tests.support.acls import AUTHORIZER_ON
 from tests.support.records import batch, batch_of, fetch, produce
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
 FAST_PATH = "sluice.broker.handlers.records.fetch.eligible_partition"
 NAMES = ("t", "zstd", "nowhere")
-AUTHORIZER = (
-    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found=true",
-)
+AUTHORIZER = (AUTHORIZER_ON, "allow.everyone.if.no.acl.found=true")
 NO_ID = b"0123456789abcdef"
 
 
@@ -217,9 +215,8 @@ LONG_POLL = {
     ),
     events=st.lists(st.sampled_from(sorted(EVENTS)), max_size=4),
 )
-@example(
-    11, 1, LONG_POLL | {"min_bytes": 3_200}, ["a quota is set", "large batch is written"]
-)  # the limit at arrival counts
+# The limit at arrival counts.
+@example(11, 1, LONG_POLL | {"min_bytes": 3_200}, ["a quota is set", "large batch is written"])
 @example(4, 1, LONG_POLL | {"partition_max_bytes": 0}, ["a quota is set", "large batch is written"])
 def test_both_paths_have_the_same_outcome_with_concurrent_events(
     version: int, offset: int, fields: dict[str, Any], events: list[str]

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic
+from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic, TopicPartition
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import ATTRIBUTES_AT, TRANSACTIONAL_FLAG
@@ -38,6 +38,13 @@ def codes(response: Any) -> list[int]:
     return [partition.error_code for topic in response.responses for partition in topic.partition_responses]
 
 
+def transaction(broker: VirtualBroker) -> tuple[str, set[TopicPartition]]:
+    """Return state and partitions of "tx"."""
+    metadata = broker.broker.transactions.get("tx")
+    assert metadata is not None
+    return metadata.state.label, set(metadata.partitions)
+
+
 def initialized(*overrides: str, partitions: int = 1) -> tuple[VirtualBroker, Client]:
     """Return a broker where "tx" has producer id 0, epoch 0 and no transaction, and a client."""
     broker = with_topic(*overrides, partitions=partitions)
@@ -55,12 +62,9 @@ def test_partition_outside_the_transaction_is_rejected_or_added(version: int) ->
     (response,) = client.call(produce_request(version, 0, 0), version).responses[0].partition_responses
     if version >= ADDS_SINCE:
         assert response.error_code == 0
-        metadata = broker.broker.transactions.get("tx")
-        assert metadata is not None
-        assert (metadata.state.label, set(metadata.partitions)) == ("Ongoing", {("t", 0)})
+        assert transaction(broker) == ("Ongoing", {("t", 0)})
     else:
-        supports_abortable = version >= 11
-        expected = ErrorCode.TRANSACTION_ABORTABLE if supports_abortable else ErrorCode.INVALID_TXN_STATE
+        expected = ErrorCode.TRANSACTION_ABORTABLE if version >= 11 else ErrorCode.INVALID_TXN_STATE
         assert (response.error_code, response.base_offset, response.log_start_offset) == (expected, -1, -1)
         assert stored(broker) == []
         if 8 <= version < 11:
@@ -107,16 +111,14 @@ def test_older_epoch_is_rejected_by_the_partition(topic: Topic, broker: VirtualB
 
 @pytest.mark.parametrize("version", range(3, 12))
 def test_produce_without_verification_needs_no_transaction(version: int) -> None:
-    _broker, client = initialized("transaction.partition.verification.enable=false")
+    _, client = initialized("transaction.partition.verification.enable=false")
     assert codes(client.call(produce_request(version, 0, 0), version)) == [0]
 
 
 def test_version_12_adds_the_partition_even_without_verification() -> None:
     broker, client = initialized("transaction.partition.verification.enable=false")
     assert codes(client.call(produce_request(12, 0, 0), 12)) == [0]
-    metadata = broker.broker.transactions.get("tx")
-    assert metadata is not None
-    assert set(metadata.partitions) == {("t", 0)}
+    assert transaction(broker) == ("Ongoing", {("t", 0)})
 
 
 # -- whole requests ----------------------------------------------------------------------------------------------------
@@ -154,23 +156,21 @@ def test_several_producer_ids_fail_the_whole_request(version: int) -> None:
 
 @pytest.mark.parametrize(("version", "code"), [(10, 48), (11, 120), (12, 0)])
 def test_partitions_are_verified_independently(version: int, code: int) -> None:
-    _broker, client = initialized(partitions=4)
+    _, client = initialized(partitions=4)
     client.call(add_request(3, 0, 0, (("t", 1),)), 3)
     request = many(of_producer(0), of_producer(0), batch(), b"broken")
-    corrupt = ErrorCode.INVALID_RECORD
-    assert codes(client.call(request, version)) == [code, 0, 0, corrupt]
+    assert codes(client.call(request, version)) == [code, 0, 0, ErrorCode.INVALID_RECORD]
 
 
 def test_non_transactional_records_need_no_transaction() -> None:
-    _broker, client = initialized()
+    _, client = initialized()
     assert codes(client.call(many(batch()), 9)) == [0]
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_old_message_sets_are_never_transactional(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    record = Record(
-        0, 0x10 << 24, b"\x10", b"v"
-    )  # at the offset of the attributes, magic 1 has its timestamp and magic 0 its key
+    # At the offset of the attributes, magic 1 has its timestamp and magic 0 its key.
+    record = Record(0, 0x10 << 24, b"\x10", b"v")
     data = build_message_set([record], 1 if version == 2 else 0)
     assert data[ATTRIBUTES_AT + 1] == TRANSACTIONAL_FLAG
     assert codes(broker.client().call(produce(version, data), version)) == [0]
@@ -229,7 +229,7 @@ def test_produce_that_adds_its_partition_retries_until_the_transaction_completes
     client.send_together((produce_request(12, 0, 1, 0, value, acks=-1), 12), (init_request("other"), 5))
     broker.advance(39)
     assert client.take_responses() == []
-    assert broker.broker.transactions.get("tx").state.label == "CompleteCommit"  # type: ignore[union-attr]
+    assert transaction(broker)[0] == "CompleteCommit"
     broker.advance(1)  # retried after 20 and 40 ms; now the new transaction is appended
     broker.advance(1000)
     assert stored(broker)[-1][1] == [value]
@@ -278,7 +278,7 @@ def test_later_batch_is_rejected_until_the_first_verified_batch_is_appended() ->
 
 @pytest.mark.parametrize(("versions", "code"), [(LEGACY, 0), (NEW, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)])
 def test_transaction_version_2_must_start_with_sequence_0(versions: dict[str, int], code: int) -> None:
-    _broker, client = initialized()
+    _, client = initialized()
     if versions is LEGACY:
         client.call(add_request(3, 0, 0), 3)
     assert codes(client.call(produce_request(versions["produce"], 0, 0, 5), versions["produce"])) == [code]

@@ -20,11 +20,8 @@ DUPLICATE = "A user credential cannot be altered twice in the same request"
 
 
 def upsertion(name: str = "carol", mechanism: int = SHA_256, iterations: int = 4096) -> ScramCredentialUpsertion:
-    salt = b"salt"
-    salted = pbkdf2_hmac(HASHES.get(mechanism, "sha256"), b"pencil", salt, max(iterations, 1))
-    return ScramCredentialUpsertion(
-        name=name, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted
-    )
+    salted = pbkdf2_hmac(HASHES.get(mechanism, "sha256"), b"pencil", b"salt", max(iterations, 1))
+    return ScramCredentialUpsertion(name, mechanism, iterations, b"salt", salted)
 
 
 def deletion(name: str = "alice", mechanism: int = SHA_256) -> ScramCredentialDeletion:
@@ -78,47 +75,26 @@ def test_deleted_credential_rejects_login() -> None:
     assert list(broker.cluster.scram_credentials.users()) == ["bob"]
 
 
+UNACCEPTABLE, TWICE = ErrorCode.UNACCEPTABLE_CREDENTIAL, ErrorCode.DUPLICATE_RESOURCE
+NO_NAME = ("", UNACCEPTABLE, "Username must not be empty")
+ALICE_TWICE, CAROL_TWICE = [("alice", TWICE, DUPLICATE)], [("carol", TWICE, DUPLICATE)]
 INVALID_CHANGES = {
-    "too few iterations": (
-        [upsertion(iterations=4095)],
-        [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")],
-    ),
-    "too many iterations": (
-        [upsertion(iterations=16385)],
-        [("carol", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")],
-    ),
-    "empty user name": ([upsertion("")], [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")]),
-    "empty user name in a deletion": (
-        [deletion("")],
-        [("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-    ),
+    "too few iterations": ([upsertion(iterations=4095)], [("carol", UNACCEPTABLE, "Too few iterations")]),
+    "too many iterations": ([upsertion(iterations=16385)], [("carol", UNACCEPTABLE, "Too many iterations")]),
+    "empty user name": ([upsertion("")], [NO_NAME]),
+    "empty user name in a deletion": ([deletion("")], [NO_NAME]),
     "unknown mechanisms": (
         [upsertion(mechanism=3), deletion(mechanism=0)],
-        [
-            ("alice", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
-            ("carol", ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
-        ],
+        [(user, ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism") for user in ("alice", "carol")],
     ),
     "unknown credential": (
         [deletion("carol")],
         [("carol", ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")],
     ),
-    "duplicate user in deletions": (
-        [deletion("alice", SHA_256), deletion("alice", SHA_512)],
-        [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
-    ),
-    "user in deletions and upsertions": (
-        [deletion("alice"), upsertion("alice")],
-        [("alice", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
-    ),
-    "duplicate user in upsertions": (
-        [upsertion(), upsertion(mechanism=SHA_512), upsertion()],
-        [("carol", ErrorCode.DUPLICATE_RESOURCE, DUPLICATE)],
-    ),
-    "one error does not affect other users": (
-        [upsertion(""), upsertion("dave")],
-        [("dave", 0, None), ("", ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")],
-    ),
+    "duplicate user in deletions": ([deletion("alice", SHA_256), deletion("alice", SHA_512)], ALICE_TWICE),
+    "user in deletions and upsertions": ([deletion("alice"), upsertion("alice")], ALICE_TWICE),
+    "duplicate user in upsertions": ([upsertion(), upsertion(mechanism=SHA_512), upsertion()], CAROL_TWICE),
+    "one error does not affect other users": ([upsertion(""), upsertion("dave")], [("dave", 0, None), NO_NAME]),
 }
 
 

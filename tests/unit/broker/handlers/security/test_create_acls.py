@@ -59,25 +59,21 @@ def test_valid_binding_is_created(fields: dict[str, Any]) -> None:
     assert created == tuple(getattr(creation(**fields), name) for name in AclCreation.__struct_fields__[:7])
 
 
+RESOURCE_TYPE = "Invalid resourceType UNKNOWN"
+CLUSTER_NAME = "The only valid name for the CLUSTER resource is kafka-cluster"
 INVALID_BINDINGS = {
-    "unknown resource type": ({"resource_type": 8}, "Invalid resourceType UNKNOWN"),
-    "negative resource type": ({"resource_type": -1}, "Invalid resourceType UNKNOWN"),
+    "unknown resource type": ({"resource_type": 8}, RESOURCE_TYPE),
+    "negative resource type": ({"resource_type": -1}, RESOURCE_TYPE),
     "unknown pattern type": ({"resource_pattern_type": 5}, "Invalid patternType UNKNOWN"),
     "unknown operation": ({"operation": 16}, "Invalid operation UNKNOWN"),
     "unknown permission type": ({"permission_type": 4}, "Invalid permissionType UNKNOWN"),
-    "cluster by another name": ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),
-    "cluster without name": (
-        {"resource_type": 4, "resource_name": ""},
-        "The only valid name for the CLUSTER resource is kafka-cluster",
-    ),
+    "cluster by another name": ({"resource_type": 4}, CLUSTER_NAME),
+    "cluster without name": ({"resource_type": 4, "resource_name": ""}, CLUSTER_NAME),
     "no name": ({"resource_name": ""}, "Invalid empty resource name"),
     "no colon": ({"principal": "alice"}, f"Could not parse principal from `alice` {NO_COLON}"),
     "no principal": ({"principal": ""}, f"Could not parse principal from `` {NO_COLON}"),
     "no host": ({"host": ""}, "Host pattern cannot be null or empty"),
-    "resource type precedes pattern type": (
-        {"resource_type": 9, "resource_pattern_type": 9},
-        "Invalid resourceType UNKNOWN",
-    ),
+    "resource type precedes pattern type": ({"resource_type": 9, "resource_pattern_type": 9}, RESOURCE_TYPE),
     "operation precedes principal": ({"operation": 99, "principal": "a"}, "Invalid operation UNKNOWN"),
     "name precedes host": ({"host": "", "resource_name": ""}, "Invalid empty resource name"),
     "principal precedes host": ({"host": "", "principal": "a"}, f"Could not parse principal from `a` {NO_COLON}"),
@@ -146,7 +142,5 @@ def test_missing_authorizer_returns_security_disabled() -> None:
 def test_client_without_alter_on_the_cluster_is_rejected() -> None:
     response = alice(secured_broker()).call(CreateAclsRequest(creations=[creation()]), 3)
     (result,) = response.results
-    assert (result.error_code, result.error_message) == (
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        "Request CreateAcls needs ALTER permission.",
-    )
+    assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert result.error_message == "Request CreateAcls needs ALTER permission."

@@ -99,8 +99,6 @@ def test_client_without_alter_on_the_cluster_is_rejected() -> None:
     broker.broker.cluster.acls.create([READ])
     response = alice(broker).call(DeleteAclsRequest(filters=[delete_filter()]), 3)
     (result,) = response.filter_results
-    assert (result.error_code, result.error_message) == (
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        "Request DeleteAcls needs ALTER permission.",
-    )
+    assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert result.error_message == "Request DeleteAcls needs ALTER permission."
     assert len(broker.broker.cluster.acls) == 1

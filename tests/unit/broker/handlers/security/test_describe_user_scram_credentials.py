@@ -7,7 +7,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker
 
 USERS = "sluice.sasl.users=alice:a,bob:b"
-BOTH_MECHANISMS = [(1, 4096), (2, 4096)]
+ALICE, BOB = ((name, 0, "", [(1, 4096), (2, 4096)]) for name in ("alice", "bob"))
 
 
 def describe(*names: str, null: bool = False) -> list[tuple[str, int, str, list[tuple[int, int]]]]:
@@ -27,24 +27,18 @@ def describe(*names: str, null: bool = False) -> list[tuple[str, int, str, list[
 
 @pytest.mark.parametrize("null", [True, False], ids=["null", "empty list"])
 def test_null_or_empty_list_describes_all_users(null: bool) -> None:
-    assert describe(null=null) == [("alice", 0, "", BOTH_MECHANISMS), ("bob", 0, "", BOTH_MECHANISMS)]
+    assert describe(null=null) == [ALICE, BOB]
 
 
 def test_named_user_is_described() -> None:
-    assert describe("bob") == [("bob", 0, "", BOTH_MECHANISMS)]
+    assert describe("bob") == [BOB]
 
 
 def test_unknown_user_is_rejected() -> None:
     message = "Attempt to describe a user credential that does not exist: carol"
-    assert describe("alice", "carol") == [
-        ("alice", 0, "", BOTH_MECHANISMS),
-        ("carol", ErrorCode.RESOURCE_NOT_FOUND, message, []),
-    ]
+    assert describe("alice", "carol") == [ALICE, ("carol", ErrorCode.RESOURCE_NOT_FOUND, message, [])]
 
 
 def test_duplicate_user_is_rejected_once() -> None:
     message = "Cannot describe SCRAM credentials for the same user twice in a single request: bob"
-    assert describe("bob", "alice", "bob") == [
-        ("bob", ErrorCode.DUPLICATE_RESOURCE, message, []),
-        ("alice", 0, "", BOTH_MECHANISMS),
-    ]
+    assert describe("bob", "alice", "bob") == [("bob", ErrorCode.DUPLICATE_RESOURCE, message, []), ALICE]
