@@ -100,11 +100,6 @@ from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequ
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from sluice.protocol.apis.streams_group_topology_description_update import StreamsGroupTopologyDescriptionUpdateRequest
 from sluice.protocol.apis.sync_group import SyncGroupRequest
-from sluice.protocol.apis.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest
 from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
@@ -123,7 +118,7 @@ from tests.support.records import fetch, produce
 from tests.support.sasl import SASL, handshake, plain
 from tests.support.slow_handlers import slow_handlers
 from tests.support.streams_groups import stateless
-from tests.support.transactions import Producer, add_request, end_request
+from tests.support.transactions import add_request, end_request, initialized, offsets_request
 from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import error_codes
 
@@ -208,9 +203,9 @@ def offset_for_leader_epoch(version: int, topic_id: bytes) -> Message:
 
 
 def txn_offset_commit(version: int, topic_id: bytes) -> Message:
-    partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)
-    topics = [TxnOffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=[partition])]
-    return TxnOffsetCommitRequest(transactional_id="tx", group_id="empty", topics=topics)
+    request = offsets_request(0, 0, "empty")
+    request.topics[0].topic_id = topic_id
+    return request
 
 
 def write_txn_markers(version: int, topic_id: bytes) -> Message:
@@ -361,15 +356,24 @@ def served_versions(key: int) -> range:
 SERVED = [(API_KEYS[key].name, version) for key in HANDLERS for version in served_versions(key)]
 
 
-def open_transaction(broker: VirtualBroker) -> None:
-    """Open a transaction of "tx", by producer 0 in epoch 0, with the offsets of the group "empty"."""
-    producer = Producer(broker)
-    assert (producer.init(), producer.add_offsets("empty")) == (0, 0)
-
-
 def full_broker(*overrides: str) -> VirtualBroker:
     """Return a broker that serves every API."""
     return secured_broker("sluice.telemetry=true", *overrides)
+
+
+def populated_broker(*overrides: str) -> tuple[VirtualBroker, bytes]:
+    """Return a broker that serves every API, with topic "t", groups and a transaction; and the id of the topic.
+
+    The transaction of "tx", by producer 0 in epoch 0, has the offsets of the group "empty".
+    """
+    broker = full_broker(*overrides)
+    topic = broker.topic()
+    stable_group(broker)
+    groups = broker.broker.groups
+    groups.create_classic("empty")
+    groups.groups |= {"consumers": ConsumerGroup("consumers"), "streams": StreamsGroup("streams")}
+    assert initialized(broker).add_offsets("empty") == 0
+    return broker, topic.topic_id
 
 
 def test_every_served_api_has_a_valid_request() -> None:
@@ -390,14 +394,8 @@ def test_valid_request_returns_no_error(key: int) -> None:
 
 def response_to_valid_request(name: str, version: int) -> Message:
     """Send a valid request to a new broker."""
-    broker = full_broker()
-    topic = broker.topic()
-    stable_group(broker)
-    broker.broker.groups.create_classic("empty")
-    broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
-    broker.broker.groups.groups["streams"] = StreamsGroup("streams")
+    broker, topic_id = populated_broker()
     broker.broker.groups.groups |= {name: ShareGroup(name) for name in ("share", "empty-share")}
-    open_transaction(broker)
     client = broker.client()
     assert isinstance(client.protocol, Connection)
     broker.broker.share_partitions.sessions.open(MemberKey("share", "acknowledging"), client.protocol, [])
@@ -405,7 +403,7 @@ def response_to_valid_request(name: str, version: int) -> Message:
         client = VirtualBroker(*SASL).client()
         if name == "SaslAuthenticate":
             handshake(client)
-    response: Message = client.call(PLAIN[name](version, topic.topic_id), version)
+    response: Message = client.call(PLAIN[name](version, topic_id), version)
     return response
 
 
@@ -441,19 +439,13 @@ def test_response_contains_the_throttle_time_in_each_version_that_has_it(
 
 def client_above_the_request_quota(name: str, version: int, monkeypatch: pytest.MonkeyPatch) -> Client:
     """Return a client whose request took a broker 250 ms."""
-    broker = full_broker("quota.profile=kafka-4.4")
-    topic = broker.topic()
-    stable_group(broker)
-    broker.broker.groups.create_classic("empty")
-    broker.broker.groups.groups["consumers"] = ConsumerGroup("consumers")
-    broker.broker.groups.groups["streams"] = StreamsGroup("streams")
-    open_transaction(broker)
+    broker, topic_id = populated_broker("quota.profile=kafka-4.4")
     broker.broker.cluster.client_quotas.alter({"user": "ANONYMOUS"}, {"request_percentage": 1.0})
     slow_handlers(monkeypatch, broker, work_ms=250)
     for route in broker.broker.dispatcher.routes:  # already used by the setup above
         monkeypatch.setattr(route, "handle", HANDLERS[route.api_key].load())
     client = broker.client()
-    client.send(PLAIN[name](version, topic.topic_id), version)
+    client.send(PLAIN[name](version, topic_id), version)
     broker.settle()  # a slow request that is sliced continues in a later event-loop iteration
     return client
 
@@ -501,11 +493,6 @@ def test_mutated_request_gets_a_response_waits_or_closes_the_connection(data: st
     assert received or client.connection.waiting or client.closed_at_ms is not None or may_be_acks_0
     client.leave()
     assert broker.server.connections == {}
-    purgatories = (
-        broker.broker.replicas.fetches,
-        broker.broker.replicas.produces,
-        broker.broker.replicas.delete_records,
-    )
-    assert [len(purgatory) for purgatory in purgatories] == [0, 0, 0], (
-        "an operation of a disconnected client is still pending"
-    )
+    replicas = broker.broker.replicas
+    pending = [len(purgatory) for purgatory in (replicas.fetches, replicas.produces, replicas.delete_records)]
+    assert pending == [0, 0, 0], "an operation of a disconnected client is still pending"

@@ -34,6 +34,7 @@ def broker_with(*entries: Acl) -> VirtualBroker:
 # -- DeleteTopics ------------------------------------------------------------------------------------------------------
 
 DELETE_T, DESCRIBE_T = acl(AclOperation.DELETE), acl(AclOperation.DESCRIBE)
+DESCRIBE_NONE = acl(AclOperation.DESCRIBE, name="none")
 DELETE_ALL = acl(AclOperation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
@@ -53,12 +54,7 @@ def deleted(broker: VirtualBroker, *targets: str | bytes) -> list[tuple[str | No
         pytest.param([], "t", (DENIED, "Topic authorization failed."), id="no ACL"),
         pytest.param([], "none", (DENIED, "Topic authorization failed."), id="no ACL and unknown topic"),
         pytest.param([DESCRIBE_T], "t", (DENIED, "Topic authorization failed."), id="DESCRIBE on the topic"),
-        pytest.param(
-            [acl(AclOperation.DESCRIBE, name="none")],
-            "none",
-            (UNKNOWN, UNKNOWN.message),
-            id="DESCRIBE on an unknown topic",
-        ),
+        pytest.param([DESCRIBE_NONE], "none", (UNKNOWN, UNKNOWN.message), id="DESCRIBE on an unknown topic"),
         pytest.param([DELETE_T], "t", (0, None), id="DELETE on the topic"),
         pytest.param([DELETE_ALL], "t", (0, None), id="DELETE on the cluster"),
         pytest.param([DELETE_ALL], "none", (UNKNOWN, UNKNOWN.message), id="DELETE on the cluster and unknown topic"),
@@ -97,30 +93,30 @@ def test_duplicate_name_and_id_of_an_unauthorized_topic_are_not_linked() -> None
 # -- CreateTopics, CreatePartitions and AlterConfigs -------------------------------------------------------------------
 
 
+def create(broker: VirtualBroker, **counts: int) -> Any:
+    """Create topics with these partition counts as alice; return the results."""
+    requested = [
+        CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in counts.items()
+    ]
+    return alice(broker).call(CreateTopicsRequest(topics=requested), 7).topics
+
+
 def test_only_authorized_topics_are_created() -> None:
     broker = broker_with(acl(AclOperation.CREATE, name="new"))
-    requested = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("new", "other", "t")]
-    response = alice(broker).call(CreateTopicsRequest(topics=requested), 7)
-    results = [
-        (topic.name, topic.error_code, topic.error_message, topic.topic_config_error_code) for topic in response.topics
-    ]
+    topics = create(broker, new=1, other=1, t=1)
+    results = [(topic.name, topic.error_code, topic.error_message, topic.topic_config_error_code) for topic in topics]
     assert results == [
         ("new", 0, None, DENIED),
         ("other", DENIED, "Authorization failed.", 0),
         ("t", DENIED, "Authorization failed.", 0),
     ]
-    assert (response.topics[0].num_partitions, response.topics[0].configs) == (-1, [])
+    assert (topics[0].num_partitions, topics[0].configs) == (-1, [])
     assert sorted(broker.broker.cluster.topics) == ["new", "secret", "t"]
 
 
 def test_unauthorized_topics_do_not_count_towards_the_partition_limit() -> None:
     broker = broker_with(acl(AclOperation.CREATE, name="new"))
-    requested = [
-        CreatableTopic(name=name, num_partitions=count, replication_factor=1)
-        for name, count in (("new", 1), ("huge", 10_000))
-    ]
-    response = alice(broker).call(CreateTopicsRequest(topics=requested), 7)
-    assert [topic.error_code for topic in response.topics] == [0, DENIED]
+    assert [topic.error_code for topic in create(broker, new=1, huge=10_000)] == [0, DENIED]
 
 
 def test_partitions_are_created_only_for_authorized_topics() -> None:
@@ -157,9 +153,8 @@ def test_alter_configs_checks_in_kafkas_order(kind: int, name: str, value: str, 
 def test_invalid_topic_name_is_reported_before_authorization() -> None:
     requested = [TopicRequest(name=name, partition_indexes=[0]) for name in ("t", "secret", "none", "?")]
     response = alice(broker_with(acl(AclOperation.READ))).call(DescribeProducersRequest(topics=requested), 0)
-    results = {
-        topic.name: (topic.partitions[0].error_code, topic.partitions[0].error_message) for topic in response.topics
-    }
+    partitions = {topic.name: topic.partitions[0] for topic in response.topics}
+    results = {name: (one.error_code, one.error_message) for name, one in partitions.items()}
     rejected = (DENIED, "Topic authorization failed.")
     assert (results["t"], results["secret"], results["none"]) == ((0, None), rejected, rejected)
     assert results["?"][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -169,9 +164,7 @@ def test_unauthorized_topics_come_last_in_a_page() -> None:
     requested = [PageTopic(name=name) for name in ("secret", "none", "t")]
     request = DescribeTopicPartitionsRequest(topics=requested, response_partition_limit=1)
     response = alice(broker_with(DESCRIBE_T)).call(request, 0)
-    results: list[Any] = [
-        (topic.name, topic.error_code, topic.topic_authorized_operations) for topic in response.topics
-    ]
+    results = [(topic.name, topic.error_code, topic.topic_authorized_operations) for topic in response.topics]
     assert results == [("t", 0, 1 << 8), ("none", DENIED, -(2**31)), ("secret", DENIED, -(2**31))]
 
 

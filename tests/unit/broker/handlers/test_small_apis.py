@@ -22,6 +22,10 @@ from tests.support.virtual_broker import VirtualBroker, with_topic
 # -- ApiVersions -------------------------------------------------------------------------------------------------------
 
 
+def api_versions(name: str = "a", version: str = "1", **fields: Any) -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version, **fields)
+
+
 @pytest.mark.parametrize("version", range(3, 6))
 @pytest.mark.parametrize(
     ("name", "software_version", "code"),
@@ -40,14 +44,12 @@ from tests.support.virtual_broker import VirtualBroker, with_topic
 def test_client_software_name_and_version_are_validated_as_in_kip_511(
     version: int, name: str, software_version: str, code: int
 ) -> None:
-    request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
-    assert VirtualBroker().client().call(request, version).error_code == code
+    assert VirtualBroker().client().call(api_versions(name, software_version), version).error_code == code
 
 
 def listed_features(version: int, release: str = "all") -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
     """Return supported ranges, finalized levels, and their epoch."""
-    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    response = VirtualBroker(f"sluice.kafka.release={release}").client().call(request, version)
+    response = VirtualBroker(f"sluice.kafka.release={release}").client().call(api_versions(), version)
     supported = {feature.name: (feature.min_version, feature.max_version) for feature in response.supported_features}
     assert all(feature.min_version_level == feature.max_version_level for feature in response.finalized_features)
     finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
@@ -81,17 +83,15 @@ def test_api_versions_before_3_returns_no_features(version: int) -> None:
     assert listed_features(version) == ({}, {}, -1)
 
 
+OF_3_9 = {"kraft.version": (0, 1), "metadata.version": (1, 21)}
+
+
 @pytest.mark.parametrize(
     ("release", "version", "expected"),
     [
         pytest.param("kafka-2.8", 3, {}, id="Kafka 2.8, with ZooKeeper and without features"),
         pytest.param("kafka-3.4", 3, {"metadata.version": (1, 8)}, id="Kafka 3.4"),
-        pytest.param(
-            "kafka-3.9",
-            4,
-            {"kraft.version": (0, 1), "metadata.version": (1, 21)},
-            id="Kafka 3.9, without transaction version 2",
-        ),
+        pytest.param("kafka-3.9", 4, OF_3_9, id="Kafka 3.9, without transaction version 2"),
     ],
 )
 def test_older_release_has_its_own_features(release: str, version: int, expected: dict[str, tuple[int, int]]) -> None:
@@ -114,9 +114,7 @@ def test_older_release_has_its_own_features(release: str, version: int, expected
 def test_mismatched_cluster_id_or_node_id_requires_a_rebootstrap(
     cluster_id: str | None, node_id: int, code: int
 ) -> None:
-    request = ApiVersionsRequest(
-        client_software_name="a", client_software_version="1", cluster_id=cluster_id, node_id=node_id
-    )
+    request = api_versions(cluster_id=cluster_id, node_id=node_id)
     assert VirtualBroker("sluice.cluster.id=this").client().call(request, 5).error_code == code
 
 
@@ -159,9 +157,8 @@ def test_broker_coordinates_each_group(version: int) -> None:
 def test_several_coordinators_are_found_in_one_request(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
     response = broker.client().call(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
-    assert [
-        (found.key, found.error_code, found.node_id, found.host, found.port) for found in response.coordinators
-    ] == [("a", 0, 3, "kafka.example", 9093), ("b", 0, 3, "kafka.example", 9093)]
+    found = [(one.key, one.error_code, one.node_id, one.host, one.port) for one in response.coordinators]
+    assert found == [("a", 0, 3, "kafka.example", 9093), ("b", 0, 3, "kafka.example", 9093)]
 
 
 @pytest.mark.parametrize("version", range(1, 7))
@@ -191,9 +188,8 @@ def test_describe_cluster_returns_the_broker(version: int) -> None:
     broker = VirtualBroker("node.id=3", "sluice.cluster.id=cluster", "advertised.listeners=PLAINTEXT://kafka:9093")
     response = broker.client().call(DescribeClusterRequest(), version)
     assert (response.error_code, response.cluster_id, response.controller_id) == (0, "cluster", 3)
-    assert [(node.broker_id, node.host, node.port, node.is_fenced) for node in response.brokers] == [
-        (3, "kafka", 9093, False)
-    ]
+    (node,) = response.brokers
+    assert (node.broker_id, node.host, node.port, node.is_fenced) == (3, "kafka", 9093, False)
     assert response.cluster_authorized_operations == -0x8000_0000, "authorized operations were not requested"
 
 

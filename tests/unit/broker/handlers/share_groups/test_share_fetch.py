@@ -7,7 +7,6 @@ import pytest
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.topic import Topic
 from sluice.journal_events import AcquisitionTimeout
-from sluice.protocol.apis.share_acknowledge import ShareAcknowledgeRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.record import iter_records
 from tests.support.coordinators import move_leader
@@ -17,6 +16,7 @@ from tests.support.share_consumers import (
     REJECT,
     RELEASE,
     RENEW,
+    Acknowledgement,
     ShareConsumer,
     acquired,
     initialize,
@@ -26,6 +26,7 @@ from tests.support.share_consumers import (
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 LOCK_MS = 30_000
+INVALID, NOT_FOUND = ErrorCode.INVALID_REQUEST, ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
 @pytest.fixture
@@ -45,9 +46,18 @@ def member(broker: VirtualBroker, topic: Topic) -> ShareConsumer:
     return ShareConsumer(broker, topic)
 
 
-def configure(broker: VirtualBroker, **configs: str) -> None:
-    own = {name.replace("_", "."): value for name, value in configs.items()}
-    broker.broker.cluster.group_configs.configure("group", own)
+def acknowledged(member: ShareConsumer, *batches: Acknowledgement, **fields: Any) -> int:
+    """Return the error of ShareAcknowledge for the only partition."""
+    code: int = member.acknowledge(*batches, **fields).responses[0].partitions[0].error_code
+    return code
+
+
+def started(*overrides: str) -> tuple[VirtualBroker, Topic]:
+    """Return a broker with topic "t", whose share state is initialized."""
+    broker = VirtualBroker(*ONE_PARTITION, *overrides)
+    topic = broker.topic("t")
+    initialize(broker, topic)
+    return broker, topic
 
 
 def test_records_are_acquired_with_their_batches(broker: VirtualBroker, member: ShareConsumer) -> None:
@@ -59,11 +69,8 @@ def test_records_are_acquired_with_their_batches(broker: VirtualBroker, member: 
     parts = [data.records] if isinstance(data.records, bytes | memoryview) else data.records
     stored = b"".join(map(bytes, parts))
     first = int.from_bytes(stored[8:12]) + 12
-    assert [one.value for batch in (stored[:first], stored[first:]) for one in iter_records(batch)] == [
-        b"a",
-        b"b",
-        b"c",
-    ]
+    values = [one.value for batch in (stored[:first], stored[first:]) for one in iter_records(batch)]
+    assert values == [b"a", b"b", b"c"]
 
 
 def test_a_fetch_waits_for_records(broker: VirtualBroker, member: ShareConsumer) -> None:
@@ -93,13 +100,11 @@ def test_acknowledged_records(
     produce_values(broker, b"a", b"b")
     assert member.acquire() == [(0, 1, 1)]
     if alone:
-        data = member.acknowledge((0, 1, [kind])).responses[0].partitions[0]
-        assert data.error_code == ErrorCode.NONE
-        assert member.acquire() == expected
+        assert acknowledged(member, (0, 1, [kind])) == ErrorCode.NONE
     else:
         data = partition_data(member.fetch((0, 1, [kind]), max_records=0))
         assert (data.error_code, data.acknowledge_error_code) == (ErrorCode.NONE, ErrorCode.NONE)
-        assert member.acquire() == expected
+    assert member.acquire() == expected
 
 
 def test_a_waiting_member_gets_the_records_of_another(broker: VirtualBroker, topic: Topic) -> None:
@@ -128,23 +133,22 @@ def test_renewed_records_keep_their_lock(broker: VirtualBroker, member: ShareCon
     produce_values(broker, b"a")
     member.acquire()
     broker.advance(LOCK_MS - 1)
-    assert not member.acknowledge((0, 0, [RENEW]), is_renew_ack=True).responses[0].partitions[0].error_code
+    assert acknowledged(member, (0, 0, [RENEW]), is_renew_ack=True) == ErrorCode.NONE
     broker.advance(LOCK_MS - 1)
-    assert not member.acknowledge((0, 0, [ACCEPT])).responses[0].partitions[0].error_code
-    response = member.fetch(is_renew_ack=True)
-    assert response.error_code == ErrorCode.INVALID_REQUEST  # it must not fetch at the same time
+    assert acknowledged(member, (0, 0, [ACCEPT])) == ErrorCode.NONE
+    assert member.fetch(is_renew_ack=True).error_code == INVALID, "it must not fetch at the same time"
 
 
 @pytest.mark.parametrize(
     ("batches", "expected"),
     [
-        pytest.param([(1, 0, [ACCEPT])], ErrorCode.INVALID_REQUEST, id="last before first"),
-        pytest.param([(0, 1, [])], ErrorCode.INVALID_REQUEST, id="no types"),
-        pytest.param([(0, 1, [ACCEPT] * 3)], ErrorCode.INVALID_REQUEST, id="more types than records"),
-        pytest.param([(0, 1, [9])], ErrorCode.INVALID_REQUEST, id="unknown type"),
-        pytest.param([(0, 0, [RENEW])], ErrorCode.INVALID_REQUEST, id="a renewal without is_renew_ack"),
-        pytest.param([(1, 1, [ACCEPT]), (0, 0, [ACCEPT])], ErrorCode.INVALID_REQUEST, id="unordered"),
-        pytest.param([(5, 9, [ACCEPT])], ErrorCode.INVALID_REQUEST, id="never acquired"),
+        pytest.param([(1, 0, [ACCEPT])], INVALID, id="last before first"),
+        pytest.param([(0, 1, [])], INVALID, id="no types"),
+        pytest.param([(0, 1, [ACCEPT] * 3)], INVALID, id="more types than records"),
+        pytest.param([(0, 1, [9])], INVALID, id="unknown type"),
+        pytest.param([(0, 0, [RENEW])], INVALID, id="a renewal without is_renew_ack"),
+        pytest.param([(1, 1, [ACCEPT]), (0, 0, [ACCEPT])], INVALID, id="unordered"),
+        pytest.param([(5, 9, [ACCEPT])], INVALID, id="never acquired"),
         pytest.param([(0, 0, [ACCEPT]), (0, 0, [ACCEPT])], ErrorCode.INVALID_RECORD_STATE, id="acknowledged twice"),
         pytest.param([(0, 0, [ACCEPT]), (1, 1, [RELEASE])], ErrorCode.NONE, id="valid"),
     ],
@@ -154,24 +158,20 @@ def test_acknowledgements_are_checked(
 ) -> None:
     produce_values(broker, b"a", b"b")
     member.acquire()
-    assert member.acknowledge(*batches).responses[0].partitions[0].error_code == expected
+    assert acknowledged(member, *batches) == expected
     if expected:  # all or none
-        assert not member.acknowledge((0, 1, [ACCEPT])).responses[0].partitions[0].error_code
+        assert acknowledged(member, (0, 1, [ACCEPT])) == ErrorCode.NONE
 
 
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        pytest.param({"group_id": None}, ErrorCode.INVALID_REQUEST, id="no group"),
-        pytest.param({"member_id": ""}, ErrorCode.INVALID_REQUEST, id="no member"),
-        pytest.param({"member_id": "m" * 37}, ErrorCode.INVALID_REQUEST, id="a long member id"),
+        pytest.param({"group_id": None}, INVALID, id="no group"),
+        pytest.param({"member_id": ""}, INVALID, id="no member"),
+        pytest.param({"member_id": "m" * 37}, INVALID, id="a long member id"),
         pytest.param({"share_session_epoch": 5}, ErrorCode.INVALID_SHARE_SESSION_EPOCH, id="a wrong epoch"),
-        pytest.param(
-            {"member_id": "x", "share_session_epoch": 1}, ErrorCode.SHARE_SESSION_NOT_FOUND, id="an unknown member"
-        ),
-        pytest.param(
-            {"member_id": "x", "share_session_epoch": -1}, ErrorCode.SHARE_SESSION_NOT_FOUND, id="nothing to close"
-        ),
+        pytest.param({"member_id": "x", "share_session_epoch": 1}, NOT_FOUND, id="an unknown member"),
+        pytest.param({"member_id": "x", "share_session_epoch": -1}, NOT_FOUND, id="nothing to close"),
     ],
 )
 def test_sessions_are_checked(member: ShareConsumer, fields: dict[str, Any], expected: ErrorCode) -> None:
@@ -183,13 +183,11 @@ def test_sessions_are_checked(member: ShareConsumer, fields: dict[str, Any], exp
 def test_the_first_request_only_opens_a_session(member: ShareConsumer) -> None:
     assert member.acknowledge(share_session_epoch=0).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
     member.epoch = 0
-    assert member.fetch((0, 0, [ACCEPT])).error_code == ErrorCode.INVALID_REQUEST
+    assert member.fetch((0, 0, [ACCEPT])).error_code == INVALID
 
 
 def test_sessions_are_limited() -> None:
-    broker = VirtualBroker(*ONE_PARTITION, "group.share.max.share.sessions=1", "group.share.max.size=1")
-    topic = broker.topic("t")
-    initialize(broker, topic)
+    broker, topic = started("group.share.max.share.sessions=1", "group.share.max.size=1")
     one, other = ShareConsumer(broker, topic, "one"), ShareConsumer(broker, topic, "other")
     one.fetch()
     other.client.send(other.request(max_wait_ms=200), 2)
@@ -233,10 +231,7 @@ def test_the_final_request_releases_records(broker: VirtualBroker, topic: Topic)
     one.acquire()
     one.fetch((0, 0, [ACCEPT]), share_session_epoch=-1)
     assert other.acquire() == [(1, 1, 2)]
-    response = other.client.call(
-        ShareAcknowledgeRequest(group_id="group", member_id="other", share_session_epoch=-1), 2
-    )
-    assert not response.error_code
+    assert not other.acknowledge(share_session_epoch=-1).error_code
     assert ShareConsumer(broker, topic, "third").acquire() == [(1, 1, 3)]
 
 
@@ -273,7 +268,8 @@ def test_records_beyond_the_limits_are_not_acquired(broker: VirtualBroker, topic
 
 
 def test_deliveries_are_limited(broker: VirtualBroker, member: ShareConsumer) -> None:
-    configure(broker, share_delivery_count_limit="2", share_record_lock_duration_ms="1000")
+    configs = {"share.delivery.count.limit": "2", "share.record.lock.duration.ms": "1000"}
+    broker.broker.cluster.group_configs.configure("group", configs)
     produce_values(broker, b"a")
     for count in (1, 2):
         assert member.acquire() == [(0, 0, count)]
@@ -282,9 +278,7 @@ def test_deliveries_are_limited(broker: VirtualBroker, member: ShareConsumer) ->
 
 
 def test_the_journal_records_timeouts() -> None:
-    broker = VirtualBroker(*ONE_PARTITION, JOURNAL)
-    topic = broker.topic("t")
-    initialize(broker, topic)
+    broker, topic = started(JOURNAL)
     produce_values(broker, b"a", b"b", b"c")
     member = ShareConsumer(broker, topic)
     member.acquire()
@@ -298,9 +292,7 @@ def test_the_journal_records_timeouts() -> None:
 
 
 def test_a_client_above_its_quota_gets_records_after_their_lock() -> None:
-    broker = VirtualBroker(*ONE_PARTITION, "quota.consumer.default=1000")
-    topic = broker.topic("t")
-    initialize(broker, topic)
+    broker, topic = started("quota.consumer.default=1000")
     member = ShareConsumer(broker, topic)
     produce_values(broker, bytes(9_000))
     assert member.acquire() == [(0, 0, 1)]
@@ -312,7 +304,7 @@ def test_a_client_above_its_quota_gets_records_after_their_lock() -> None:
     assert member.acquire() == [(0, 0, 2)]
 
 
-def test_a_new_leader_continues(broker: VirtualBroker) -> None:
+def test_a_new_leader_continues() -> None:
     cluster = VirtualBroker("sluice.brokers=3", *ONE_PARTITION)
     topic = cluster.topic("t", 1, 3)
     partition = topic.partitions[0]
@@ -322,14 +314,12 @@ def test_a_new_leader_continues(broker: VirtualBroker) -> None:
     member.client = cluster.client(node_id=leader)
     produce_values(cluster, b"a", b"b", b"c")
     assert member.acquire() == [(0, 2, 1)]
-    assert not member.acknowledge((0, 0, [ACCEPT]), (1, 1, [RELEASE])).responses[0].partitions[0].error_code
+    assert acknowledged(member, (0, 0, [ACCEPT]), (1, 1, [RELEASE])) == ErrorCode.NONE
     move_leader(cluster, partition, leader % 3 + 1)
     response = member.fetch((2, 2, [ACCEPT]))
     data = partition_data(response)
-    assert (data.error_code, data.acknowledge_error_code) == (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    )
+    assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert data.acknowledge_error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (partition.leader, 1)
     assert [one.node_id for one in response.node_endpoints] == [partition.leader]
     member.client, member.epoch = cluster.client(node_id=partition.leader), 0

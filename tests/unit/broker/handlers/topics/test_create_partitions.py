@@ -52,37 +52,24 @@ def test_validate_only_creates_nothing(topic: Topic, broker: VirtualBroker) -> N
     assert partitions_of(broker, "t") == [0]
 
 
-INVALID_ASSIGNMENT = "The manual partition assignment includes "
-
-
+ASSIGNMENT = "The manual partition assignment includes "
+INVALID, COUNT = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.INVALID_PARTITIONS
 INVALID_REQUESTS = {
     "unknown topic": (increase("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
-    "unchanged partition count": (increase("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
+    "unchanged partition count": (increase("t", 2), COUNT, "Topic already has 2 partition(s)."),
     "lower partition count": (
         increase("t", 1),
-        ErrorCode.INVALID_PARTITIONS,
+        COUNT,
         "The topic t currently has 2 partition(s); 1 would not be an increase.",
     ),
     "too few assignments": (
         increase("t", 4, [1]),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        INVALID,
         "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
     ),
-    "empty replica list": (
-        increase("t", 3, []),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        INVALID_ASSIGNMENT + "an empty replica list.",
-    ),
-    "unknown broker": (
-        increase("t", 3, [9, 1]),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        INVALID_ASSIGNMENT + "broker 9, but no such broker is registered.",
-    ),
-    "duplicate broker": (
-        increase("t", 3, [1, 1]),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        INVALID_ASSIGNMENT + "the broker 1 more than once.",
-    ),
+    "empty replica list": (increase("t", 3, []), INVALID, ASSIGNMENT + "an empty replica list."),
+    "unknown broker": (increase("t", 3, [9, 1]), INVALID, ASSIGNMENT + "broker 9, but no such broker is registered."),
+    "duplicate broker": (increase("t", 3, [1, 1]), INVALID, ASSIGNMENT + "the broker 1 more than once."),
     "more than 10,000 new partitions": (
         increase("t", 10_003),
         ErrorCode.POLICY_VIOLATION,

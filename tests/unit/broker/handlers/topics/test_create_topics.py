@@ -17,8 +17,6 @@ from sluice.protocol.types import ZERO_UUID
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 
-VERSIONS = range(8)
-
 
 def create(broker: VirtualBroker, *topics: CreatableTopic, version: int = 7, **more: Any) -> list[CreatableTopicResult]:
     response = broker.client().call(CreateTopicsRequest(topics=list(topics), **more), version)
@@ -47,7 +45,11 @@ def creatable(
     )
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+def assigned(assignments: dict[int, list[int]], partitions: int = -1, replicas: int = -1) -> CreatableTopic:
+    return creatable(partitions=partitions, replicas=replicas, assignments=assignments)
+
+
+@pytest.mark.parametrize("version", range(8))
 def test_topic_is_created_with_the_requested_partitions_and_configs(broker: VirtualBroker, version: int) -> None:
     (result,) = create(broker, creatable(partitions=3, retention_ms="1234"), version=version)
     topic = broker.broker.cluster.topics["new"]
@@ -70,63 +72,57 @@ def test_minus_1_selects_the_brokers_defaults() -> None:
 
 def test_partitions_may_be_assigned_to_brokers() -> None:
     broker = VirtualBroker("node.id=3")
-    (result,) = create(broker, creatable(partitions=-1, replicas=-1, assignments={1: [3], 0: [3]}))
+    (result,) = create(broker, assigned({1: [3], 0: [3]}))
     assert (result.error_code, result.num_partitions) == (0, 2)
 
 
 INVALID_TOPICS = {
-    "empty name": (creatable(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "single dot": (creatable("."), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "two dots": (creatable(".."), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "name of 250 characters": (creatable("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "blank in the name": (creatable("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "newline in the name": (creatable("a\n"), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "non-ASCII letter": (creatable("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "name that collides in metric names": (creatable("there_is"), ErrorCode.INVALID_TOPIC_EXCEPTION),
-    "existing topic": (creatable("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS),
-    "0 partitions": (creatable(partitions=0), ErrorCode.INVALID_PARTITIONS),
-    "-2 partitions": (creatable(partitions=-2), ErrorCode.INVALID_PARTITIONS),
-    "0 replicas": (creatable(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
-    "-2 replicas": (creatable(replicas=-2), ErrorCode.INVALID_REPLICATION_FACTOR),
-    "more replicas than brokers": (creatable(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR),
-    "replication factor precedes partitions": (
-        creatable(partitions=0, replicas=0),
-        ErrorCode.INVALID_REPLICATION_FACTOR,
-    ),
-    "unknown config": (creatable(no_such_config="1"), ErrorCode.INVALID_CONFIG),
-    "invalid value": (creatable(retention_ms="soon"), ErrorCode.INVALID_CONFIG),
-    "value out of range": (creatable(retention_ms="-2"), ErrorCode.INVALID_CONFIG),
-    "null value": (creatable(retention_ms=None), ErrorCode.INVALID_CONFIG),
-    "configs precede partitions": (creatable(partitions=0, retention_ms="soon"), ErrorCode.INVALID_CONFIG),
-    "assignments and partition count": (
-        creatable(partitions=1, replicas=-1, assignments={0: [1]}),
-        ErrorCode.INVALID_REQUEST,
-    ),
-    "assignments and replication factor": (
-        creatable(partitions=-1, replicas=1, assignments={0: [1]}),
-        ErrorCode.INVALID_REQUEST,
-    ),
-    "assignments with a gap": (
-        creatable(partitions=-1, replicas=-1, assignments={0: [1], 2: [1]}),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-    ),
-    "assignment to an unknown broker": (
-        creatable(partitions=-1, replicas=-1, assignments={0: [2]}),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-    ),
-    "empty replica list": (
-        creatable(partitions=-1, replicas=-1, assignments={0: []}),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-    ),
-    "duplicate broker in an assignment": (
-        creatable(partitions=-1, replicas=-1, assignments={0: [1, 1]}),
-        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-    ),
-    "partitions above the limit": (creatable(partitions=MAX_PARTITIONS + 1), ErrorCode.POLICY_VIOLATION),
+    ErrorCode.INVALID_TOPIC_EXCEPTION: {
+        "empty name": creatable(""),
+        "single dot": creatable("."),
+        "two dots": creatable(".."),
+        "name of 250 characters": creatable("a" * 250),
+        "blank in the name": creatable("a b"),
+        "newline in the name": creatable("a\n"),
+        "non-ASCII letter": creatable("ä"),
+        "name that collides in metric names": creatable("there_is"),
+    },
+    ErrorCode.TOPIC_ALREADY_EXISTS: {"existing topic": creatable("there.is")},
+    ErrorCode.INVALID_PARTITIONS: {
+        "0 partitions": creatable(partitions=0),
+        "-2 partitions": creatable(partitions=-2),
+    },
+    ErrorCode.INVALID_REPLICATION_FACTOR: {
+        "0 replicas": creatable(replicas=0),
+        "-2 replicas": creatable(replicas=-2),
+        "more replicas than brokers": creatable(replicas=2),
+        "replication factor precedes partitions": creatable(partitions=0, replicas=0),
+    },
+    ErrorCode.INVALID_CONFIG: {
+        "unknown config": creatable(no_such_config="1"),
+        "invalid value": creatable(retention_ms="soon"),
+        "value out of range": creatable(retention_ms="-2"),
+        "null value": creatable(retention_ms=None),
+        "configs precede partitions": creatable(partitions=0, retention_ms="soon"),
+    },
+    ErrorCode.INVALID_REQUEST: {
+        "assignments and partition count": assigned({0: [1]}, partitions=1),
+        "assignments and replication factor": assigned({0: [1]}, replicas=1),
+    },
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: {
+        "assignments with a gap": assigned({0: [1], 2: [1]}),
+        "assignment to an unknown broker": assigned({0: [2]}),
+        "empty replica list": assigned({0: []}),
+        "duplicate broker in an assignment": assigned({0: [1, 1]}),
+    },
+    ErrorCode.POLICY_VIOLATION: {"partitions above the limit": creatable(partitions=MAX_PARTITIONS + 1)},
 }
 
 
-@pytest.mark.parametrize(("topic", "code"), INVALID_TOPICS.values(), ids=INVALID_TOPICS)
+@pytest.mark.parametrize(
+    ("topic", "code"),
+    [pytest.param(topic, code, id=title) for code, those in INVALID_TOPICS.items() for title, topic in those.items()],
+)
 def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: CreatableTopic, code: ErrorCode) -> None:
     broker = VirtualBroker()
     broker.topic("there.is")
@@ -137,7 +133,7 @@ def test_invalid_topic_is_rejected_with_kafkas_error_and_message(topic: Creatabl
 
 
 def test_duplicate_partition_assignment_is_rejected(broker: VirtualBroker) -> None:
-    topic = creatable(partitions=-1, replicas=-1, assignments={0: [1]})
+    topic = assigned({0: [1]})
     topic.assignments *= 2
     (result,) = create(broker, topic)
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT

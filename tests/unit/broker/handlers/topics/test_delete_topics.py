@@ -26,9 +26,8 @@ def delete(broker: VirtualBroker, version: int, *topics: str | bytes | DeleteTop
         else topic
         for topic in topics
     ]
-    results = (
-        broker.client().call(DeleteTopicsRequest(topic_names=names, topics=states, timeout_ms=1000), version).responses
-    )
+    request = DeleteTopicsRequest(topic_names=names, topics=states, timeout_ms=1000)
+    results = broker.client().call(request, version).responses
     assert isinstance(results, list)
     return results
 
@@ -82,11 +81,9 @@ def test_invalid_deletion_is_rejected_with_kafkas_error(
 @pytest.mark.parametrize("times_by_id", [1, 2], ids=["once", "twice"])
 def test_topic_named_by_name_and_id_is_not_deleted(topic: Topic, broker: VirtualBroker, times_by_id: int) -> None:
     results = delete(broker, 6, DeleteTopicState(name="t"), *[topic.topic_id] * times_by_id)
-    expected: list[tuple[str | None, bytes, str]] = [
-        ("t", topic.topic_id, "The provided topic name maps to an ID that was already supplied.")
-    ]
-    if times_by_id > 1:
-        expected.insert(0, (None, topic.topic_id, "Duplicate topic id."))
+    by_id = (None, topic.topic_id, "Duplicate topic id.")
+    by_name = ("t", topic.topic_id, "The provided topic name maps to an ID that was already supplied.")
+    expected = [by_name] if times_by_id == 1 else [by_id, by_name]
     assert [(result.name, result.topic_id, result.error_message) for result in results] == expected
     assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
     assert list(broker.broker.cluster.topics) == ["t"]

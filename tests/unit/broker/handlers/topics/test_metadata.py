@@ -139,13 +139,8 @@ def test_invalid_name_is_rejected_and_creates_nothing(broker: VirtualBroker, nam
 
 @pytest.mark.parametrize("version", [12, 13])
 def test_topic_is_found_by_id(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    known, unknown = topics(
-        broker,
-        version,
-        MetadataRequestTopic(topic_id=topic.topic_id, name=None),
-        MetadataRequestTopic(topic_id=UNKNOWN_ID, name=None),
-        create=True,
-    )
+    requested = [MetadataRequestTopic(topic_id=id_, name=None) for id_ in (topic.topic_id, UNKNOWN_ID)]
+    known, unknown = topics(broker, version, *requested, create=True)
     assert (known.name, known.error_code) == ("t", 0)
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID)
 

@@ -8,7 +8,7 @@ from sluice.broker.coordinator.common.coordinator_log import java_hash
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.transactions import Producer, add_request, added_codes, end_request, init_request
+from tests.support.transactions import add_request, added_codes, end_request, init_request, initialized
 from tests.support.virtual_broker import INTERNAL_PARTITIONS, Client, VirtualBroker, with_topic
 
 VERSIONS = range(6)
@@ -20,7 +20,7 @@ def broker() -> VirtualBroker:
     """Return a broker with two partitions of "t", where "tx" has producer id 0 and epoch 1."""
     broker = with_topic(partitions=2)
     for _ in range(2):
-        Producer(broker).init()
+        initialized(broker)
     return broker
 
 
@@ -63,9 +63,7 @@ def test_adding_partitions_requires_the_producer_of_the_transactional_id(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    "unknown", [pytest.param(("t", 2), id="unknown partition"), pytest.param(("nowhere", 0), id="unknown topic")]
-)
+@pytest.mark.parametrize("unknown", [("t", 2), ("nowhere", 0)], ids=["unknown partition", "unknown topic"])
 def test_unknown_partition_rejects_the_whole_request(
     broker: VirtualBroker, version: int, unknown: tuple[str, int]
 ) -> None:
@@ -123,7 +121,6 @@ def test_unknown_transactional_id_cannot_be_verified(broker: VirtualBroker, tran
 
 # -- while the previous transaction completes --------------------------------------------------------------------------
 
-
 Codes = dict[tuple[str, int], int]
 
 
@@ -140,10 +137,8 @@ def verifies(client: Client) -> Codes | None:
 
 @pytest.mark.parametrize(
     ("call", "completed"),
-    [
-        pytest.param(adds, None, id="adding"),
-        pytest.param(verifies, {T_0: ErrorCode.TRANSACTION_ABORTABLE}, id="verifying"),
-    ],
+    [(adds, None), (verifies, {T_0: ErrorCode.TRANSACTION_ABORTABLE})],
+    ids=["adding", "verifying"],
 )
 def test_completing_transaction_returns_concurrent_transactions(
     call: Callable[[Client], Codes | None], completed: Codes | None

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from sluice.broker.coordinator.transaction.metadata import TransactionState
 from sluice.broker.metadata.topic import Topic, TopicPartition
 from sluice.protocol.errors import ErrorCode
-from tests.support.transactions import LEGACY, NEW, Producer, begun, end_request, init_request, stored
+from tests.support.transactions import LEGACY, NEW, Producer, begun, end_request, init_request, initialized, stored
 from tests.support.virtual_broker import VirtualBroker, with_topic
 
 COMMIT, ABORT = True, False
@@ -56,8 +56,7 @@ LEGACY_RESULTS = {
 def producer_in_state(broker: VirtualBroker, state_name: str, versions: dict[str, int]) -> Producer:
     """Return a producer whose transactional id is in this state."""
     broker.topic()
-    producer = Producer(broker, versions)
-    producer.init()
+    producer = initialized(broker, versions)
     if state_name != "Empty":
         if producer.adds_partitions:
             producer.add()
@@ -127,8 +126,7 @@ def test_result_for_transaction_version_2_depends_on_state_and_epoch(
 
 
 def test_each_transaction_of_version_2_raises_the_epoch(topic: Topic, broker: VirtualBroker) -> None:
-    producer = Producer(broker, NEW)
-    producer.init()
+    producer = initialized(broker, NEW)
     for number in range(3):
         producer.commit_values(b"%d" % number, committed=number != 1)
     epochs = [(header.producer_epoch, header.is_control) for header, _ in stored(broker)]
@@ -138,8 +136,7 @@ def test_each_transaction_of_version_2_raises_the_epoch(topic: Topic, broker: Vi
 @pytest.mark.parametrize("committed", [COMMIT, ABORT], ids=["commit", "abort"])
 def test_last_epoch_ends_with_a_new_producer_id_also_on_retry(broker: VirtualBroker, committed: bool) -> None:
     broker.topic()
-    producer = Producer(broker, NEW)
-    producer.init()
+    producer = initialized(broker, NEW)
     entry = broker.broker.transactions._entries["tx"]
     entry.current = replace(entry.current, producer_epoch=LAST_EPOCH)
     producer.epoch = LAST_EPOCH
@@ -168,11 +165,16 @@ def replicating_broker() -> tuple[VirtualBroker, Producer]:
     return broker, producer
 
 
+def add_partition(broker: VirtualBroker, client_version: int = 2) -> None:
+    """Add partition 0 of "t" to the transaction, as Produce does."""
+    broker.broker.transactions.add_partitions(
+        "tx", 0, 0, frozenset({TopicPartition("t", 0)}), client_version, lambda code: None
+    )
+
+
 def test_response_and_markers_wait_for_their_replicas() -> None:
     broker, producer = replicating_broker()
-    broker.broker.transactions.add_partitions(  # as Produce does
-        "tx", 0, 0, frozenset({_t0()}), 2, lambda code: None
-    )
+    add_partition(broker)
     broker.advance(100)
     assert producer.send(b"v") == 0
     producer.client.send(end_request(0, 0), 5)
@@ -188,24 +190,22 @@ def test_response_and_markers_wait_for_their_replicas() -> None:
     assert ended(broker, 4, 0, 1, COMMIT)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
     assert broker.client().call(init_request(), 5).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
     broker.advance(100)
-    assert (log.last_stable_offset, state(broker)) == (2, "PrepareCommit"), (
-        "the CompleteCommit record is not replicated"
-    )
+    assert log.last_stable_offset == 2
+    assert state(broker) == "PrepareCommit", "the CompleteCommit record is not replicated"
     broker.advance(100)
     assert state(broker) == "CompleteCommit"
 
 
 def test_markers_wait_for_their_replicas_without_a_timeout() -> None:
     broker = with_topic("sluice.replication.delay.ms=40000")
-    coordinator = broker.broker.transactions
-    producer = Producer(broker, timeout_ms=50_000)
+    client = broker.client()
     for request, version in ((init_request(transaction_timeout_ms=50_000), 5), (end_request(0, 0), 4)):
-        producer.client.send(request, version)
+        client.send(request, version)
         if version == 5:
             broker.advance(40_000)
-            coordinator.add_partitions("tx", 0, 0, frozenset({_t0()}), 0, lambda code: None)
+            add_partition(broker, 0)
         broker.advance(40_000)
-    assert [response.message.error_code for response in producer.client.take_responses()] == [0, 0]
+    assert [response.message.error_code for response in client.take_responses()] == [0, 0]
     assert state(broker) == "PrepareCommit"
     broker.advance(39_000)
     assert state(broker) == "PrepareCommit"
@@ -225,7 +225,7 @@ def test_replication_slower_than_the_transaction_timeout_is_not_available() -> N
 
 def test_transaction_of_a_disconnected_client_still_ends() -> None:
     broker, producer = replicating_broker()
-    broker.broker.transactions.add_partitions("tx", 0, 0, frozenset({_t0()}), 2, lambda code: None)
+    add_partition(broker)
     broker.advance(100)
     producer.client.send(end_request(0, 0), 5)
     producer.client.leave()
@@ -242,7 +242,7 @@ def test_deleted_partition_needs_no_marker(topic: Topic, broker: VirtualBroker) 
 
 def test_partition_deleted_while_its_marker_waits_does_not_block_the_end() -> None:
     broker, producer = replicating_broker()
-    broker.broker.transactions.add_partitions("tx", 0, 0, frozenset({_t0()}), 2, lambda code: None)
+    add_partition(broker)
     broker.advance(100)
     producer.client.send(end_request(0, 0), 5)
     broker.advance(100)
@@ -261,7 +261,3 @@ def test_transaction_with_a_rejected_marker_hangs(caplog: pytest.LogCaptureFixtu
     assert [record.message for record in caplog.records] == ["transaction marker rejected"]
     assert state(broker) == "PrepareCommit"
     assert producer.end() == ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-def _t0() -> TopicPartition:
-    return TopicPartition("t", 0)

@@ -3,52 +3,39 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_code, commit_request, fetch_request, fetched, stable_group
-from tests.support.transactions import Producer
+from tests.support.transactions import Producer, initialized, offsets_request
 from tests.support.virtual_broker import Client, VirtualBroker, with_topic
 
 VERSIONS = range(7)
+TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
+MEMBER: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
+NO_MEMBER: dict[str, Any] = {"member_id": "", "generation_id_or_member_epoch": -1}
 
 
 def in_transaction(broker: VirtualBroker, transactional_id: str = "tx") -> Producer:
     """Return a producer whose transaction includes the offsets of the group "group"."""
-    producer = Producer(broker, transactional_id=transactional_id)
-    assert producer.init() == 0
+    producer = initialized(broker, transactional_id=transactional_id)
     assert producer.add_offsets("group") == 0
     return producer
 
 
 def call(producer: Producer, version: int, offset: int = 7, *, partition: int = 0, **fields: Any) -> Any:
     """Commit one offset of t for the group "group" in the transaction; return the response."""
-    topic = TxnOffsetCommitRequestTopic(
-        name=fields.pop("topic", "t"),
-        topic_id=fields.pop("topic_id", bytes(16)),
-        partitions=[
-            TxnOffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=offset,
-                committed_metadata=fields.pop("committed_metadata", "m"),
-            )
-        ],
+    request = offsets_request(
+        producer.producer_id, producer.epoch, "group", offset, producer.transactional_id, fields.pop("topic", "t")
     )
-    known: dict[str, Any] = {
-        "transactional_id": producer.transactional_id,
-        "group_id": "group",
-        "producer_id": producer.producer_id,
-        "producer_epoch": producer.epoch,
-        "topics": [topic],
-    }
-    return producer.client.call(TxnOffsetCommitRequest(**(known | fields)), version)
+    [topic] = request.topics
+    topic.topic_id = fields.pop("topic_id", bytes(16))
+    topic.partitions[0].partition_index = partition
+    topic.partitions[0].committed_metadata = fields.pop("committed_metadata", "m")
+    return producer.client.call(replace(request, **fields), version)
 
 
 def committed(client: Client, **fields: Any) -> tuple[int, int]:
@@ -63,11 +50,7 @@ def committed(client: Client, **fields: Any) -> tuple[int, int]:
         pytest.param({}, ErrorCode.NONE, id="valid"),
         pytest.param({"group_id": ""}, ErrorCode.INVALID_GROUP_ID, id="empty group id"),
         pytest.param({"partition": 1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown partition"),
-        pytest.param(
-            {"committed_metadata": "x" * 4097},
-            ErrorCode.OFFSET_METADATA_TOO_LARGE,
-            id="metadata above the maximum length",
-        ),
+        pytest.param({"committed_metadata": "x" * 4097}, TOO_LARGE, id="metadata above the maximum length"),
         pytest.param({"committed_metadata": None}, ErrorCode.NONE, id="null metadata"),
     ],
 )
@@ -76,9 +59,8 @@ def test_each_partition_has_its_own_result(version: int, fields: dict[str, Any],
     topic = broker.topic()
     response = call(in_transaction(broker), version, topic_id=topic.topic_id, **fields)
     assert commit_code(response) == code
-    assert (response.topics[0].name, response.topics[0].topic_id) == (
-        ("t", bytes(16)) if version < 6 else ("", topic.topic_id)
-    )
+    [committed] = response.topics
+    assert (committed.name, committed.topic_id) == (("t", bytes(16)) if version < 6 else ("", topic.topic_id))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -96,32 +78,26 @@ def test_unknown_topic_is_rejected_by_name_or_id(version: int) -> None:
         pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown member id"),
         pytest.param({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION, id="previous generation"),
         pytest.param({"group_instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID, id="unknown instance id"),
-        pytest.param(
-            {"member_id": "", "generation_id_or_member_epoch": -1},
-            ErrorCode.NONE,
-            id="no member fields, as up to version 2",
-        ),
+        pytest.param(NO_MEMBER, ErrorCode.NONE, id="no member fields, as up to version 2"),
     ],
 )
 def test_member_fields_are_validated(version: int, fields: dict[str, Any], code: ErrorCode) -> None:
     broker = VirtualBroker()
     topic = broker.topic()
     stable_group(broker)
-    member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1} | fields
-    assert commit_code(call(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == code
+    response = call(in_transaction(broker), version, topic_id=topic.topic_id, **(MEMBER | fields))
+    assert commit_code(response) == code
 
 
 @pytest.mark.parametrize("version", range(3, 7))
 def test_generation_of_an_unknown_group_is_rejected(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    member: dict[str, Any] = {"member_id": "member", "generation_id_or_member_epoch": 1}
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.ILLEGAL_GENERATION
-    assert commit_code(call(in_transaction(broker), version, topic_id=topic.topic_id, **member)) == expected
+    assert commit_code(call(in_transaction(broker), version, topic_id=topic.topic_id, **MEMBER)) == expected
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_group_outside_the_transaction_is_rejected_or_added(topic: Topic, broker: VirtualBroker, version: int) -> None:
-    producer = Producer(broker)
-    assert producer.init() == 0
+    producer = initialized(broker)
     if version < 4:
         expected = ErrorCode.INVALID_TXN_STATE
     else:

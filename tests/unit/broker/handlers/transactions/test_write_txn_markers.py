@@ -75,16 +75,15 @@ def test_marker_without_a_producer_fails_the_whole_request(broker: VirtualBroker
     assert [header.producer_id for header, _ in stored(broker)] == [7]  # written before
 
 
+OLD = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
 @pytest.mark.parametrize(
     ("sent", "code"),
     [
-        pytest.param(marker(0, 0), ErrorCode.INVALID_PRODUCER_EPOCH, id="older epoch"),
+        pytest.param(marker(0, 0), OLD, id="older epoch"),
         pytest.param(marker(0, 1), 0, id="epoch of the records, transaction version 1"),
-        pytest.param(
-            marker(0, 1, transaction_version=2),
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            id="epoch of the records, transaction version 2",
-        ),
+        pytest.param(marker(0, 1, transaction_version=2), OLD, id="epoch of the records, transaction version 2"),
         pytest.param(marker(0, 2, transaction_version=2), 0, id="higher epoch, transaction version 2"),
     ],
 )
@@ -97,9 +96,8 @@ def test_marker_epoch_is_validated_by_the_transaction_version(sent: WritableTxnM
 
 def test_older_coordinator_is_fenced(topic: Topic, broker: VirtualBroker) -> None:
     codes(broker, 1, marker(7, 0, coordinator_epoch=3))
-    assert codes(broker, 1, marker(7, 0, coordinator_epoch=2)) == {
-        7: {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
-    }
+    fenced = {("t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+    assert codes(broker, 1, marker(7, 0, coordinator_epoch=2)) == {7: fenced}
 
 
 def test_request_without_markers_returns_no_results() -> None:
