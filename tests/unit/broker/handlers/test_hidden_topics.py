@@ -84,10 +84,8 @@ def test_delete_by_id_returns_names_of_describable_topics_only() -> None:
 def test_duplicate_name_and_id_of_an_unauthorized_topic_are_not_linked() -> None:
     broker = broker_with(DESCRIBE_T)
     topic_id = broker.broker.cluster.topics["t"].topic_id
-    assert deleted(broker, "t", topic_id) == [
-        ("t", topic_id, DENIED, DENIED.message),
-        ("t", bytes(16), DENIED, DENIED.message),
-    ]
+    denied = (DENIED, DENIED.message)
+    assert deleted(broker, "t", topic_id) == [("t", topic_id, *denied), ("t", bytes(16), *denied)]
 
 
 # -- CreateTopics, CreatePartitions and AlterConfigs -------------------------------------------------------------------

@@ -18,8 +18,6 @@ from sluice.protocol.records.record import Record
 from sluice.protocol.types import Versions, int8
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-OTHER_PRODUCER = 6
-
 
 class Log:
     """A partition of __consumer_offsets with methods that append records and markers."""
@@ -53,56 +51,45 @@ class Log:
         return self
 
 
-def values(log: Log) -> dict[bytes, tuple[int, bytes]]:
-    return dict(CompactedState(log.log).values)
-
-
+A1, A2, GONE = (b"a", b"1"), (b"a", b"2"), (b"a", None)
 LOADED_LOGS = {
     "empty log": (Log(), {}),
     "a later value replaces an earlier one": (
-        Log().write((b"a", b"1"), (b"b", b"1")).write((b"a", b"2")),
+        Log().write(A1, (b"b", b"1")).write(A2),
         {b"a": (2, b"2"), b"b": (1, b"1")},
     ),
-    "tombstone removes the value": (Log().write((b"a", b"1")).write((b"a", None)), {}),
-    "value after a tombstone": (Log().write((b"a", b"1")).write((b"a", None), (b"a", b"2")), {b"a": (2, b"2")}),
-    "compressed batch": (Log().write((b"a", b"1"), (b"b", b""), compression=3), {b"a": (0, b"1"), b"b": (1, b"")}),
+    "tombstone removes the value": (Log().write(A1).write(GONE), {}),
+    "value after a tombstone": (Log().write(A1).write(GONE, A2), {b"a": (2, b"2")}),
+    "compressed batch": (Log().write(A1, (b"b", b""), compression=3), {b"a": (0, b"1"), b"b": (1, b"")}),
     "long key and value": (Log().write((b"k" * 300, b"v" * 100_000)), {b"k" * 300: (0, b"v" * 100_000)}),
-    "records of an open transaction are ignored": (Log().write((b"a", b"1"), producer_id=5), {}),
-    "records of a committed transaction count": (
-        Log().write((b"a", b"1"), producer_id=5).end(COMMIT, 5),
-        {b"a": (0, b"1")},
-    ),
+    "records of an open transaction are ignored": (Log().write(A1, producer_id=5), {}),
+    "records of a committed transaction count": (Log().write(A1, producer_id=5).end(COMMIT, 5), {b"a": (0, b"1")}),
     "records of an aborted transaction are ignored": (
-        Log().write((b"a", b"1")).write((b"a", b"2"), producer_id=5).end(ABORT, 5),
+        Log().write(A1).write(A2, producer_id=5).end(ABORT, 5),
         {b"a": (0, b"1")},
     ),
     "a late commit does not replace a newer record": (
-        Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2")).end(COMMIT, 5),
+        Log().write(A1, producer_id=5).write(A2).end(COMMIT, 5),
         {b"a": (1, b"2")},
     ),
-    "tombstone also removes pending values": (
-        Log().write((b"a", b"1"), producer_id=5).write((b"a", None)).end(COMMIT, 5),
-        {},
-    ),
+    "tombstone also removes pending values": (Log().write(A1, producer_id=5).write(GONE).end(COMMIT, 5), {}),
     "transactions end independently": (
-        Log().write((b"a", b"1"), producer_id=5).write((b"a", b"2"), producer_id=6).end(ABORT, 6).end(COMMIT, 5),
+        Log().write(A1, producer_id=5).write(A2, producer_id=6).end(ABORT, 6).end(COMMIT, 5),
         {b"a": (0, b"1")},
     ),
-    "marker does not affect later records": (Log().end(COMMIT, 5).write((b"a", b"1"), producer_id=5), {}),
+    "marker does not affect later records": (Log().end(COMMIT, 5).write(A1, producer_id=5), {}),
 }
 
 
 @pytest.mark.parametrize(("log", "expected"), LOADED_LOGS.values(), ids=LOADED_LOGS)
 def test_the_last_committed_value_of_each_key_is_loaded(log: Log, expected: dict[bytes, tuple[int, bytes]]) -> None:
-    assert values(log) == expected
+    assert dict(CompactedState(log.log).values) == expected
 
 
 def test_records_of_open_transactions_are_pending_per_producer() -> None:
-    log = Log().write((b"a", b"1"), (b"a", b"2"), producer_id=5).write((b"b", b"3"), producer_id=OTHER_PRODUCER)
-    assert CompactedState(log.log).pending == {
-        5: {b"a": StoredRecord(1, b"2")},
-        OTHER_PRODUCER: {b"b": StoredRecord(2, b"3")},
-    }
+    log = Log().write(A1, A2, producer_id=5).write((b"b", b"3"), producer_id=6)
+    pending = CompactedState(log.log).pending
+    assert pending == {5: {b"a": StoredRecord(1, b"2")}, 6: {b"b": StoredRecord(2, b"3")}}
 
 
 def test_log_is_read_from_its_start_offset_to_its_end() -> None:

@@ -86,10 +86,8 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
     assert list(broker.broker.groups.groups) == ["group"]
     broker.advance(MINUTE_MS)
     assert broker.broker.groups.groups == {}
-    assert [(type(key), value) for key, _, value in written(broker)[-2:]] == [
-        (OffsetCommitKey, None),
-        (GroupMetadataKey, None),
-    ]
+    last = [(type(key), value) for key, _, value in written(broker)[-2:]]
+    assert last == [(OffsetCommitKey, None), (GroupMetadataKey, None)]
 
 
 @pytest.mark.parametrize("version", [2, 4])

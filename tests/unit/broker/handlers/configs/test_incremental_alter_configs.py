@@ -20,6 +20,7 @@ from tests.support.virtual_broker import VirtualBroker, with_topic
 from tests.support.wire import error_codes
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+KINDS = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "logger", CLIENT_METRICS: "client metrics", GROUP: "group"}
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 INVALID_REQUEST, INVALID_CONFIG = ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG
 T = TypeVar("T")
@@ -70,148 +71,142 @@ VALID: dict[int, list[Op]] = {TOPIC: [("flush.ms", SET, "9")], BROKER_LOGGER: [(
 # By resource and error: the rejected operations, and the message; those of broker configs continue with a list.
 REJECTED: dict[tuple[int, str, ErrorCode], dict[str, tuple[list[Op], str]]] = {
     (TOPIC, "nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION): {
-        "topic: unknown name": ([("retention.ms", SET, "1")], "The topic 'nowhere' does not exist."),
+        "unknown name": ([("retention.ms", SET, "1")], "The topic 'nowhere' does not exist."),
     },
-    (TOPIC, "", INVALID_REQUEST): {"topic: empty name": ([], "Default topic resources are not allowed.")},
+    (TOPIC, "", INVALID_REQUEST): {"empty name": ([], "Default topic resources are not allowed.")},
     (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION): {
-        "topic: invalid name": (
+        "invalid name": (
             [],
             "Topic name is invalid: 'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and"
             " '-'",
         ),
     },
     (TOPIC, "t", INVALID_CONFIG): {
-        "topic: unknown config": ([("no.such", SET, "1")], "Unknown topic config name: no.such"),
-        "topic: invalid value": (
+        "unknown config": ([("no.such", SET, "1")], "Unknown topic config name: no.such"),
+        "invalid value": (
             [("retention.ms", SET, "abc")],
             "Invalid value abc for configuration retention.ms: expected an integer of at least -1",
         ),
-        "topic: append to a config that is not a list": (
+        "append to a config that is not a list": (
             [("retention.ms", APPEND, "1")],
             "Can't APPEND to key retention.ms because its type is not LIST.",
         ),
-        "topic: subtract from an unknown config": (
+        "subtract from an unknown config": (
             [("no.such", SUBTRACT, "1")],
             "Can't SUBTRACT to key no.such because its type is not LIST.",
         ),
     },
     (TOPIC, "t", INVALID_REQUEST): {
-        "topic: null values": (
+        "null values": (
             [("retention.ms", SET, None), ("retention.bytes", APPEND, None)],
             "Null value not supported for : retention.ms, retention.bytes",
         ),
-        "topic: duplicate config": (
+        "duplicate config": (
             [("retention.ms", SET, "1"), ("retention.ms", DELETE, None)],
             "Error due to duplicate config keys",
         ),
-        "topic: unknown operation": ([("retention.ms", 7, "1")], "Unknown operations type 7"),
+        "unknown operation": ([("retention.ms", 7, "1")], "Unknown operations type 7"),
     },
     (BROKER, "", INVALID_REQUEST): {
-        "broker: configs that cannot be altered": (
+        "configs that cannot be altered": (
             [("process.roles", SET, "x"), ("sluice.brokers", SET, "3"), ("no.such", SET, "3")],
             "Cannot update these configs dynamically: [process.roles, sluice.brokers]",
         ),
-        "broker: config of one broker for all": (
+        "config of one broker for all": (
             [("sasl.kerberos.service.name", SET, "k"), ("listener.name.a.ssl.keystore.type", SET, "x")],
             "Cannot update these configs at default cluster level, broker id must be specified: "
             "[sasl.kerberos.service.nam",
         ),
-        "broker: less than half as many threads": (
+        "less than half as many threads": (
             [("background.threads", SET, "4")],
             "Dynamic thread count update validation failed for background.threads=4, value should be at least half the",
         ),
-        "broker: interval of a group above its maximum": (
+        "interval of a group above its maximum": (
             [("group.share.assignment.interval.ms", SET, "15001")],
             "Invalid value 15001 for configuration group.share.assignment.interval.ms: expected at most group.sha",
         ),
-        "broker: cleaner threads without enough memory": (
+        "cleaner threads without enough memory": (
             [("log.cleaner.threads", SET, "2"), ("log.cleaner.dedupe.buffer.size", SET, str(2 * 2**20 + 1))],
             "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
         ),
-        "broker: no cleaner threads": (
+        "no cleaner threads": (
             [("log.cleaner.threads", SET, "0")],
             "requirement failed: log.cleaner.dedupe.buffer.size",
         ),
-        "broker: three times as many cleaner threads": (
+        "three times as many cleaner threads": (
             [("log.cleaner.threads", SET, "3")],
             "Dynamic thread count update valida",
         ),
-        "broker: local retention above the whole log's": (
+        "local retention above the whole log's": (
             [("log.local.retention.bytes", SET, "8"), ("log.retention.bytes", SET, "7")],
             "Invalid value 8 for configuration log.local.retention.bytes: Value must not be more than log.reten",
         ),
-        "broker: unlimited local retention of a limited log": (
+        "unlimited local retention of a limited log": (
             [("log.local.retention.ms", SET, "-1")],
             "Invalid value -1 for configuration log.local.retention.ms: Value must not be -1 as log.retention.ms v",
         ),
     },
     (BROKER, "1", INVALID_REQUEST): {
-        "broker: config that cannot be altered": (
+        "config that cannot be altered": (
             [("num.partitions", SET, "3")],
             "Cannot update these configs dynamically: [num.partitions]",
         ),
-        "broker: key store of no listener": (
+        "key store of no listener": (
             [("ssl.keystore.location", SET, "x")],
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             "[ssl.keystore.",
         ),
-        "broker: invalid value of a config without effect": (
+        "invalid value of a config without effect": (
             [("num.io.threads", SET, "x")],
             "Invalid value x for configuration num.io.threads: expected an integer from 1 to",
         ),
-        "broker: more than twice as many threads": (
+        "more than twice as many threads": (
             [("num.io.threads", SET, "17")],
             "Dynamic thread count update validation failed for num.io.threads=17, "
             "value should not be greater than double",
         ),
-        "broker: invalid value": (
+        "invalid value": (
             [("log.retention.ms", SET, "x")],
             "Invalid value x for configuration log.retention.ms: expected ",
         ),
     },
     (BROKER, "2", INVALID_REQUEST): {
-        "broker: other broker": ([("log.retention.ms", SET, "1")], "Unexpected broker id, expected 1, but received 2"),
+        "other broker": ([("log.retention.ms", SET, "1")], "Unexpected broker id, expected 1, but received 2"),
     },
     (BROKER, "x", INVALID_REQUEST): {
-        "broker: id that is not a number": (
-            [("log.retention.ms", SET, "1")],
-            "Node id must be an integer, but it is: x",
-        ),
+        "id that is not a number": ([("log.retention.ms", SET, "1")], "Node id must be an integer, but it is: x"),
     },
     (BROKER, "1", INVALID_CONFIG): {
-        "broker: append to a config that is not a list": (
+        "append to a config that is not a list": (
             [("log.retention.ms", APPEND, "1")],
             "Config value append is not allowed for config key: log.retention.ms",
         ),
-        "broker: subtract from an unknown config": ([("no.such", SUBTRACT, "1")], "Unknown config name: no.such"),
+        "subtract from an unknown config": ([("no.such", SUBTRACT, "1")], "Unknown config name: no.such"),
     },
     (GROUP, "", INVALID_REQUEST): {
-        "group: empty name": (
-            [("consumer.session.timeout.ms", SET, "50000")],
-            "Default group resources are not allowed.",
-        ),
+        "empty name": ([("consumer.session.timeout.ms", SET, "50000")], "Default group resources are not allowed."),
     },
     (GROUP, "g", INVALID_CONFIG): {
-        "group: unknown config": ([("unknown.timeout.ms", SET, "1")], "Unknown group config name: unknown.timeout.ms"),
-        "group: invalid value": (
+        "unknown config": ([("unknown.timeout.ms", SET, "1")], "Unknown group config name: unknown.timeout.ms"),
+        "invalid value": (
             [("consumer.session.timeout.ms", SET, "a")],
             "Invalid value a for configuration consumer.session.timeout.ms: expected an integer from 1 to 2147483647",
         ),
-        "group: append to a config that is not a list": (
+        "append to a config that is not a list": (
             [("consumer.session.timeout.ms", APPEND, "1")],
             "Can't APPEND to key consumer.session.timeout.ms because its type is not LIST.",
         ),
-        "share group: invalid duration": (
+        "share, invalid duration": (
             [("share.auto.offset.reset", SET, "by_duration:1h")],
             "Invalid value by_duration:1h for configuration share.auto.offset.reset: "
             "expected earliest, latest or by_duration:PnDTnHnM.nS",
         ),
-        "share group: reserved dead-letter topic": (
+        "share, reserved dead-letter topic": (
             [("errors.deadletterqueue.topic.name", SET, "__x")],
             "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'",
         ),
         **{
-            f"group: {key}={value}": ([(key, SET, value)], f"{key} {problem}")
+            f"{key}={value}": ([(key, SET, value)], f"{key} {problem}")
             for key, value, problem in (
                 ("consumer.session.timeout.ms", "44999", "must be in the range 45000 to 60000 inclusive."),
                 ("consumer.heartbeat.interval.ms", "15001", "must be in the range 5000 to 15000 inclusive."),
@@ -229,12 +224,12 @@ REJECTED: dict[tuple[int, str, ErrorCode], dict[str, tuple[list[Op], str]]] = {
         },
     },
     (CLIENT_METRICS, "", INVALID_REQUEST): {
-        "client metrics: empty name": ([("metrics", SET, "*")], "Subscription name can't be empty"),
+        "empty name": ([("metrics", SET, "*")], "Subscription name can't be empty"),
     },
     (CLIENT_METRICS, "m", INVALID_REQUEST): {
-        "client metrics: unknown config": ([("x", SET, "1")], "Unknown client metrics configuration: x"),
+        "unknown config": ([("x", SET, "1")], "Unknown client metrics configuration: x"),
         **{
-            f"client metrics: interval {problem}": (
+            f"interval {problem}": (
                 [("interval.ms", SET, value)],
                 f"Invalid value {value} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
             )
@@ -243,10 +238,7 @@ REJECTED: dict[tuple[int, str, ErrorCode], dict[str, tuple[list[Op], str]]] = {
     },
     (CLIENT_METRICS, "m", INVALID_CONFIG): {
         **{
-            f"client metrics: pattern with {problem}": (
-                [("match", SET, pattern)],
-                f"Illegal client matching pattern: {pattern}",
-            )
+            f"pattern with {problem}": ([("match", SET, pattern)], f"Illegal client matching pattern: {pattern}")
             for problem, pattern in (
                 ("unknown selector", "colour=blue"),
                 ("no expression", "client_id"),
@@ -255,42 +247,36 @@ REJECTED: dict[tuple[int, str, ErrorCode], dict[str, tuple[list[Op], str]]] = {
                 ("a huge repeat count", "client_id=(a{4294967296}"),
             )
         },
-        "client metrics: empty metric name": (
-            [("metrics", SET, "a,")],
-            "Configuration 'metrics' values must not be empty.",
-        ),
-        "client metrics: append, unsupported by Kafka here": (
+        "empty metric name": ([("metrics", SET, "a,")], "Configuration 'metrics' values must not be empty."),
+        "append, unsupported by Kafka here": (
             [("metrics", APPEND, "a")],
             "Can't APPEND to key metrics because its type is not LIST.",
         ),
     },
     (BROKER_LOGGER, "2", INVALID_REQUEST): {
-        "logger: other broker": ([("root", SET, "INFO")], "Unexpected node id. Expected 1, but received 2"),
+        "other broker": ([("root", SET, "INFO")], "Unexpected node id. Expected 1, but received 2"),
     },
     (BROKER_LOGGER, "", INVALID_REQUEST): {
-        "logger: empty broker id": ([("root", SET, "INFO")], "Node id must be an integer, but it is: "),
+        "empty broker id": ([("root", SET, "INFO")], "Node id must be an integer, but it is: "),
     },
     (BROKER_LOGGER, "1", INVALID_CONFIG): {
-        "logger: unknown logger": ([("no.such", SET, "INFO")], "Logger no.such does not exist!"),
-        "logger: unknown level": (
+        "unknown logger": ([("no.such", SET, "INFO")], "Logger no.such does not exist!"),
+        "unknown level": (
             [("root", SET, "debug")],
             "Cannot set the log level of root to debug as it is not a supported log level. "
             "Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN",
         ),
     },
     (BROKER_LOGGER, "1", INVALID_REQUEST): {
-        "logger: root logger without level": (
+        "root logger without level": (
             [("root", DELETE, None)],
             "Removing the log level of the root logger is not allowed",
         ),
-        "logger: append": (
-            [("root", APPEND, "INFO")],
-            "APPEND operation is not allowed for the BROKER_LOGGER resource",
-        ),
+        "append": ([("root", APPEND, "INFO")], "APPEND operation is not allowed for the BROKER_LOGGER resource"),
     },
 }
 REJECTIONS = [
-    pytest.param(resource(kind, name, *VALID.get(kind, ()), *ops), code, message, id=title)
+    pytest.param(resource(kind, name, *VALID.get(kind, ()), *ops), code, message, id=f"{KINDS[kind]}: {title}")
     for (kind, name, code), rows in REJECTED.items()
     for title, (ops, message) in rows.items()
 ]

@@ -66,10 +66,8 @@ def test_current_assignment_record() -> None:
     )
     one = "02" + T.hex() + "02000000000100050200000001"
     two = "02" + T.hex() + "02000000010100050200000002"
-    assert as_hex(records.current_assignment("g", member)) == (
-        "000800016700016d",
-        "0000000000030000000201" + one + two + "00",
-    )
+    key, value = as_hex(records.current_assignment("g", member))
+    assert (key, value) == ("000800016700016d", "0000000000030000000201" + one + two + "00")
 
 
 def test_resolved_regex_record() -> None:

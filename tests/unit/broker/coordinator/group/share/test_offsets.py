@@ -107,10 +107,8 @@ def test_lag_counts_records_after_the_start_without_completed_ones(stage: Stage)
     for key, state in stage.persister.states.items():
         stage.persister.states[key] = state._replace(start_offset=2, delivery_complete_count=1)
     assert stage.describe() == {"t": [(0, 2, 2, NO_ERROR), (1, 2, -3, NO_ERROR)]}
-    assert stage.describe({"t": [0], "unknown": [7]}) == {
-        "t": [(0, 2, 2, NO_ERROR)],
-        "unknown": [(7, -1, -1, NO_ERROR)],
-    }
+    described = stage.describe({"t": [0], "unknown": [7]})
+    assert described == {"t": [(0, 2, 2, NO_ERROR)], "unknown": [(7, -1, -1, NO_ERROR)]}
 
 
 def test_lag_after_the_lowest_start_wraps_as_in_java(stage: Stage) -> None:
