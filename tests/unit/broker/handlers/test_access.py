@@ -50,7 +50,7 @@ from tests.support.transactions import add_request, init_request, produce_reques
 from tests.support.virtual_broker import VirtualBroker
 from tests.support.wire import error_codes
 from tests.unit.broker.handlers.security.test_create_acls import creation
-from tests.unit.broker.handlers.test_handlers import PLAIN
+from tests.unit.broker.handlers.test_handlers import valid_request
 
 Maker = Callable[[bytes], Message]  # id of the topic "t"
 
@@ -150,7 +150,7 @@ def response_to_alice(access: Access, *acls: Acl) -> Message:
     use = access.api, access.use
     version = VERSIONS.get(use, NEWEST[access.api])
     make = REQUESTS.get(use)
-    request = PLAIN[access.api](version, topic.topic_id) if make is None else make(topic.topic_id)
+    request = valid_request(access.api, version, topic.topic_id) if make is None else make(topic.topic_id)
     client = alice(broker)
     client.send(request, version)
     if not client.responses:
