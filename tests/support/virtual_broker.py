@@ -449,7 +449,7 @@ class VirtualBroker:
 def with_topic(*overrides: str, partitions: int = 1, **configs: str) -> VirtualBroker:
     """Return a broker with topic t; config names have underscores for dots."""
     broker = VirtualBroker(*overrides)
-    broker.topic(partitions=partitions, **configs)
+    broker.topic("t", partitions, -1, **configs)
     return broker
 
 
