@@ -113,7 +113,7 @@ FLEXIBLE = (
             10_000,
             None,
             None,
-            id="version 0: session timeout is also the rebalance timeout",
+            id="version 0: the session timeout is also the rebalance timeout",
         ),
         pytest.param(f"0001 {HEAD} {MEMBER_1}", 30_000, None, None, id="version 1"),
         pytest.param(f"0002 {HEAD} {TIME} {MEMBER_1}", 30_000, 9, None, id="version 2 with state timestamp"),

@@ -138,7 +138,7 @@ def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], siz
     for _ in range(3):
         client.call(produce(9, batch_of(1_000)), 9)
     client.call(produce(9, batch_of(1_000), partition=1), 9)
-    response = client.call(fetch_of(0, 1, **limits), 11)
+    response = client.call(fetch_of(0, 1, **({"max_bytes": 1 << 20} | limits)), 11)
     assert [len(data.records) for data in response.responses[0].partitions] == sizes
 
 
