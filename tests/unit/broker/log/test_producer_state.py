@@ -45,6 +45,10 @@ class Partition:
         return verdict
 
 
+def code_of(verdict: StoredBatch | Refusal | None) -> int:
+    return verdict.error_code if isinstance(verdict, Refusal) else 0
+
+
 def partition_with(*batches: BatchHeader) -> Partition:
     partition = Partition()
     for batch in batches:
@@ -77,32 +81,27 @@ def test_accepted_batch(stored: list[BatchHeader], sent: BatchHeader) -> None:
     assert partition_with(*stored).send(sent) is None
 
 
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def out_of_order(sequence: int) -> tuple[ErrorCode, str]:
+    """Return the error of a batch after sequence 2 at offset 2."""
+    numbers = f"{sequence} (incoming seq. number), 2 (current end sequence number)"
+    return OUT_OF_ORDER, f"Out of order sequence number for producer 1000 at offset 3 in partition t-0: {numbers}"
+
+
+NOT_TRANSACTIONAL = (
+    ErrorCode.INVALID_TXN_STATE,
+    "Expected transactional write from producer 1000 at offset 1 in partition t-0",
+)
 REJECTED_BATCHES = {
-    "a gap in the sequence numbers": (
-        [header(0, 3)],
-        header(4),
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 4 (incoming seq. number), "
-        "2 (current end sequence number)",
-    ),
-    "a batch that overlaps the last one": (
-        [header(0, 3)],
-        header(2, 2),
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 2 (incoming seq. number), "
-        "2 (current end sequence number)",
-    ),
-    "a batch with the base sequence of the last one but more records": (
-        [header(0, 3)],
-        header(0, 4),
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        "Out of order sequence number for producer 1000 at offset 3 in partition t-0: 0 (incoming seq. number), "
-        "2 (current end sequence number)",
-    ),
+    "a gap in the sequence numbers": ([header(0, 3)], header(4), *out_of_order(4)),
+    "a batch that overlaps the last one": ([header(0, 3)], header(2, 2), *out_of_order(2)),
+    "a batch with the base sequence of the last one but more records": ([header(0, 3)], header(0, 4), *out_of_order(0)),
     "a newer epoch that does not start at sequence 0": (
         [header(0, epoch=1)],
         header(5, epoch=2),
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        OUT_OF_ORDER,
         "Invalid sequence number for new epoch of producer 1000 at offset 1 in partition t-0: 2 (request epoch), "
         "5 (seq. number), 1 (current producer epoch)",
     ),
@@ -118,17 +117,11 @@ REJECTED_BATCHES = {
         ErrorCode.INVALID_PRODUCER_EPOCH,
         "Epoch of producer 1000 is 0, which is smaller than the last seen epoch 1",
     ),
-    "a non-transactional batch while a transaction is open": (
-        [OPEN],
-        header(1),
-        ErrorCode.INVALID_TXN_STATE,
-        "Expected transactional write from producer 1000 at offset 1 in partition t-0",
-    ),
+    "a non-transactional batch while a transaction is open": ([OPEN], header(1), *NOT_TRANSACTIONAL),
     "a non-transactional batch of a newer epoch while a transaction is open": (
         [OPEN],
         header(0, epoch=1),
-        ErrorCode.INVALID_TXN_STATE,
-        "Expected transactional write from producer 1000 at offset 1 in partition t-0",
+        *NOT_TRANSACTIONAL,
     ),
 }
 
@@ -147,9 +140,8 @@ def test_duplicate_of_one_of_the_last_five_batches_returns_the_first_copy() -> N
 
 
 def test_duplicate_of_the_sixth_last_batch_is_out_of_order() -> None:
-    verdict = partition_with(*(header(number) for number in range(6))).send(header(0))
-    assert isinstance(verdict, Refusal)
-    assert verdict.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    partition = partition_with(*(header(number) for number in range(6)))
+    assert code_of(partition.send(header(0))) == OUT_OF_ORDER
 
 
 def test_duplicate_is_found_after_the_sequence_wraps_around() -> None:
@@ -166,18 +158,14 @@ def test_marker_ends_the_transaction() -> None:
 def test_marker_of_a_newer_epoch_fences_the_older_epoch() -> None:
     partition = partition_with(OPEN)
     assert partition.end(marker_header(epoch=1), aborts=True) is None
-    verdict = partition.send(header(1, transactional=True))
-    assert isinstance(verdict, Refusal)
-    assert verdict.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert code_of(partition.send(header(1, transactional=True))) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 def test_first_batch_after_a_marker_without_a_transaction_must_have_sequence_0() -> None:
     partition = Partition()
     assert partition.end(marker_header(epoch=3), aborts=True) is None
     assert partition.state.aborted_transactions(0, 100) == []
-    verdict = partition.send(header(1, epoch=3))
-    assert isinstance(verdict, Refusal)
-    assert verdict.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert code_of(partition.send(header(1, epoch=3))) == OUT_OF_ORDER
     assert partition.send(header(0, epoch=3)) is None
 
 
@@ -296,10 +284,8 @@ def test_marker_of_transaction_version_2_must_have_a_higher_epoch_than_the_recor
     partition = partition_with(*stored)
     for epoch in ended:
         assert partition.end(marker_header(epoch), aborts=True, version=2) is None
-    verdict = partition.end(marker, aborts=True, version=2)
-    assert (verdict is not None) == rejected
-    if verdict is not None:
-        assert verdict.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    expected = ErrorCode.INVALID_PRODUCER_EPOCH if rejected else 0
+    assert code_of(partition.end(marker, aborts=True, version=2)) == expected
 
 
 def test_duplicate_marker_ends_no_transaction() -> None:
@@ -312,7 +298,7 @@ def test_duplicate_marker_ends_no_transaction() -> None:
 # -- producers under verification --------------------------------------------------------------------------------------
 
 
-def partition_under_verification(
+def verifying(
     sequence: int, *, epoch: int = 0, raises_epochs: bool = False, stored: tuple[BatchHeader, ...] = ()
 ) -> Partition:
     """Return a partition with a batch under verification by the coordinator."""
@@ -325,31 +311,24 @@ def transactional(sequence: int, epoch: int = 0) -> BatchHeader:
     return header(sequence, epoch=epoch, transactional=True)
 
 
-OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-
-
 FIRST_BATCHES = {
-    "the batch under verification": (partition_under_verification(3), transactional(3), 0),
-    "an earlier batch than the one under verification": (partition_under_verification(3), transactional(2), 0),
-    "a later batch than the one under verification": (partition_under_verification(3), transactional(4), OUT_OF_ORDER),
-    "a batch of another producer": (partition_under_verification(3), header(4, producer=7), 0),
-    "transaction version 2 starts with sequence 0": (
-        partition_under_verification(0, raises_epochs=True),
-        transactional(0),
-        0,
-    ),
+    "the batch under verification": (verifying(3), transactional(3), 0),
+    "an earlier batch than the one under verification": (verifying(3), transactional(2), 0),
+    "a later batch than the one under verification": (verifying(3), transactional(4), OUT_OF_ORDER),
+    "a batch of another producer": (verifying(3), header(4, producer=7), 0),
+    "transaction version 2 starts with sequence 0": (verifying(0, raises_epochs=True), transactional(0), 0),
     "transaction version 2 does not start with sequence 3": (
-        partition_under_verification(3, raises_epochs=True),
+        verifying(3, raises_epochs=True),
         transactional(3),
         OUT_OF_ORDER,
     ),
     "transaction version 2 continues with sequence 1": (
-        partition_under_verification(1, raises_epochs=True, stored=(header(0),)),
+        verifying(1, raises_epochs=True, stored=(header(0),)),
         transactional(1),
         0,
     ),
     "an epoch that has ended": (
-        partition_under_verification(0, epoch=1, stored=(header(0, epoch=1),)),
+        verifying(0, epoch=1, stored=(header(0, epoch=1),)),
         transactional(0),
         ErrorCode.INVALID_PRODUCER_EPOCH,
     ),
@@ -360,12 +339,11 @@ FIRST_BATCHES = {
 def test_first_stored_batch_must_not_be_later_than_the_verified_one(
     partition: Partition, sent: BatchHeader, code: int
 ) -> None:
-    verdict = partition.send(sent)
-    assert (verdict.error_code if isinstance(verdict, Refusal) else 0) == code
+    assert code_of(partition.send(sent)) == code
 
 
 def test_duplicate_is_recognized_during_verification() -> None:
-    partition = partition_under_verification(1, stored=(header(0), header(1), header(2)))
+    partition = verifying(1, stored=(header(0), header(1), header(2)))
     assert isinstance(partition.send(header(2)), StoredBatch)
 
 
@@ -381,7 +359,7 @@ def test_duplicate_is_recognized_during_verification() -> None:
 def test_earliest_batch_under_verification_must_be_stored_first(
     epoch: int, sequence: int, lowest_sequence: int
 ) -> None:
-    partition = partition_under_verification(3, epoch=1)
+    partition = verifying(3, epoch=1)
     partition.state.start_verification(PRODUCER, epoch, sequence, raises_epochs=False, now_ms=0)
     assert isinstance(partition.send(transactional(lowest_sequence + 1, 2)), Refusal)
     assert partition.send(transactional(lowest_sequence, 2)) is None
@@ -398,9 +376,7 @@ def test_earliest_batch_under_verification_must_be_stored_first(
 def test_marker_clears_the_verification_of_its_transaction(
     raises_epochs: bool, marker_epoch: int, cleared: bool
 ) -> None:
-    partition = partition_under_verification(
-        0, epoch=1 if raises_epochs else 0, raises_epochs=raises_epochs, stored=(OPEN,)
-    )
+    partition = verifying(0, epoch=1 if raises_epochs else 0, raises_epochs=raises_epochs, stored=(OPEN,))
     assert partition.end(marker_header(marker_epoch), aborts=False, version=2 if raises_epochs else 1) is None
     late = transactional(1, marker_epoch + 1)
     verdict = partition.state.check_batch(late, partition.end_offset)
@@ -409,14 +385,14 @@ def test_marker_clears_the_verification_of_its_transaction(
 
 
 def test_stored_batch_ends_the_verification() -> None:
-    partition = partition_under_verification(0)
+    partition = verifying(0)
     assert partition.send(transactional(0)) is None
     assert partition.send(transactional(1)) is None
 
 
 @pytest.mark.parametrize(("now_ms", "cleared"), [(99, False), (100, True)])
 def test_verification_expires(now_ms: int, cleared: bool) -> None:
-    partition = partition_under_verification(0)
+    partition = verifying(0)
     partition.state.expire(now_ms, 100)
     assert (partition.send(transactional(1)) is None) == cleared
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,11 @@ KEYS = 7
 BATCHES = 60
 # The last record of each key in the inactive segments, and the active segment.
 REMAINING = [*range(48, 55), *range(55, 60)]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path)
 
 
 def keyed(key: int, producer_id: int = -1, sequence: int = -1, **fields: bool) -> memoryview:
@@ -59,8 +65,7 @@ def files(disk: Disk) -> set[str]:
     return {path.name for path in (disk.path / "t-0").iterdir() if path.suffix == ".log"}
 
 
-def test_cleaned_log_has_only_the_files_of_its_segments(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_cleaned_log_has_only_the_files_of_its_segments(disk: Disk, tmp_path: Path) -> None:
     log = filled(disk)
     clean(disk, log)
     assert offsets(log) == REMAINING
@@ -72,14 +77,10 @@ def test_cleaned_log_has_only_the_files_of_its_segments(tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "t-0").iterdir() if path.name.endswith((".deleted", ".cleaned", ".swap"))]
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_cleaned_log_is_unchanged_after_a_restart(tmp_path: Path, crashes: bool) -> None:
-    disk = Disk(tmp_path)
+@pytest.mark.parametrize("restart", [Disk.stop, Disk.crash])
+def test_cleaned_log_is_unchanged_after_a_restart(disk: Disk, restart: Callable[[Disk], None]) -> None:
     clean(disk, filled(disk))
-    if crashes:
-        disk.crash()
-    else:
-        disk.stop()
+    restart(disk)
     log = disk.log(config=CONFIG)
     assert offsets(log) == REMAINING
     assert log.first_dirty_offset == 55
@@ -123,8 +124,7 @@ def test_crash_at_any_step_of_a_replacement_loses_no_record(tmp_path: Path, monk
     assert [len(kept) for kept in found] == sorted((len(kept) for kept in found), reverse=True)
 
 
-def test_compaction_keeps_aborted_transactions_with_a_remaining_marker(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_compaction_keeps_aborted_transactions_with_a_remaining_marker(disk: Disk) -> None:
     log = disk.log(config=CONFIG)
     for sequence in range(3):
         append(log, keyed(sequence, producer_id=7, sequence=sequence, transactional=True))
@@ -142,8 +142,7 @@ def test_compaction_keeps_aborted_transactions_with_a_remaining_marker(tmp_path:
     assert append(log, keyed(9, producer_id=7, sequence=3, transactional=True)) == 24
 
 
-def test_cleaning_is_abandoned_without_files_if_the_flush_does_not_finish(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_cleaning_is_abandoned_without_files_if_the_flush_does_not_finish(disk: Disk, tmp_path: Path) -> None:
     log = filled(disk)
     cleaning = cleaning_of(log)
     waits = (cleaning.is_waiting for _ in cleaning.steps())
@@ -154,8 +153,7 @@ def test_cleaning_is_abandoned_without_files_if_the_flush_does_not_finish(tmp_pa
     disk.directory.flusher.finish()
 
 
-def test_partition_deleted_during_a_cleaning_leaves_no_file(tmp_path: Path) -> None:
-    disk = Disk(tmp_path)
+def test_partition_deleted_during_a_cleaning_leaves_no_file(disk: Disk, tmp_path: Path) -> None:
     log = filled(disk)
     steps = cleaning_of(log).steps()
     for _ in range(BATCHES * 2 + 20):

@@ -39,6 +39,10 @@ def first_at(segment: FileSegment | Segment, timestamp: int) -> int:
     return next((header.base_offset for header in found if header.max_timestamp >= timestamp), -1)
 
 
+def extent(segment: FileSegment | Segment) -> tuple[int, int, int]:
+    return segment.size, segment.next_offset, segment.max_timestamp
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("segments")
@@ -68,11 +72,7 @@ def test_file_segment_equals_segment_in_memory(
         file_segment.save_index()
         file_segment.close()
         file_segment = FileSegment(directory, BASE, file_segment.next_offset, file_segment.size, NOW_MS)
-    assert (file_segment.size, file_segment.next_offset, file_segment.max_timestamp) == (
-        memory_segment.size,
-        memory_segment.next_offset,
-        memory_segment.max_timestamp,
-    )
+    assert extent(file_segment) == extent(memory_segment)
     for _ in range(5):
         offset = data.draw(st.integers(BASE, file_segment.next_offset + 2))
         limits = data.draw(st.integers(-1, 700)), data.draw(st.integers(offset, file_segment.next_offset + 2))
@@ -92,11 +92,7 @@ def test_file_segment_equals_segment_in_memory(
     cut = data.draw(st.integers(BASE, file_segment.next_offset + 1))
     file_segment.truncate_to(cut)
     memory_segment.truncate_to(cut)
-    assert (file_segment.size, file_segment.next_offset, file_segment.max_timestamp) == (
-        memory_segment.size,
-        memory_segment.next_offset,
-        memory_segment.max_timestamp,
-    )
+    assert extent(file_segment) == extent(memory_segment)
     file_segment.close()
 
 

@@ -25,11 +25,14 @@ class KafkaDisk(Disk):
         return super().log(name, config, uuid_from_printed(ids[name]) or topic_id)
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> KafkaDisk:
+@pytest.fixture(params=[False, True], ids=["after a clean stop", "after a crash"])
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> KafkaDisk:
     with tarfile.open(DATA) as archive:
         archive.extractall(tmp_path, filter="data")
-    return KafkaDisk(tmp_path)
+    disk = KafkaDisk(tmp_path)
+    if request.param:
+        disk.crash()
+    return disk
 
 
 def values(log: PartitionLog) -> list[tuple[int, bytes | None]]:
@@ -49,10 +52,7 @@ def test_directory_keeps_the_cluster_id_and_partitions_of_kafka(disk: KafkaDisk)
     assert {("plain", 0), ("transactions", 0), ("compacted", 0)} < found
 
 
-@pytest.mark.parametrize("crashed", [False, True])
-def test_records_of_every_codec_are_readable(disk: KafkaDisk, crashed: bool) -> None:
-    if crashed:
-        disk.crash()
+def test_records_of_every_codec_are_readable(disk: KafkaDisk) -> None:
     log = disk.log("plain-0")
     assert len(log.segments) == 3
     assert (log.log_start_offset, log.log_end_offset) == (0, 200)
@@ -63,10 +63,7 @@ def test_records_of_every_codec_are_readable(disk: KafkaDisk, crashed: bool) -> 
     assert append(log, batch(3)) == 200
 
 
-@pytest.mark.parametrize("crashed", [False, True])
-def test_transactions_are_restored(disk: KafkaDisk, crashed: bool) -> None:
-    if crashed:
-        disk.crash()
+def test_transactions_are_restored(disk: KafkaDisk) -> None:
     log = disk.log("transactions-0")
     assert (log.log_end_offset, log.last_stable_offset) == (49, 48), (
         "the open transaction limits the last stable offset"
@@ -79,10 +76,7 @@ def test_transactions_are_restored(disk: KafkaDisk, crashed: bool) -> None:
     assert len(log.producers) == 1
 
 
-@pytest.mark.parametrize("crashed", [False, True])
-def test_compacted_records_are_found_across_gaps(disk: KafkaDisk, crashed: bool) -> None:
-    if crashed:
-        disk.crash()
+def test_compacted_records_are_found_across_gaps(disk: KafkaDisk) -> None:
     log = disk.log("compacted-0")
     assert (log.log_start_offset, log.log_end_offset) == (0, 161)
     offsets = [offset for offset, _ in values(log)]

@@ -3,12 +3,14 @@
 import logging
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sluice.broker.log.disk.file_names import SNAPSHOT, file_name
 from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.log_results import TimestampOffset
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.errors import SluiceError
 from sluice.protocol.errors import ErrorCode
@@ -26,21 +28,31 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path)
 
 
-def write_batches(log: PartitionLog) -> None:
+def filled(disk: Disk) -> PartitionLog:
+    """Return a log with `BATCHES`."""
+    log = disk.log()
     for first, last in BATCHES:
         assert append(log, batch(last - first + 1, producer_id=7, sequence=first)) == first
+    return log
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_log_is_restored_after_a_restart(disk: Disk, crashes: bool) -> None:
+def flip(path: Path, position: int, bits: int = 1) -> None:
+    """Flip bits of one byte of a file."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= bits
+    path.write_bytes(data)
+
+
+AFTER_A_STOP_OR_CRASH = pytest.mark.parametrize("restart", [Disk.stop, Disk.crash])
+
+
+@AFTER_A_STOP_OR_CRASH
+def test_log_is_restored_after_a_restart(disk: Disk, restart: Callable[[Disk], None]) -> None:
     log = disk.log()
     for number in range(40):
         append(log, batch([bytes(100)] * 2, timestamp=NOW_MS + number), leader_epoch=number // 20)
     before = batches_in(log)
-    if crashes:
-        disk.crash()
-    else:
-        disk.stop()
+    restart(disk)
     reopened = disk.log()
     assert len(reopened.segments) == len(log.segments) > 5
     assert batches_in(reopened) == before
@@ -48,9 +60,8 @@ def test_log_is_restored_after_a_restart(disk: Disk, crashes: bool) -> None:
     assert reopened.size_in_bytes == log.size_in_bytes
     assert [reopened.end_offset_for_epoch(epoch) for epoch in (0, 1)] == [(0, 40), (1, 80)]
     for number in range(40):
-        found = reopened.offset_for_timestamp(NOW_MS + number)
-        assert found is not None
-        assert (found.timestamp, found.offset) == (NOW_MS + number, 2 * number)
+        expected = TimestampOffset(NOW_MS + number, 2 * number, leader_epoch=number // 20)
+        assert reopened.offset_for_timestamp(NOW_MS + number) == expected
         assert batches_in(reopened, 2 * number + 1)[0] == (2 * number, 2 * number + 1)
     assert append(reopened, batch()) == 80
 
@@ -63,24 +74,20 @@ def test_greatest_timestamp_is_found_among_batches_without_an_index_entry(disk: 
     if reopens:
         disk.stop()
         log = disk.log(config=LogConfig(AppendConfig()))
-    found = log.max_timestamp_offset()
-    assert found is not None
-    assert (found.timestamp, found.offset) == (NOW_MS + 9, 2)
+    assert log.max_timestamp_offset() == TimestampOffset(NOW_MS + 9, 2, 0)
 
 
-@pytest.mark.parametrize("cleanly", [False, True])
-def test_tail_torn_at_any_byte_is_truncated_at_the_start_of_its_batch(tmp_path: Path, cleanly: bool) -> None:
+@AFTER_A_STOP_OR_CRASH
+def test_tail_torn_at_any_byte_is_truncated_at_the_start_of_its_batch(
+    tmp_path: Path, restart: Callable[[Disk], None]
+) -> None:
     disk = Disk(tmp_path / "disk")
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     whole = log.size_in_bytes
     start = log.segments[-1].span(10, 0, 15, False)[0]
-    if cleanly:
-        disk.stop()
-    else:
-        disk.crash()
+    restart(disk)
     disk.directory.unlock()
-    if cleanly:
+    if restart is Disk.stop:
         (tmp_path / "disk" / ".kafka_cleanshutdown").touch()
     for size in range(start, whole):
         torn = tmp_path / f"torn-{size}"
@@ -102,13 +109,10 @@ def test_tail_torn_at_any_byte_is_truncated_at_the_start_of_its_batch(tmp_path: 
 def test_modified_byte_after_the_recovery_point_truncates_the_log_at_its_batch(
     disk: Disk, position: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     start = log.segments[-1].span(5, 0, 15, False)[0]
     path = disk.file(LAST_SEGMENT)
-    data = bytearray(path.read_bytes())
-    data[start + position] ^= 0x41
-    path.write_bytes(data)
+    flip(path, start + position, 0x41)
     disk.crash()
     reopened = disk.log()
     assert batches_in(reopened) == BATCHES[:2]
@@ -118,8 +122,7 @@ def test_modified_byte_after_the_recovery_point_truncates_the_log_at_its_batch(
 
 
 def test_batch_longer_than_its_file_is_truncated(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     start = log.segments[-1].span(10, 0, 15, False)[0]
     path = disk.file(LAST_SEGMENT)
     data = bytearray(path.read_bytes())
@@ -141,16 +144,13 @@ BASE_OFFSETS = [
 
 
 def flip_base_offset(disk: Disk, log: PartitionLog, number: int, flipped: int) -> None:
-    path = disk.file(LAST_SEGMENT)
-    data = bytearray(path.read_bytes())
-    data[log.segments[-1].span(BATCHES[number][0], 0, 15, False)[0] + 7] ^= flipped
-    path.write_bytes(data)
+    start = log.segments[-1].span(BATCHES[number][0], 0, 15, False)[0]
+    flip(disk.file(LAST_SEGMENT), start + 7, flipped)
 
 
 @pytest.mark.parametrize(("number", "flipped"), BASE_OFFSETS)
 def test_read_ends_before_a_batch_with_a_wrong_base_offset(disk: Disk, number: int, flipped: int) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     disk.stop()
     flip_base_offset(disk, log, number, flipped)
     reopened = disk.log()
@@ -164,8 +164,7 @@ def test_read_ends_before_a_batch_with_a_wrong_base_offset(disk: Disk, number: i
 def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
     disk: Disk, number: int, flipped: int
 ) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     flip_base_offset(disk, log, number, flipped)
     disk.crash()
     assert batches_in(disk.log()) == BATCHES[:number]
@@ -173,7 +172,7 @@ def test_log_is_truncated_at_a_batch_with_a_wrong_base_offset_after_a_crash(
 
 def test_missing_flushed_records_are_reported(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
     """A file that ends at a batch has no torn batch, and looks as if nothing followed."""
-    write_batches(disk.log())
+    filled(disk)
     disk.stop()
     disk.file(LAST_SEGMENT).write_bytes(b"")
     assert disk.log().log_end_offset == 0
@@ -183,8 +182,7 @@ def test_missing_flushed_records_are_reported(disk: Disk, caplog: pytest.LogCapt
 
 
 def test_batch_of_an_old_format_ends_the_start_with_a_line_that_names_the_file(disk: Disk) -> None:
-    log = disk.log()
-    write_batches(log)
+    filled(disk)
     disk.crash()
     path = disk.file(LAST_SEGMENT)
     data = bytearray(path.read_bytes())
@@ -200,10 +198,7 @@ def test_segments_after_a_truncation_are_removed(disk: Disk, caplog: pytest.LogC
         append(log, batch([bytes(100)] * 2))
     second = log.segments[1].base_offset
     disk.directory.flusher.finish()
-    path = disk.file(file_name(second, ".log"))
-    data = bytearray(path.read_bytes())
-    data[70] ^= 1
-    path.write_bytes(data)
+    flip(disk.file(file_name(second, ".log")), 70)
     disk.crash()
     reopened = disk.log()
     assert reopened.log_end_offset == second
@@ -213,16 +208,13 @@ def test_segments_after_a_truncation_are_removed(disk: Disk, caplog: pytest.LogC
 
 
 def test_batches_before_the_recovery_point_are_not_validated(disk: Disk, tmp_path: Path) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     disk.directory.checkpoint()
     disk.directory.flusher.finish()
     disk.directory.save_recovery_points()
     disk.directory.flusher.finish()
     path = disk.file(LAST_SEGMENT)
-    data = bytearray(path.read_bytes())
-    data[70] ^= 1
-    path.write_bytes(data)
+    flip(path, 70)
     append(log, batch(2, producer_id=7, sequence=15))
     with path.open("ab") as file:
         file.write(b"torn")
@@ -231,17 +223,14 @@ def test_batches_before_the_recovery_point_are_not_validated(disk: Disk, tmp_pat
     assert batches_in(reopened) == [*BATCHES, (15, 16)]
 
 
-@pytest.mark.parametrize("crashes", [False, True])
+@AFTER_A_STOP_OR_CRASH
 @pytest.mark.parametrize("keeps_snapshots", [False, True])
-def test_producer_state_is_restored(disk: Disk, crashes: bool, keeps_snapshots: bool) -> None:
+def test_producer_state_is_restored(disk: Disk, restart: Callable[[Disk], None], keeps_snapshots: bool) -> None:
     log = disk.log()
     for number in range(20):
         append(log, batch([bytes(100)] * 2, producer_id=7, sequence=2 * number))
     append(log, batch(producer_id=8, sequence=0, transactional=True))
-    if crashes:
-        disk.crash()
-    else:
-        disk.stop()
+    restart(disk)
     if not keeps_snapshots:
         for path in disk.file("").glob(f"*{SNAPSHOT}"):
             path.write_bytes(b"\0" + path.read_bytes()[1:-1])
@@ -286,18 +275,15 @@ def test_recovery_removes_snapshots_other_than_the_newest_and_those_at_segment_s
     assert snapshots(disk) == kept
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_aborted_transactions_are_restored(disk: Disk, crashes: bool) -> None:
+@AFTER_A_STOP_OR_CRASH
+def test_aborted_transactions_are_restored(disk: Disk, restart: Callable[[Disk], None]) -> None:
     log = disk.log()
     for number in range(8):
         append(log, batch([bytes(100)] * 2, producer_id=7 + number, sequence=0, transactional=True))
         end_transaction(log, ABORT if number % 2 else COMMIT, 7 + number)
     before = log.aborted_transactions(0, log.log_end_offset)
     assert len(before) == 4
-    if crashes:
-        disk.crash()
-    else:
-        disk.stop()
+    restart(disk)
     reopened = disk.log()
     assert reopened.aborted_transactions(0, reopened.log_end_offset) == before
     disk.stop()
@@ -347,8 +333,7 @@ def test_invalid_index_is_rebuilt(
 
 
 def test_deleted_records_stay_deleted_after_a_restart(disk: Disk) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     log.delete_records_before(4)
     disk.stop()
     reopened = disk.log()
@@ -357,8 +342,7 @@ def test_deleted_records_stay_deleted_after_a_restart(disk: Disk) -> None:
 
 
 def test_truncation_is_durable(disk: Disk) -> None:
-    log = disk.log()
-    write_batches(log)
+    log = filled(disk)
     disk.directory.checkpoint()
     assert log.truncate_to(7)
     assert append(log, batch(2)) == 7
@@ -386,7 +370,7 @@ def test_interrupted_segment_replacement_is_finished(disk: Disk) -> None:
 def test_start_after_a_clean_stop_logs_no_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     disk = Disk(tmp_path)
-    write_batches(disk.log())
+    filled(disk)
     disk.stop()
     disk.log()
     assert caplog.records == []
