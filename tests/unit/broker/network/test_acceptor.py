@@ -28,11 +28,6 @@ def answered_ms(clients: list[Client]) -> list[float | None]:
     return [client.responses[0].at_ms if client.responses else None for client in clients]
 
 
-def disconnect(broker: VirtualBroker, client: Client) -> None:
-    client.leave()
-    broker.settle()
-
-
 def configure(broker: VirtualBroker, **configs: str) -> None:
     """Alter configs of all brokers, written with underscores for dots."""
     dotted = {name.replace("_", "."): value for name, value in configs.items()}
@@ -103,9 +98,9 @@ def test_connection_above_the_limit_waits_until_another_closes() -> None:
     first, _, third, fourth = connect(broker, 4)
     broker.advance(60_000)
     assert answered_ms([third, fourth]) == [None, None]
-    disconnect(broker, first)
+    first.leave()
     assert answered_ms([third, fourth]) == [60_000, None]
-    disconnect(broker, third)
+    third.leave()
     assert answered_ms([fourth]) == [60_000]
 
 
@@ -132,7 +127,7 @@ def test_connection_above_the_limit_of_its_address_is_closed() -> None:
     broker.settle()
     assert (answered_ms(one), answered_ms(two)) == ([0], [0, 0])
     assert [client.closed_at_ms for client in excess] == [0, 0]
-    disconnect(broker, one[0])
+    one[0].leave()
     assert answered_ms(connect(broker, host="10.0.0.1")) == [0]
 
 
@@ -170,7 +165,7 @@ def test_existing_connections_count_when_a_limit_is_set(broker: VirtualBroker) -
     configure(broker, max_connections="2")
     waiting = connect(broker)
     assert answered_ms(waiting) == [None]
-    disconnect(broker, first)
+    first.leave()
     assert answered_ms(waiting) == [0]
 
 
@@ -181,7 +176,7 @@ def test_raised_limit_admits_waiting_connections() -> None:
     configure(broker, max_connections="250")
     assert answered_ms(clients) == [0] + [500] * 249 + [None] * 50
     configure(broker)  # removed: the limit of the start applies again
-    disconnect(broker, clients[0])
+    clients[0].leave()
     assert answered_ms(clients)[250] is None
 
 

@@ -1,6 +1,7 @@
 """The event loop's selector: a limited number of ready sockets per iteration, in turn."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from selectors import EVENT_READ, EVENT_WRITE
 from socket import socket, socketpair
@@ -19,17 +20,24 @@ def selector() -> Iterator[FairSelector]:
         yield created
 
 
-@pytest.fixture
-def readable(selector: FairSelector) -> Iterator[list[socket]]:
-    """Return sockets that stay readable."""
-    pairs = [socketpair() for _ in range(SOCKETS)]
-    for ours, peer in pairs:
+@contextmanager
+def readable_sockets(count: int) -> Iterator[list[socket]]:
+    """Create sockets that stay readable."""
+    pairs = [socketpair() for _ in range(count)]
+    for _, peer in pairs:
         peer.send(b"x")
-        selector.register(ours, EVENT_READ)
     yield [ours for ours, _ in pairs]
     for pair in pairs:
         for sock in pair:
             sock.close()
+
+
+@pytest.fixture
+def readable(selector: FairSelector) -> Iterator[list[socket]]:
+    with readable_sockets(SOCKETS) as sockets:
+        for sock in sockets:
+            selector.register(sock, EVENT_READ)
+        yield sockets
 
 
 def selected(selector: FairSelector) -> list[int]:
@@ -72,27 +80,21 @@ def test_watches_are_called_until_their_time_is_over_and_then_by_the_next_call(m
     now_s = iter(range(1000))
     monkeypatch.setattr("sluice.broker.network.fair_selector.monotonic_s", lambda: next(now_s) * READS_S / 3)
     called: list[int] = []
-    with FairSelector() as selector:
-        pairs = [socketpair() for _ in range(7)]
-        for ours, peer in pairs:
-            peer.send(b"x")
+    with FairSelector() as selector, readable_sockets(7) as sockets:
+        for sock in sockets:
             watch = Watch()
-            watch.reader = partial(called.append, ours.fileno())
-            selector.update(ours, watch)
+            watch.reader = partial(called.append, sock.fileno())
+            selector.update(sock, watch)
         counts = []
         for _ in range(3):
             assert selector.select(0) == []
             counts.append(len(called))
         assert counts == [3, 6, 7]
         assert len(set(called)) == 7
-    for pair in pairs:
-        for sock in pair:
-            sock.close()
 
 
 def test_due_timer_runs_before_most_ready_sockets() -> None:
     loop = FairLoop()
-    pairs = [socketpair() for _ in range(SOCKETS)]
     order: list[str] = []
 
     def read(sock: socket) -> None:
@@ -104,57 +106,45 @@ def test_due_timer_runs_before_most_ready_sockets() -> None:
         if order.count("socket") == SOCKETS:
             loop.stop()
 
-    try:
-        for ours, peer in pairs:
-            peer.send(b"x")
-            loop.add_reader(ours, read, ours)
+    with readable_sockets(SOCKETS) as sockets:
+        for sock in sockets:
+            loop.add_reader(sock, read, sock)
         loop.call_later(0, order.append, "timer")
         loop.run_forever()
-    finally:
-        for pair in pairs:
-            for sock in pair:
-                sock.close()
-        loop.close()
+    loop.close()
     assert order.index("timer") <= 4
 
 
 def test_error_of_a_reader_is_reported_and_other_sockets_are_read() -> None:
     loop = FairLoop()
     reported: list[object] = []
-    pairs = [socketpair() for _ in range(3)]
     loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
 
     def read(sock: socket) -> None:
         assert loop.remove_reader(sock)
         raise ValueError(len(reported))
 
-    for ours, peer in pairs:
-        peer.send(b"x")
-        loop.add_reader(ours, read, ours)
-    loop.call_later(0.01, loop.stop)
-    loop.run_forever()
+    with readable_sockets(3) as sockets:
+        for sock in sockets:
+            loop.add_reader(sock, read, sock)
+        loop.call_later(0.01, loop.stop)
+        loop.run_forever()
     loop.close()
-    for pair in pairs:
-        for sock in pair:
-            sock.close()
     assert [str(error) for error in reported] == ["0", "1", "2"]
 
 
 def test_reader_and_writer_of_one_socket_are_removed_separately() -> None:
     loop = FairLoop()
     called: list[str] = []
-    ours, peer = socketpair()
-    peer.send(b"x")
-    loop.add_reader(ours, called.append, "read")
-    loop.add_writer(ours, called.append, "write")
-    loop.call_soon(loop.stop)
-    loop.run_forever()
-    assert called == ["read", "write"]
-    assert [loop.remove_reader(ours), loop.remove_reader(ours)] == [True, False]
-    loop.call_soon(loop.stop)
-    loop.run_forever()
-    assert called == ["read", "write", "write"]
-    assert [loop.remove_writer(ours), loop.remove_writer(ours)] == [True, False]
+    with readable_sockets(1) as (ours,):
+        loop.add_reader(ours, called.append, "read")
+        loop.add_writer(ours, called.append, "write")
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        assert called == ["read", "write"]
+        assert [loop.remove_reader(ours), loop.remove_reader(ours)] == [True, False]
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        assert called == ["read", "write", "write"]
+        assert [loop.remove_writer(ours), loop.remove_writer(ours)] == [True, False]
     loop.close()
-    ours.close()
-    peer.close()

@@ -1,6 +1,7 @@
 """TLS between socket and connection: requests, back-pressure, close, and failed handshakes."""
 
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,6 +28,24 @@ def connected(broker: VirtualBroker, context: ssl.SSLContext | None = None) -> T
     return client
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    broker = VirtualBroker(*TLS)
+    broker.topic()
+    return broker
+
+
+@pytest.fixture
+def client(broker: VirtualBroker) -> TlsClient:
+    return connected(broker)
+
+
+@pytest.fixture
+def stranger(broker: VirtualBroker) -> TlsClient:
+    """A client before its handshake."""
+    return TlsClient(broker, CERTIFICATES.client_context())
+
+
 def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the reasons of all log lines, which must be "TLS failed"."""
     assert {record.getMessage() for record in caplog.records} <= {"TLS failed"}
@@ -40,18 +59,14 @@ def test_requests_are_answered_over_both_tls_versions(version: str) -> None:
     assert client.call(MetadataRequest(topics=[]), 9).brokers[0].port
 
 
-def test_request_and_response_larger_than_any_buffer_are_transferred() -> None:
-    broker = VirtualBroker(*TLS)
-    broker.topic()
-    client = connected(broker)
+def test_request_and_response_larger_than_any_buffer_are_transferred(client: TlsClient) -> None:
     client.send(produce_of(900_000, 9, "client"), 9)
     assert client.response().message.responses[0].partition_responses[0].error_code == 0
     response = client.call(fetch(0, max_bytes=2_000_000), 11)
     assert len(bytes(response.responses[0].partitions[0].records)) > 890_000
 
 
-def test_requests_of_one_read_are_answered_in_order() -> None:
-    client = connected(VirtualBroker(*TLS))
+def test_requests_of_one_read_are_answered_in_order(client: TlsClient) -> None:
     client.send_together(*[(ApiVersionsRequest(), 0)] * 300)  # more than one loop iteration handles
     assert [response.correlation_id for response in client.take_responses()] == list(range(1, 301))
 
@@ -87,10 +102,7 @@ def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
     assert client.response().at_ms == throttle_ms
 
 
-def test_client_that_resumes_reading_gets_all_responses() -> None:
-    broker = VirtualBroker(*TLS)
-    broker.topic()
-    client = connected(broker)
+def test_client_that_resumes_reading_gets_all_responses(client: TlsClient) -> None:
     client.send(produce_of(900_000, 9, "client"), 9)
     client.response()
     client.stop_reading()
@@ -102,31 +114,19 @@ def test_client_that_resumes_reading_gets_all_responses() -> None:
     assert len(client.take_responses()) == 3
 
 
-def test_half_closed_connection_gets_its_response() -> None:
-    broker = VirtualBroker(*TLS)
-    broker.topic()
-    client = connected(broker)
+@pytest.mark.parametrize("half_close", [TlsClient.end, TlsClient.say_goodbye], ids=["end of stream", "close_notify"])
+def test_half_closed_connection_gets_its_response(
+    client: TlsClient, broker: VirtualBroker, half_close: Callable[[TlsClient], None]
+) -> None:
     client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
-    client.end()
+    half_close(client)
+    assert client.is_open
     broker.advance(500)
     assert client.response().at_ms == 500
     assert not client.is_open
 
 
-def test_close_notify_is_a_half_close() -> None:
-    broker = VirtualBroker(*TLS)
-    broker.topic()
-    client = connected(broker)
-    client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
-    client.say_goodbye()
-    assert not client.transport.closing
-    broker.advance(500)
-    assert len(client.take_responses()) == 1
-    assert not client.is_open
-
-
-def test_close_notify_is_answered_with_close_notify() -> None:
-    client = connected(VirtualBroker(*TLS))
+def test_close_notify_is_answered_with_close_notify(client: TlsClient) -> None:
     client.say_goodbye()
     assert not client.is_open
     assert client.tls_ended
@@ -142,28 +142,22 @@ def test_idle_tls_connection_is_closed() -> None:
     assert broker.server.connections == {}
 
 
-def test_killed_client_leaves_no_state() -> None:
-    broker = VirtualBroker(*TLS)
-    broker.topic()
-    client = connected(broker)
+def test_killed_client_leaves_no_state(client: TlsClient, broker: VirtualBroker) -> None:
     client.send(fetch(0, max_wait_ms=500, min_bytes=1), 11)
     assert len(broker.broker.replicas.fetches) == 1
     client.leave()
     assert (len(broker.broker.replicas.fetches), broker.server.connections) == (0, {})
 
 
-def test_handshake_times_out_after_ten_seconds(caplog: pytest.LogCaptureFixture) -> None:
-    broker = VirtualBroker(*TLS)
-    client = TlsClient(broker, CERTIFICATES.client_context())
-    broker.advance(HANDSHAKE_TIMEOUT_MS - 1)
+def test_handshake_times_out_after_ten_seconds(stranger: TlsClient, caplog: pytest.LogCaptureFixture) -> None:
+    stranger.broker.advance(HANDSHAKE_TIMEOUT_MS - 1)
     assert caplog.records == []
-    broker.advance(1)
-    assert not client.is_open
+    stranger.broker.advance(1)
+    assert not stranger.is_open
     assert failures(caplog) == ["the handshake took longer than 10 s"]
 
 
-def test_connection_closed_without_data_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    broker = VirtualBroker(*TLS)
+def test_connection_closed_without_data_logs_nothing(broker: VirtualBroker, caplog: pytest.LogCaptureFixture) -> None:
     TlsClient(broker, CERTIFICATES.client_context()).end()
     TlsClient(broker, CERTIFICATES.client_context()).leave()
     assert failures(caplog) == []
@@ -193,12 +187,11 @@ def test_client_that_does_not_trust_the_broker_is_logged(caplog: pytest.LogCaptu
     assert failures(caplog) == ["the client does not trust the broker's certificate: TLSV1_ALERT_UNKNOWN_CA"]
 
 
-def test_disconnect_during_the_handshake_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    client = TlsClient(VirtualBroker(*TLS), CERTIFICATES.client_context())
+def test_disconnect_during_the_handshake_is_logged(stranger: TlsClient, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ssl.SSLWantReadError):
-        client.tls.do_handshake()
-    client.send_bytes(b"")
-    client.leave()
+        stranger.tls.do_handshake()
+    stranger.send_bytes(b"")
+    stranger.leave()
     assert failures(caplog) == [
         "the client disconnected during the handshake; it may not trust the broker's certificate"
     ]
@@ -287,9 +280,7 @@ def test_corrupted_handshake_fails_within_the_handshake_timeout(data: st.DataObj
     assert (client.is_open, listener.authentications.failed) == (False, 1)
 
 
-def test_stopping_broker_aborts_handshakes(caplog: pytest.LogCaptureFixture) -> None:
-    broker = VirtualBroker(*TLS)
-    client = TlsClient(broker, CERTIFICATES.client_context())
-    broker.run(broker.server.stop())
-    assert client.transport.aborted
+def test_stopping_broker_aborts_handshakes(stranger: TlsClient, caplog: pytest.LogCaptureFixture) -> None:
+    stranger.broker.run(stranger.broker.server.stop())
+    assert stranger.transport.aborted
     assert failures(caplog) == []
