@@ -38,8 +38,10 @@ class Reader:
         self.session_id = 0
         self.epoch = 0
 
-    def request(self, offsets: Offsets | None = None, forget: list[tuple[str, int]] | None = None) -> FetchRequest:
-        """Return the session's next request."""
+    def request(
+        self, offsets: Offsets | None = None, forget: list[tuple[str, int]] | None = None, *, max_wait_ms: int = 0
+    ) -> FetchRequest:
+        """Return the session's next request, which waits for one byte."""
         topics = [
             FetchTopic(
                 topic=name,
@@ -52,6 +54,8 @@ class Reader:
             ForgottenTopic(topic=name, topic_id=self.id_of(name), partitions=[index]) for name, index in forget or []
         ]
         return FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=1 if max_wait_ms else 0,
             isolation_level=self.isolation_level,
             session_id=self.session_id,
             session_epoch=self.epoch,
@@ -94,6 +98,11 @@ class Reader:
         ]
 
 
+@pytest.fixture
+def reader(topic: Topic, broker: VirtualBroker) -> Reader:
+    return Reader(broker)
+
+
 def append_record(broker: VirtualBroker, topic: str = "t", partition: int = 0, size: int = 1_000) -> None:
     """Append one record of this size."""
     assert error_codes(broker.client().call(produce(9, batch_of(size), topic=topic, partition=partition), 9)) == []
@@ -128,9 +137,9 @@ def test_fetch_below_version_7_opens_no_session(topic: Topic, broker: VirtualBro
     assert session_count(broker) == 0
 
 
-def test_full_fetch_with_epoch_0_replaces_the_session_and_with_epoch_minus_1_closes_it(broker: VirtualBroker) -> None:
-    broker.topic()
-    reader = Reader(broker)
+def test_full_fetch_with_epoch_0_replaces_the_session_and_with_epoch_minus_1_closes_it(
+    reader: Reader, broker: VirtualBroker
+) -> None:
     reader.fetch({("t", 0): 0})
     old = reader.session_id
     reader.epoch = 0
@@ -142,8 +151,7 @@ def test_full_fetch_with_epoch_0_replaces_the_session_and_with_epoch_minus_1_clo
     assert (reader.session_id, session_count(broker)) == (0, 0)
 
 
-def test_full_fetch_without_partitions_opens_a_session(topic: Topic, broker: VirtualBroker) -> None:
-    reader = Reader(broker)
+def test_full_fetch_without_partitions_opens_a_session(reader: Reader) -> None:
     assert reader.fetch_partitions() == []
     assert reader.session_id != 0
     assert reader.fetch_partitions({("t", 0): 0}) == [("t", 0, 0, 0, 0)]
@@ -191,8 +199,7 @@ def test_invalid_session_id_or_epoch_returns_an_error_and_changes_nothing(
 ) -> None:
     reader = Reader(broker, version)
     reader.fetch({("t", 0): 0})
-    request = reader.request({("t", 0): 7})
-    request.max_wait_ms = 10_000
+    request = reader.request({("t", 0): 7}, max_wait_ms=10_000)
     request.session_id = reader.session_id if other_id is None else other_id
     request.session_epoch = reader.epoch if other_epoch is None else other_epoch
     response = reader.client.call(request, version)
@@ -200,8 +207,7 @@ def test_invalid_session_id_or_epoch_returns_an_error_and_changes_nothing(
     assert reader.fetch_partitions() == []
 
 
-def test_repeated_request_returns_invalid_fetch_session_epoch(topic: Topic, broker: VirtualBroker) -> None:
-    reader = Reader(broker)
+def test_repeated_request_returns_invalid_fetch_session_epoch(reader: Reader) -> None:
     reader.fetch({("t", 0): 0})
     repeated = reader.request()
     reader.fetch()
@@ -219,8 +225,7 @@ def test_session_cannot_switch_between_topic_names_and_topic_ids(opened_in: int,
     assert reader.fetch_partitions() == []
 
 
-def test_session_epoch_wraps_around_to_1(topic: Topic, broker: VirtualBroker) -> None:
-    reader = Reader(broker)
+def test_session_epoch_wraps_around_to_1(reader: Reader, broker: VirtualBroker) -> None:
     reader.fetch({("t", 0): 0})
     session = broker.broker.fetch_sessions._sessions[reader.session_id]
     session.epoch = reader.epoch = INT_MAX
@@ -233,9 +238,7 @@ def test_fetch_overtaken_by_the_next_fetch_of_its_session_returns_invalid_epoch(
     broker.topic()
     reader, other = Reader(broker), broker.client()
     reader.fetch({("t", 0): 0})
-    waiting = reader.request()
-    waiting.max_wait_ms, waiting.min_bytes = 10_000, 1
-    reader.client.send(waiting, 13)
+    reader.client.send(reader.request(max_wait_ms=10_000), 13)
     overtaking = FetchRequest(session_id=reader.session_id, session_epoch=reader.epoch + 1)
     assert other.call(overtaking, 13).error_code == 0
     append_record(broker)
@@ -309,17 +312,13 @@ def test_incremental_fetch_waits_for_records_in_any_partition_of_the_session(ver
     broker.topic(partitions=2)
     reader = Reader(broker, version)
     reader.fetch({("t", 0): 0, ("t", 1): 0})
-    request = reader.request()
-    request.max_wait_ms, request.min_bytes = 500, 1
-    reader.client.send(request, version)
+    reader.client.send(reader.request(max_wait_ms=500), version)
     broker.advance(200)
     append_record(broker, partition=1)
     response = reader.client.response()
     assert response.at_ms == 200
     assert [one.partition_index for one in reader.update(response.message).responses[0].partitions] == [1]
-    request = reader.request({("t", 1): 1})
-    request.max_wait_ms, request.min_bytes = 500, 1
-    reader.client.send(request, version)
+    reader.client.send(reader.request({("t", 1): 1}, max_wait_ms=500), version)
     broker.advance(500)
     response = reader.client.response()
     assert (response.at_ms, response.message.responses, response.message.session_id) == (700, [], reader.session_id)
@@ -367,9 +366,9 @@ def test_session_by_name_continues_with_a_recreated_topic(topic: Topic, broker: 
     assert reader.fetch_partitions({("t", 0): 0}) == [("t", 0, 0, 0, 0)]
 
 
-def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic(broker: VirtualBroker) -> None:
-    broker.topic()
-    reader = Reader(broker, 13)
+def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic(
+    reader: Reader, broker: VirtualBroker
+) -> None:
     reader.fetch({("t", 0): 0})
     delete(broker)
     unknown = [("t", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)]
@@ -377,9 +376,8 @@ def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic(broke
     broker.topic()
     inconsistent = [("t", 0, ErrorCode.INCONSISTENT_TOPIC_ID, -1, -1)]
     assert reader.fetch_partitions() == inconsistent
-    request = reader.request()
-    request.max_wait_ms, request.min_bytes = 10_000, 1
-    assert error_codes(reader.update(reader.client.call(request, 13))) == [ErrorCode.INCONSISTENT_TOPIC_ID]
+    response = reader.client.call(reader.request(max_wait_ms=10_000), 13)
+    assert error_codes(reader.update(response)) == [ErrorCode.INCONSISTENT_TOPIC_ID]
     old_id = reader.ids.pop("t")
     request = reader.request({("t", 0): 0})
     request.forgotten_topics_data = [ForgottenTopic(topic_id=old_id, partitions=[0])]
@@ -388,12 +386,9 @@ def test_session_by_id_returns_inconsistent_topic_id_for_a_recreated_topic(broke
     assert reader.fetch_partitions() == []
 
 
-def test_deleting_a_topic_completes_a_waiting_fetch(topic: Topic, broker: VirtualBroker) -> None:
-    reader = Reader(broker)
+def test_deleting_a_topic_completes_a_waiting_fetch(reader: Reader, broker: VirtualBroker) -> None:
     reader.fetch({("t", 0): 0})
-    request = reader.request()
-    request.max_wait_ms, request.min_bytes = 10_000, 1
-    reader.client.send(request, 13)
+    reader.client.send(reader.request(max_wait_ms=10_000), 13)
     delete(broker)
     response = reader.client.response()
     assert (response.at_ms, error_codes(response.message)) == (0, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
@@ -420,13 +415,10 @@ def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache,
     """Return a full cache of sessions given as (partition count, of a follower, opened, last used in ms)."""
     cluster = no_topics()
     session_cache = FetchSessionCache(SLOTS, 100, Random(1))
-    ids = []
-    for partitions, privileged, opened_ms, _ in in_use:
-        ids.append(
-            session_cache.open(
-                context_at(opened_ms), response_partitions(partitions), privileged=privileged, by_id=False
-            )
-        )
+    ids = [
+        session_cache.open(context_at(opened_ms), response_partitions(partitions), privileged=privileged, by_id=False)
+        for partitions, privileged, opened_ms, _ in in_use
+    ]
     for session_id, (_, _, opened_ms, used_ms) in zip(ids, in_use, strict=True):
         if used_ms != opened_ms:
             request = FetchRequest(session_id=session_id, session_epoch=1)
@@ -434,11 +426,9 @@ def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache,
     return session_cache, ids
 
 
-def response_partitions(partitions: int) -> list[ResponsePartition]:
-    partitions_to_read = [
-        RequestedPartition("t", FetchPartition(partition=index), no_topics()) for index in range(partitions)
-    ]
-    return [ResponsePartition(item, 0, 0, False) for item in partitions_to_read]
+def response_partitions(count: int) -> list[ResponsePartition]:
+    requested = (RequestedPartition("t", FetchPartition(partition=index), no_topics()) for index in range(count))
+    return [ResponsePartition(one, 0, 0, False) for one in requested]
 
 
 def is_cached(session_cache: FetchSessionCache, session_id: int) -> bool:
