@@ -1,6 +1,6 @@
 """Logs in a directory: helpers that write them, stop or crash, and reopen them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -57,15 +57,17 @@ def batch(
     values: int | Iterable[bytes] = 1,
     *,
     timestamp: int = NOW_MS,
+    timestamps: Sequence[int] = (),
     producer_id: int = -1,
     producer_epoch: int = 0,
     sequence: int = 0,
     transactional: bool = False,
     compression: int = 0,
 ) -> memoryview:
-    """Return a batch as a producer sends it; `values` may be a number of records."""
+    """Return a batch as a producer sends it; `values` may be a number of records, all or each with its timestamp."""
     values = [b"value"] * values if isinstance(values, int) else list(values)
-    records = [Record(offset, timestamp, b"key", value) for offset, value in enumerate(values)]
+    times = timestamps or [timestamp] * len(values)
+    records = [Record(offset, times[offset], b"key", value) for offset, value in enumerate(values)]
     if producer_id == -1:
         return memoryview(bytearray(build_batch(records, compression=compression)))
     built = build_batch(
@@ -86,11 +88,21 @@ def append(log: PartitionLog, data: memoryview, leader_epoch: int = 0) -> int:
     return result.base_offset
 
 
-def end_transaction(log: PartitionLog, control_type: int, producer_id: int) -> None:
+def marker(control_type: int, producer_id: int, coordinator_epoch: int = 0) -> memoryview:
+    """Return a marker that ends a transaction."""
     data = build_transaction_marker(
-        control_type, offset=0, timestamp=NOW_MS, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0
+        control_type,
+        offset=0,
+        timestamp=NOW_MS,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=coordinator_epoch,
     )
-    result = log.append(memoryview(bytearray(data)), NOW_MS, 0, COORDINATOR)
+    return memoryview(bytearray(data))
+
+
+def end_transaction(log: PartitionLog, control_type: int, producer_id: int) -> None:
+    result = log.append(marker(control_type, producer_id), NOW_MS, 0, COORDINATOR)
     assert result.error_code == ErrorCode.NONE, result.reason
 
 

@@ -8,10 +8,11 @@ read, and decodes the responses with their times.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.network.connection import Connection
@@ -432,12 +433,28 @@ class VirtualBroker:
         server = self.cluster_server.servers[node_id or self.broker.node_id]
         return Client(self, client_id, self._next_port, server, host=host, listener=listener)
 
-    def topic(self, name: str = "t", partitions: int = 1, replicas: int = -1, **configs: str) -> Topic:
-        """Create a topic; config names have underscores for dots."""
+    def topic(
+        self,
+        name: str = "t",
+        partitions: int = 1,
+        replicas: int = -1,
+        *,
+        assignments: Mapping[int, tuple[int, ...]] | None = None,
+        **configs: str,
+    ) -> Topic:
+        """Create a topic, optionally with the brokers of each partition; config names have underscores for dots."""
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
-        topic = self.cluster.create(NewTopic(name, partitions, replicas, configs=dotted))
+        topic = self.cluster.create(
+            NewTopic(name, -1 if assignments else partitions, replicas, assignments or {}, dotted)
+        )
         assert isinstance(topic, Topic), topic
         return topic
+
+    @property
+    def journal(self) -> JournalReader:
+        """Return a reader of the journal, which must be on."""
+        assert self.cluster.journal is not None
+        return JournalReader(self.cluster.journal, self.clock)
 
     def partition(self, topic: str = "t", index: int = 0) -> Partition:
         """Return an existing partition."""

@@ -95,8 +95,7 @@ def test_requests_are_filtered_by_client_and_api() -> None:
         client = broker.client(name)
         client.call(MetadataRequest(), 9)
         client.call(produce(9), 9)
-    assert broker.cluster.journal is not None
-    reader = JournalReader(broker.cluster.journal, broker.clock)
+    reader = broker.journal
     assert [(event.client_id, event.api) for event in reader.requests()] == [
         ("a", "Metadata"),
         ("a", "Produce"),
@@ -120,8 +119,7 @@ def test_received_are_the_times_of_all_requests(monkeypatch: pytest.MonkeyPatch)
     other.call(MetadataRequest(), 9)
     broker.advance(1000)
     other.call(produce(9), 9)
-    assert broker.cluster.journal is not None
-    reader = JournalReader(broker.cluster.journal, broker.clock)
+    reader = broker.journal
     requests = reader.requests()
     assert [event.api for event in requests] == ["Metadata", "Fetch", "Produce"]
     assert list(reader.received()) == [(event.api, event.received_ns) for event in requests]

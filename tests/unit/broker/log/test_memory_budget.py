@@ -29,12 +29,21 @@ class StubLog:
         self.budget.release(len(memory.view), memory)
 
 
-def test_no_segment_is_evicted_up_to_the_limit() -> None:
-    budget = MemoryBudget(30)
-    log = StubLog(budget, 1, 2)
-    budget.allocate(10)
-    assert budget.used_bytes == 30
-    assert log.segments == [1, 2]
+@pytest.mark.parametrize(
+    ("limit", "last_appends_ms", "size", "kept", "used_bytes"),
+    [
+        pytest.param(30, [1, 2], 10, [1, 2], 30, id="up to the limit: none"),
+        pytest.param(40, [1, 2, 3, 4], 25, [4], 35, id="a large allocation: several"),
+        pytest.param(20, [1, 2], 1000, [], 1000, id="an allocation above the limit: every one, and it succeeds"),
+    ],
+)
+def test_allocation_evicts_segments_until_it_is_within_the_limit(
+    limit: int, last_appends_ms: list[int], size: int, kept: list[int], used_bytes: int
+) -> None:
+    budget = MemoryBudget(limit)
+    log = StubLog(budget, *last_appends_ms)
+    budget.allocate(size)
+    assert (log.segments, budget.used_bytes) == (kept, used_bytes)
 
 
 def test_least_recently_appended_segments_of_all_logs_are_evicted_first() -> None:
@@ -52,22 +61,6 @@ def test_later_append_to_a_segment_postpones_its_eviction() -> None:
     busy.segments[0] = 3
     budget.allocate(10)
     assert (busy.segments, idle.segments) == ([3], [])
-
-
-def test_large_allocation_evicts_several_segments() -> None:
-    budget = MemoryBudget(40)
-    log = StubLog(budget, 1, 2, 3, 4)
-    budget.allocate(25)
-    assert log.segments == [4]
-    assert budget.used_bytes == 35
-
-
-def test_allocation_above_the_limit_evicts_every_segment_and_succeeds() -> None:
-    budget = MemoryBudget(20)
-    log = StubLog(budget, 1, 2)
-    budget.allocate(1000)
-    assert log.segments == []
-    assert budget.used_bytes == 1000
 
 
 def test_log_emptied_by_its_owner_is_skipped() -> None:

@@ -24,20 +24,12 @@ def storage_and_log() -> tuple[MemoryStorage, PartitionLog]:
 @pytest.mark.parametrize(
     ("log_bytes", "size", "capacity"),
     [
-        (0, 100, FIRST_SEGMENT_BYTES),
-        (0, FIRST_SEGMENT_BYTES + 1, 2 * FIRST_SEGMENT_BYTES),
-        (8 * FIRST_SEGMENT_BYTES, 100, 4 * FIRST_SEGMENT_BYTES),
-        (16 * FIRST_SEGMENT_BYTES - 2, 100, 4 * FIRST_SEGMENT_BYTES),
-        (10**9, 100, 8 * FIRST_SEGMENT_BYTES),
-        (10**9, 9 * FIRST_SEGMENT_BYTES, 9 * FIRST_SEGMENT_BYTES),
-    ],
-    ids=[
-        "empty log",
-        "batch above a page",
-        "half of the log",
-        "rounded down",
-        "the largest",
-        "batch above the largest",
+        pytest.param(0, 100, FIRST_SEGMENT_BYTES, id="empty log"),
+        pytest.param(0, FIRST_SEGMENT_BYTES + 1, 2 * FIRST_SEGMENT_BYTES, id="batch above a page"),
+        pytest.param(8 * FIRST_SEGMENT_BYTES, 100, 4 * FIRST_SEGMENT_BYTES, id="half of the log"),
+        pytest.param(16 * FIRST_SEGMENT_BYTES - 2, 100, 4 * FIRST_SEGMENT_BYTES, id="rounded down"),
+        pytest.param(10**9, 100, 8 * FIRST_SEGMENT_BYTES, id="the largest"),
+        pytest.param(10**9, 9 * FIRST_SEGMENT_BYTES, 9 * FIRST_SEGMENT_BYTES, id="batch above the largest"),
     ],
 )
 def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:

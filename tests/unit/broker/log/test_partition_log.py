@@ -1,6 +1,5 @@
 """The log of one partition: results of appends and reads, and the offsets."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -20,11 +19,11 @@ from sluice.broker.log.retention import enforce_retention
 from sluice.broker.log.segment_memory import PAGE_BYTES
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import LOG_APPEND_TIME, iter_batches
-from sluice.protocol.records.build import ABORT, COMMIT, build_batch, build_transaction_marker
+from sluice.protocol.records.build import ABORT, COMMIT, build_batch
 from sluice.protocol.records.log_validator import COORDINATOR, AppendConfig
 from sluice.protocol.records.record import Record
+from tests.support.disk_logs import NOW_MS, batch, marker
 
-NOW_MS = 1_700_000_000_000
 LEADER_EPOCH = 3
 MEMORY_BYTES = 64 * 1024 * 1024
 
@@ -36,50 +35,6 @@ def new_log(config: LogConfig | None = None, memory_bytes: int = MEMORY_BYTES) -
 @pytest.fixture
 def log() -> PartitionLog:
     return new_log()
-
-
-def batch(
-    values: int | Iterable[bytes] = 1,
-    *,
-    timestamps: Iterable[int] | None = None,
-    producer_id: int = -1,
-    producer_epoch: int = 0,
-    sequence: int = 0,
-    transactional: bool = False,
-    compression: int = 0,
-) -> memoryview:
-    """Return a batch as a producer sends it; `values` may be a number of records."""
-    values = [b"value"] * values if isinstance(values, int) else list(values)
-    times = list(timestamps or [NOW_MS] * len(values))
-    records = [Record(offset, times[offset], b"key", value) for offset, value in enumerate(values)]
-    if producer_id == -1:
-        return memoryview(bytearray(build_batch(records, compression=compression)))
-    return memoryview(
-        bytearray(
-            build_batch(
-                records,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                base_sequence=sequence,
-                transactional=transactional,
-            )
-        )
-    )
-
-
-def marker(control_type: int, *, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> memoryview:
-    return memoryview(
-        bytearray(
-            build_transaction_marker(
-                control_type,
-                offset=0,
-                timestamp=NOW_MS,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                coordinator_epoch=coordinator_epoch,
-            )
-        )
-    )
 
 
 def append(log: PartitionLog, data: memoryview, *, origin: int = 0, now_ms: int = NOW_MS) -> AppendResult:
@@ -681,22 +636,13 @@ def test_reads_skip_records_removed_by_compaction() -> None:
         append(log, keyed(key, NOW_MS + number * 10))
     log.advance_high_watermark(6)
     compact(log)
-    assert [(segment.base_offset, segment.size > 0) for segment in log.segments] == [
-        (0, False),
-        (1, False),
-        (2, False),
-        (3, True),
-        (4, True),
-        (5, True),
-    ]
+    assert [(segment.base_offset, segment.size > 0) for segment in log.segments] == [(n, n >= 3) for n in range(6)]
     for offset in range(4):
         assert read_offsets(log, offset) == [(3, 3), (4, 4), (5, 5)]
         assert log.size_available(offset, 10**6, 6, True) == log.read(offset, 10**6, 6, True).size
         assert log.bytes_between(offset, 6, 10**6) == log.size_in_bytes
     assert log.read(0, 10**6, 3, True).size == 0
-    found = log.offset_for_timestamp(NOW_MS)
-    assert found is not None
-    assert found.offset == 3
+    assert log.offset_for_timestamp(NOW_MS) == TimestampOffset(NOW_MS + 30, 3, LEADER_EPOCH)
     assert log.end_offset_for_epoch(LEADER_EPOCH) == (LEADER_EPOCH, 6)
     assert log.delete_records_before(4) == ErrorCode.NONE
     assert read_offsets(log, 4) == [(4, 4), (5, 5)]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import FollowerLag
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -21,7 +20,7 @@ RACK_AWARE = "replica.selector.class=org.apache.kafka.common.replica.RackAwareRe
 def cluster(*overrides: str) -> VirtualBroker:
     """Return three brokers in racks a, b and c, and a record in t-0, which broker 1 leads."""
     broker = VirtualBroker(*RACKS, *overrides)
-    broker.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)}))
+    broker.topic(assignments={0: (1, 2, 3)})
     append(broker)
     return broker
 

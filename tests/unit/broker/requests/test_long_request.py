@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.journal.reader import JournalReader
 from sluice.broker.requests.context import Sliced
 from sluice.broker.requests.long_request import LongRequests
 from sluice.protocol import error_response
@@ -75,34 +74,34 @@ def sliced_broker(*overrides: str) -> VirtualBroker:
     return broker
 
 
+def before_each_wait(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Call `act` before each wait in the queue of turns."""
+    add = broker.cluster.turns.add
+
+    def acted(work: Callable[[], None]) -> None:
+        act()
+        add(work)
+
+    monkeypatch.setattr(broker.cluster.turns, "add", acted)
+
+
 def count_slices(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Return a list that gets an entry for each wait in the queue of turns."""
     waits: list[None] = []
-    add = broker.cluster.turns.add
-
-    def counted(work: Callable[[], None]) -> None:
-        waits.append(None)
-        add(work)
-
-    monkeypatch.setattr(broker.cluster.turns, "add", counted)
+    before_each_wait(broker, monkeypatch, lambda: waits.append(None))
     return waits
 
 
+FETCHED = [FetchPartition(partition=n, partition_max_bytes=9) for n in range(999)]
+LISTED = [ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(300)]
+SHARED = [DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])]
+COMMITTED = [OffsetCommitRequestPartition(partition_index=n, committed_offset=1) for n in range(300)]
+DELETED = [OffsetDeleteRequestPartition(partition_index=n) for n in range(9)]
+PRODUCED = [PartitionProduceData(index=n, records=batch(bytes(80))) for n in range(300)]
 REQUESTS: dict[str, tuple[Message, int]] = {
     "DescribeGroups": (DescribeGroupsRequest(groups=NAMES), 6),
     "FindCoordinator": (FindCoordinatorRequest(coordinator_keys=NAMES), 6),
-    "Fetch": (
-        FetchRequest(
-            max_wait_ms=0,
-            session_epoch=-1,
-            topics=[
-                FetchTopic(
-                    topic="t", partitions=[FetchPartition(partition=n, partition_max_bytes=9) for n in range(999)]
-                )
-            ],
-        ),
-        12,
-    ),
+    "Fetch": (FetchRequest(max_wait_ms=0, session_epoch=-1, topics=[FetchTopic(topic="t", partitions=FETCHED)]), 12),
     "LeaveGroup": (LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=name) for name in NAMES * 9]), 5),
     "Metadata with automatic creation": (
         MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in [*NAMES, *NAMES]]),
@@ -119,65 +118,25 @@ REQUESTS: dict[str, tuple[Message, int]] = {
         DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="t")] * 120),
         4,
     ),
-    "ListOffsets": (
-        ListOffsetsRequest(
-            topics=[
-                ListOffsetsTopic(
-                    name="t", partitions=[ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(300)]
-                )
-            ]
-        ),
-        9,
-    ),
+    "ListOffsets": (ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=LISTED)]), 9),
     "DescribeShareGroupOffsets": (
         DescribeShareGroupOffsetsRequest(
-            groups=[
-                DescribeShareGroupOffsetsRequestGroup(
-                    group_id=name, topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])]
-                )
-                for name in NAMES
-            ]
+            groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=SHARED) for name in NAMES]
         ),
         1,
     ),
     "OffsetCommit": (
-        OffsetCommitRequest(
-            group_id="g",
-            topics=[
-                OffsetCommitRequestTopic(
-                    name="t",
-                    partitions=[
-                        OffsetCommitRequestPartition(partition_index=n, committed_offset=1) for n in range(300)
-                    ],
-                )
-            ],
-        ),
+        OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=COMMITTED)]),
         8,
     ),
     "OffsetDelete": (
         OffsetDeleteRequest(
             group_id="g",
-            topics=[
-                OffsetDeleteRequestTopic(
-                    name=name, partitions=[OffsetDeleteRequestPartition(partition_index=n) for n in range(9)]
-                )
-                for name in ["t", *NAMES]
-            ],
+            topics=[OffsetDeleteRequestTopic(name=name, partitions=DELETED) for name in ["t", *NAMES]],
         ),
         0,
     ),
-    "Produce": (
-        ProduceRequest(
-            acks=1,
-            topic_data=[
-                TopicProduceData(
-                    name="t",
-                    partition_data=[PartitionProduceData(index=n, records=batch(bytes(80))) for n in range(300)],
-                )
-            ],
-        ),
-        9,
-    ),
+    "Produce": (ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=PRODUCED)]), 9),
 }
 
 
@@ -247,6 +206,26 @@ def test_topic_requested_by_id_with_many_names_is_returned_once() -> None:
     assert [topic.name for topic in broker.client().call(request, 12).topics] == ["t"]
 
 
+def arrivals(*clients: Client) -> list[Client]:
+    """Return a list of the clients in the order in which they receive responses."""
+    order: list[Client] = []
+    for client in clients:
+
+        def received(data: bytes, client: Client = client) -> None:
+            order.append(client)
+            client.take(data)
+
+        client.on_bytes = received
+    return order
+
+
+def send_meanwhile(slow: Client, quick: Client, request: Message, version: int) -> None:
+    """Send a request of `quick` that the broker reads during the next request of `slow`."""
+    quick._sent += quick.frame(request, version)
+    for client in (slow, quick):
+        client.broker.loop.call_soon(client.deliver)
+
+
 def test_fetch_session_is_not_resumed_twice_at_once() -> None:
     broker = sliced_broker()
     topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(999)])]
@@ -254,9 +233,7 @@ def test_fetch_session_is_not_resumed_twice_at_once() -> None:
     session_id = client.call(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
     order = arrivals(client, other)
     resumed = FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics)
-    other._sent += other.frame(resumed, 12)
-    broker.loop.call_soon(client.deliver)
-    broker.loop.call_soon(other.deliver)
+    send_meanwhile(client, other, resumed, 12)
     client.send(resumed, 12)
     codes = [one.response().message.error_code for one in (client, other)]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH]
@@ -267,9 +244,7 @@ def test_long_commit_is_atomic_and_ordered_after_one_that_was_served_meanwhile()
     broker = sliced_broker()
     slow, quick = broker.client(), broker.client()
     order = arrivals(slow, quick)
-    quick._sent += quick.frame(commit_request(5, group_id="g"), 8)
-    broker.loop.call_soon(slow.deliver)
-    broker.loop.call_soon(quick.deliver)
+    send_meanwhile(slow, quick, commit_request(5, group_id="g"), 8)
     slow.send(*REQUESTS["OffsetCommit"])
     assert order == [quick, slow]
     committed = broker.broker.groups.offsets.of_group("g")
@@ -287,9 +262,7 @@ def test_long_commit_of_a_member_that_left_meanwhile_is_rejected() -> None:
         group_id="g", topics=request.topics, member_id="member", generation_id_or_member_epoch=1
     )
     leaving = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="member")])
-    quick._sent += quick.frame(leaving, 5)
-    broker.loop.call_soon(slow.deliver)
-    broker.loop.call_soon(quick.deliver)
+    send_meanwhile(slow, quick, leaving, 5)
     slow.send(commit, version)
     partitions = slow.response().message.topics[0].partitions
     assert {one.error_code for one in partitions[:4]} == {ErrorCode.UNKNOWN_MEMBER_ID}
@@ -299,13 +272,7 @@ def test_long_commit_of_a_member_that_left_meanwhile_is_rejected() -> None:
 def test_no_garbage_collection_starts_during_a_long_request(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = sliced_broker()
     during: set[bool] = set()
-    add = broker.cluster.turns.add
-
-    def observed(work: Callable[[], None]) -> None:
-        during.add(gc.isenabled())
-        add(work)
-
-    monkeypatch.setattr(broker.cluster.turns, "add", observed)
+    before_each_wait(broker, monkeypatch, lambda: during.add(gc.isenabled()))
     broker.client().call(DescribeGroupsRequest(groups=NAMES), 6)
     assert during == {False}
     assert gc.isenabled()
@@ -316,33 +283,16 @@ def test_journal_names_the_partitions_of_a_long_request() -> None:
     events = []
     for broker in (whole, sliced):
         broker.client().send(*REQUESTS["ListOffsets"])
-        journal = broker.cluster.journal
-        assert journal is not None
-        (event,) = JournalReader(journal, broker.clock).requests()
+        (event,) = broker.journal.requests()
         events.append((event.api, event.partitions, event.partitions_left_off))
     assert events[0] == events[1]
-
-
-def arrivals(*clients: Client) -> list[Client]:
-    """Return a list of the clients in the order in which they receive responses."""
-    order: list[Client] = []
-    for client in clients:
-
-        def received(data: bytes, client: Client = client) -> None:
-            order.append(client)
-            client.take(data)
-
-        client.on_bytes = received
-    return order
 
 
 def test_another_client_is_served_before_a_long_request_ends() -> None:
     broker = sliced_broker()
     slow, quick = broker.client(), broker.client()
     order = arrivals(slow, quick)
-    quick._sent += quick.frame(produce(9), 9)
-    broker.loop.call_soon(slow.deliver)
-    broker.loop.call_soon(quick.deliver)
+    send_meanwhile(slow, quick, produce(9), 9)
     slow.send(DescribeGroupsRequest(groups=NAMES), 6)
     assert order == [quick, slow]
     assert len(slow.response().message.groups) == len(NAMES)
@@ -364,13 +314,7 @@ def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatc
     broker = sliced_broker(f"num.io.threads={threads}")
     requests = broker.cluster.long_requests
     in_progress: list[int] = []
-    add = broker.cluster.turns.add
-
-    def observed(work: Callable[[], None]) -> None:
-        in_progress.append(requests.in_progress)
-        add(work)
-
-    monkeypatch.setattr(broker.cluster.turns, "add", observed)
+    before_each_wait(broker, monkeypatch, lambda: in_progress.append(requests.in_progress))
     clients = [broker.client() for _ in range(6)]
     for number, client in enumerate(clients):
         frame = client.frame(DescribeGroupsRequest(groups=LARGE), 6)
@@ -422,100 +366,86 @@ _DISTINCT = list(range(3_000))
 _NAMES = [f"name-{number}" for number in _DISTINCT]
 
 
-@pytest.mark.parametrize(
-    ("request_", "version"),
-    [
-        pytest.param(
-            OffsetCommitRequest(
-                group_id="g",
-                topics=[OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition()] * 10_000)],
-            ),
-            8,
-            id="OffsetCommit",  # of more than fit into a batch
+COPIED: dict[str, tuple[Message, int]] = {
+    "OffsetCommit": (
+        OffsetCommitRequest(
+            group_id="g",
+            topics=[OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition()] * 10_000)],
         ),
-        pytest.param(
-            TxnOffsetCommitRequest(
-                transactional_id="x",
-                group_id="g",
-                topics=[
-                    TxnOffsetCommitRequestTopic(
-                        name="t", partitions=list(map(TxnOffsetCommitRequestPartition, _REPEATED))
-                    )
-                ],
-            ),
-            3,
-            id="TxnOffsetCommit",
+        8,  # of more than fit into a batch
+    ),
+    "TxnOffsetCommit": (
+        TxnOffsetCommitRequest(
+            transactional_id="x",
+            group_id="g",
+            topics=[
+                TxnOffsetCommitRequestTopic(name="t", partitions=list(map(TxnOffsetCommitRequestPartition, _REPEATED)))
+            ],
         ),
-        pytest.param(
-            OffsetDeleteRequest(
-                group_id="g",
-                topics=[
-                    OffsetDeleteRequestTopic(name="t", partitions=list(map(OffsetDeleteRequestPartition, _REPEATED)))
-                ],
-            ),
-            0,
-            id="OffsetDelete",
+        3,
+    ),
+    "OffsetDelete": (
+        OffsetDeleteRequest(
+            group_id="g",
+            topics=[OffsetDeleteRequestTopic(name="t", partitions=list(map(OffsetDeleteRequestPartition, _REPEATED)))],
         ),
-        pytest.param(
-            OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=_REPEATED)]),
-            0,
-            id="OffsetFetch",
+        0,
+    ),
+    "OffsetFetch": (
+        OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=_REPEATED)]),
+        0,
+    ),
+    "AddPartitionsToTxn": (
+        AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="x",
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=_DISTINCT)],
         ),
-        pytest.param(
-            AddPartitionsToTxnRequest(
-                v3_and_below_transactional_id="x",
-                v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=_DISTINCT)],
-            ),
-            3,
-            id="AddPartitionsToTxn",
+        3,
+    ),
+    "DescribeShareGroupOffsets": (
+        DescribeShareGroupOffsetsRequest(
+            groups=[
+                DescribeShareGroupOffsetsRequestGroup(
+                    group_id="g",
+                    topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=_DISTINCT)],
+                )
+            ]
         ),
-        pytest.param(
-            DescribeShareGroupOffsetsRequest(
-                groups=[
-                    DescribeShareGroupOffsetsRequestGroup(
-                        group_id="g",
-                        topics=[DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=_DISTINCT)],
-                    )
-                ]
-            ),
-            1,
-            id="DescribeShareGroupOffsets",
+        1,
+    ),
+    "AlterShareGroupOffsets": (
+        AlterShareGroupOffsetsRequest(
+            group_id="s",
+            topics=[
+                AlterShareGroupOffsetsRequestTopic(
+                    topic_name="t", partitions=list(map(AlterShareGroupOffsetsRequestPartition, _DISTINCT))
+                )
+            ],
         ),
-        pytest.param(
-            AlterShareGroupOffsetsRequest(
-                group_id="s",
-                topics=[
-                    AlterShareGroupOffsetsRequestTopic(
-                        topic_name="t", partitions=list(map(AlterShareGroupOffsetsRequestPartition, _DISTINCT))
-                    )
-                ],
-            ),
-            0,
-            id="AlterShareGroupOffsets",
+        0,
+    ),
+    "AlterUserScramCredentials": (
+        AlterUserScramCredentialsRequest(deletions=list(map(ScramCredentialDeletion, _NAMES))),
+        0,
+    ),
+    "AlterClientQuotas": (
+        AlterClientQuotasRequest(
+            entries=[EntryData(entity=[EntityData(entity_type="x", entity_name=name)]) for name in _NAMES]
         ),
-        pytest.param(
-            AlterUserScramCredentialsRequest(deletions=list(map(ScramCredentialDeletion, _NAMES))),
-            0,
-            id="AlterUserScramCredentials",
+        1,
+    ),
+    "IncrementalAlterConfigs": (
+        IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in _NAMES]
         ),
-        pytest.param(
-            AlterClientQuotasRequest(
-                entries=[EntryData(entity=[EntityData(entity_type="x", entity_name=name)]) for name in _NAMES]
-            ),
-            1,
-            id="AlterClientQuotas",
-        ),
-        pytest.param(
-            IncrementalAlterConfigsRequest(
-                resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in _NAMES]
-            ),
-            1,
-            id="IncrementalAlterConfigs",
-        ),
-        pytest.param(CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in _NAMES]), 7, id="CreateTopics"),
-        pytest.param(ListGroupsRequest(states_filter=_NAMES), 5, id="ListGroups"),
-    ],
-)
+        1,
+    ),
+    "CreateTopics": (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in _NAMES]), 7),
+    "ListGroups": (ListGroupsRequest(states_filter=_NAMES), 5),
+}
+
+
+@pytest.mark.parametrize(("request_", "version"), COPIED.values(), ids=COPIED)
 def test_copies_of_a_long_request_are_freed_in_slices(
     request_: Message, version: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,13 +453,7 @@ def test_copies_of_a_long_request_are_freed_in_slices(
     broker.client().call(FindCoordinatorRequest(key="g"), 2)
     client = broker.client()
     in_use: list[int] = []
-    add = broker.cluster.turns.add
-
-    def counted(work: Callable[[], None]) -> None:
-        in_use.append(sys.getallocatedblocks())
-        add(work)
-
-    monkeypatch.setattr(broker.cluster.turns, "add", counted)
+    before_each_wait(broker, monkeypatch, lambda: in_use.append(sys.getallocatedblocks()))
     gc.disable()  # it would free objects of other tests
     try:
         client.call(request_, version)
@@ -560,14 +484,12 @@ def test_long_request_is_completed_unless_the_broker_closes_the_connection(
     broker = sliced_broker()
     client = broker.client()
     topics = [MetadataRequestTopic(name=name) for name in NAMES + more]
-    add = broker.cluster.turns.add
 
-    def disconnect_once(work: Callable[[], None]) -> None:
+    def disconnect_once() -> None:
         if len(broker.cluster.topics) > 20 and client.is_open:
             disconnect(client)
-        add(work)
 
-    monkeypatch.setattr(broker.cluster.turns, "add", disconnect_once)
+    before_each_wait(broker, monkeypatch, disconnect_once)
     client.send(MetadataRequest(topics=topics), 8)
     created = len(broker.cluster.topics) - 1
     assert created == len(NAMES) if completed else 0 < created < len(NAMES)

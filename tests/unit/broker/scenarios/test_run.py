@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from sluice.broker.controller.errors import ClusterError
-from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.files import load, scenario_of
 from sluice.broker.scenarios.report import RuleReport
 from sluice.broker.scenarios.run import Run, RunState
@@ -17,6 +16,8 @@ from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 THREE = ("sluice.brokers=3", "sluice.election.delay.ms=300", JOURNAL)
 ORDERS = {"name": "orders", "assignments": [[1, 2, 3], [2, 3, 1]]}
+UNKNOWN = {"action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
+GONE = {"id": "gone", **UNKNOWN}
 
 
 class Stage:
@@ -197,9 +198,7 @@ def test_each_step_is_in_the_journal() -> None:
     stage.broker.advance(1500)
     stage.broker.cluster_server.isolate_broker(2)  # not part of the scenario
     stage.broker.advance(1500)
-    journal = stage.broker.cluster.journal
-    assert journal is not None
-    found = JournalReader(journal, stage.broker.clock).events(kind="scenario-step")
+    found = stage.broker.journal.events(kind="scenario-step")
     events = [one for one in found if isinstance(one, ScenarioStep)]
     assert {(one.run, one.scenario, one.problem) for one in events} == {("run", "s", "")}
     assert [(one.broker, one.step, one.what) for one in events] == [
@@ -276,8 +275,7 @@ def metadata_errors(stage: Stage) -> list[int]:
 
 
 def test_rules_apply_from_the_start_to_the_end() -> None:
-    rule = {"id": "gone", "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
-    stage = Stage(faults=[rule], duration="1s")
+    stage = Stage(faults=[GONE], duration="1s")
     assert metadata_errors(stage) == [3]
     stage.broker.advance(1000)
     assert metadata_errors(stage) == [0]
@@ -299,8 +297,7 @@ def test_rules_apply_while_their_step_lasts() -> None:
 
 
 def test_rule_added_twice_is_reported_once() -> None:
-    rule = {"id": "gone", "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
-    stage = Stage({"at": "1s", "fault": rule}, {"at": "2s", "remove_fault": "gone"}, {"at": "3s", "fault": rule})
+    stage = Stage({"at": "1s", "fault": GONE}, {"at": "2s", "remove_fault": "gone"}, {"at": "3s", "fault": GONE})
     for _ in range(4):
         metadata_errors(stage)
         stage.broker.advance(1000)
@@ -317,20 +314,12 @@ def test_run_can_keep_its_rules() -> None:
 
 def test_same_seed_gives_the_same_faults_on_any_broker() -> None:
     def hits(scenario_seed: int, broker_draws: int) -> list[int]:
-        rule = {
-            "action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"},
-            "api": "Metadata",
-            "probability": 0.5,
-        }
+        rule = {**UNKNOWN, "probability": 0.5}
         broker = VirtualBroker(JOURNAL)
         for _ in range(broker_draws):
             broker.cluster_server.faults.add({"action": "close", "api": "Produce"})  # uses the next generated id
-        run = Run(
-            scenario_of(
-                {"name": "s", "seed": scenario_seed, "topics": [{"name": "t"}], "faults": [rule], "duration": 9}
-            ),
-            broker.cluster_server,
-        )
+        document = {"name": "s", "seed": scenario_seed, "topics": [{"name": "t"}], "faults": [rule], "duration": 9}
+        run = Run(scenario_of(document), broker.cluster_server)
         run.start()
         client = broker.client()
         request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])

@@ -17,6 +17,11 @@ def scenario(*steps: dict[str, Any], **rest: Any) -> dict[str, Any]:
     return {"name": "s", "brokers": 3, "topics": [ORDERS, PLACED], "steps": list(steps), **rest}
 
 
+def one_step(**action: Any) -> dict[str, Any]:
+    """Return a scenario with one step after a second."""
+    return scenario({"at": "1s", **action})
+
+
 def moments(document: dict[str, Any]) -> list[str]:
     found = timeline(scenario_of(document)).moments
     return [f"{moment.at_ms:g} {moment.path}: {moment.action.description}{moment.times}" for moment in found[2:]]
@@ -67,30 +72,30 @@ def test_broker_properties_include_the_scenario_config() -> None:
 AT = {"at": "1s"}
 INVALID: list[tuple[dict[str, Any], str]] = [
     # steps that contradict the state at their time
-    (scenario({**AT, "start": 1}), "steps[0].start: at 1 s: broker 1 is running at this time"),
-    (scenario({**AT, "rejoin": 1}), "steps[0].rejoin: at 1 s: broker 1 is running at this time"),
-    (scenario({**AT, "stop": 4}), "steps[0].stop: at 1 s: unknown broker; expected one of 1, 2, 3, got 4"),
+    (one_step(start=1), "steps[0].start: at 1 s: broker 1 is running at this time"),
+    (one_step(rejoin=1), "steps[0].rejoin: at 1 s: broker 1 is running at this time"),
+    (one_step(stop=4), "steps[0].stop: at 1 s: unknown broker; expected one of 1, 2, 3, got 4"),
     (scenario({"at": "2s", "stop": 1}, {**AT, "kill": 1}), "steps[0].stop: at 2 s: broker 1 is stopped at this time"),
     (
         scenario({**AT, "stop": 1, "during": "2s"}, {"at": "2s", "start": 1}),
         "steps[0].during: at 3 s: broker 1 is running at this time",
     ),
     (
-        scenario({**AT, "stop": 1, "during": "2s", "repeat": {"every": "1s", "times": 2}}),
+        one_step(stop=1, during="2s", repeat={"every": "1s", "times": 2}),
         "steps[0].stop: at 2 s (2 of 2): broker 1 is stopped at this time",
     ),
-    (scenario({**AT, "create_topic": ORDERS}), "steps[0].create_topic.name: at 1 s: topic orders already exists"),
+    (one_step(create_topic=ORDERS), "steps[0].create_topic.name: at 1 s: topic orders already exists"),
     (
         scenario({**AT, "elect": {"topic": "new"}}, {"at": "2s", "create_topic": {"name": "new"}}),
         "steps[0].elect.topic: at 1 s: unknown topic at this time; expected one of __consumer_offsets, "
         "__transaction_state, orders, placed",
     ),
     (
-        scenario({**AT, "elect": {"topic": "orders", "partition": 2}}),
+        one_step(elect={"topic": "orders", "partition": 2}),
         "steps[0].elect.partition: at 1 s: expected partition 0 to 1 of orders, got 2",
     ),
     (
-        scenario({**AT, "move_leader": {"topic": "placed", "to": 3}}),
+        one_step(move_leader={"topic": "placed", "to": 3}),
         "steps[0].move_leader.to: at 1 s: expected a broker with a replica (1, 2), got 3",
     ),
     (
@@ -107,16 +112,13 @@ INVALID: list[tuple[dict[str, Any], str]] = [
         scenario({**AT, "stop": 1, "during": "2s"}, duration="2s"),
         "steps[0].during: at 3 s; expected at most the duration, 2 s",
     ),
+    (one_step(say="x", repeat={"every": "0s", "times": 2}), "steps[0].repeat.every: expected more than 0"),
+    (one_step(stop=1, during=0), "steps[0].during: expected more than 0"),
     (
-        scenario({**AT, "say": "x", "repeat": {"every": "0s", "times": 2}}),
-        "steps[0].repeat.every: expected more than 0",
-    ),
-    (scenario({**AT, "stop": 1, "during": 0}), "steps[0].during: expected more than 0"),
-    (
-        scenario({**AT, "say": "x", "repeat": {"every": "1s", "times": 10**9}}),
+        one_step(say="x", repeat={"every": "1s", "times": 10**9}),
         "steps: expected at most 10000 moments, with all repetitions",
     ),
-    (scenario({**AT, "start": 1, "during": "1s"}), "steps[0].during: expected a step that can be undone (stop, kill, "),
+    (one_step(start=1, during="1s"), "steps[0].during: expected a step that can be undone (stop, kill, "),
     (scenario({"at": "900000m", "say": "x"}), "steps[0].at: expected a duration from 0 to a year, got 900000m"),
     (scenario({"at": float("inf"), "say": "x"}), "steps[0].at: expected a duration from 0 to a year, got inf"),
     # fault rules
@@ -125,14 +127,11 @@ INVALID: list[tuple[dict[str, Any], str]] = [
         "faults[0].api: ",
     ),
     (
-        scenario({**AT, "fault": {"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Heartbeat"}}),
+        one_step(fault={"action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}, "api": "Heartbeat"}),
         "steps[0].fault.action.code: at 1 s: Heartbeat cannot return 6 NOT_LEADER_OR_FOLLOWER; expected one of ",
     ),
-    (
-        scenario({**AT, "fault": {"action": "close", "brokr": 1}}),
-        "steps[0].fault.brokr: unknown field; expected one of",
-    ),
-    (scenario({**AT, "fault": {"action": "close", "broker": 4}}), "steps[0].fault.broker: at 1 s: unknown broker"),
+    (one_step(fault={"action": "close", "brokr": 1}), "steps[0].fault.brokr: unknown field; expected one of"),
+    (one_step(fault={"action": "close", "broker": 4}), "steps[0].fault.broker: at 1 s: unknown broker"),
     (
         scenario(
             {**AT, "fault": {"action": "close", "id": "a"}}, {"at": "2s", "fault": {"action": "close", "id": "a"}}
@@ -147,28 +146,28 @@ INVALID: list[tuple[dict[str, Any], str]] = [
         scenario({**AT, "fault": {"action": "close", "id": "a"}, "during": "2s"}, {"at": "2s", "remove_fault": "a"}),
         "steps[0].during: at 3 s: fault rule a is not in force at this time; no fault rule is",
     ),
-    (scenario({**AT, "stop": 1, "meanwhile": [{"action": "close"}]}), "steps[0].meanwhile: requires `during`"),
+    (one_step(stop=1, meanwhile=[{"action": "close"}]), "steps[0].meanwhile: requires `during`"),
     (
-        scenario({**AT, "stop": 1, "during": "1s", "meanwhile": [{"action": {"kind": "error", "code": "NONSENSE"}}]}),
+        one_step(stop=1, during="1s", meanwhile=[{"action": {"kind": "error", "code": "NONSENSE"}}]),
         "steps[0].meanwhile[0].action.code: at 1 s: unknown error code 'NONSENSE'",
     ),
     (scenario(faults={"action": "close"}), "faults: expected a list, got a table"),
     # number of actions
     (scenario(AT), "steps[0]: expected exactly one of say, stop, "),
-    (scenario({**AT, "stop": 1, "say": "x"}), "got say and stop"),
+    (one_step(stop=1, say="x"), "got say and stop"),
     # values
     (
-        scenario({**AT, "quota": {"client_id": "a", "producer_byte_rate": "fast"}}),
+        one_step(quota={"client_id": "a", "producer_byte_rate": "fast"}),
         "steps[0].quota.producer_byte_rate: at 1 s: expected bytes per second",
     ),
     (
-        scenario({**AT, "quota": {"client_id": "a", "connection_creation_rate": 5}}),
+        one_step(quota={"client_id": "a", "connection_creation_rate": 5}),
         "steps[0].quota.connection_creation_rate: at 1 s: Invalid configuration key connection_creation_rate",
     ),
-    (scenario({**AT, "quota": {"request_percentage": 5}}), "steps[0].quota: at 1 s: expected user, client_id or ip"),
-    (scenario({**AT, "quota": {"user": "u"}}), "steps[0].quota: at 1 s: expected at least one of producer_byte_rate, "),
+    (one_step(quota={"request_percentage": 5}), "steps[0].quota: at 1 s: expected user, client_id or ip"),
+    (one_step(quota={"user": "u"}), "steps[0].quota: at 1 s: expected at least one of producer_byte_rate, "),
     (
-        scenario({**AT, "remove_quota": {"user": "u", "ip": "1.1.1.1"}}),
+        one_step(remove_quota={"user": "u", "ip": "1.1.1.1"}),
         "steps[0].remove_quota: at 1 s: Invalid quota entity combination",
     ),
     (
@@ -176,23 +175,20 @@ INVALID: list[tuple[dict[str, Any], str]] = [
         "quotas[0].connection_creation_rate: at 0 ms: x is not a",
     ),
     (
-        scenario({**AT, "alter_config": {"topic": "orders", "broker": 1, "remove": ["a"]}}),
+        one_step(alter_config={"topic": "orders", "broker": 1, "remove": ["a"]}),
         "steps[0].alter_config: at 1 s: expected either topic or broker",
     ),
+    (one_step(alter_config={"topic": "orders"}), "steps[0].alter_config: at 1 s: expected set, remove or both"),
     (
-        scenario({**AT, "alter_config": {"topic": "orders"}}),
-        "steps[0].alter_config: at 1 s: expected set, remove or both",
-    ),
-    (
-        scenario({**AT, "alter_config": {"topic": "orders", "set": {"retention": 1}}}),
+        one_step(alter_config={"topic": "orders", "set": {"retention": 1}}),
         "steps[0].alter_config.set: at 1 s: Unknown topic config name: retention",
     ),
     (
-        scenario({**AT, "alter_config": {"set": {"node.id": 1}}}),
+        one_step(alter_config={"set": {"node.id": 1}}),
         "steps[0].alter_config.set: at 1 s: Cannot update these configs dynamically: [node.id]",
     ),
     (
-        scenario({**AT, "alter_config": {"set": {"message.max.byte": 1}}}),
+        one_step(alter_config={"set": {"message.max.byte": 1}}),
         "steps[0].alter_config.set: at 1 s: Unknown config name: message.max.byte",
     ),
     # the cluster

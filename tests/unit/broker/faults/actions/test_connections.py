@@ -14,8 +14,7 @@ from sluice.broker.faults.actions.connections import (
     StallTls,
 )
 from sluice.broker.faults.rule import Rule
-from sluice.broker.journal.reader import JournalReader
-from sluice.journal_events import AnyEvent, ConnectionClosed
+from sluice.journal_events import ConnectionClosed
 from sluice.journal_events import Fault as FaultEvent
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
@@ -24,7 +23,7 @@ from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from tests.support.certificates import certificates
 from tests.support.faults import add, rule_error
 from tests.support.records import fetch, produce_of
-from tests.support.sasl import SASL, logged_in, plain
+from tests.support.sasl import SASL, handshake, logged_in, plain
 from tests.support.tls_client import TlsClient
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 
@@ -40,14 +39,9 @@ def broker() -> VirtualBroker:
     return broker
 
 
-def events(broker: VirtualBroker) -> list[AnyEvent]:
-    assert broker.cluster.journal is not None
-    return JournalReader(broker.cluster.journal, broker.clock).events()
-
-
 def journalled_hits(broker: VirtualBroker) -> list[tuple[str, str, int]]:
     """Return rule, action and connection of each hit in the journal."""
-    return [(one.rule_id, one.action, one.connection) for one in events(broker) if isinstance(one, FaultEvent)]
+    return [(one.rule_id, one.action, one.connection) for one in broker.journal.events() if isinstance(one, FaultEvent)]
 
 
 def is_answered(client: Client) -> bool:
@@ -82,7 +76,7 @@ def test_connections_are_closed_as_the_schedule_specifies(broker: VirtualBroker,
         2,
         [("no", "refuse-connections", 1), ("no", "refuse-connections", 3)],
     )
-    closed = [one for one in events(broker) if isinstance(one, ConnectionClosed)]
+    closed = [one for one in broker.journal.events() if isinstance(one, ConnectionClosed)]
     assert [(one.by_client, one.reason) for one in closed] == [(False, "fault rule no")] * 2
 
 
@@ -201,7 +195,7 @@ def test_stalled_sasl_exchange_continues_when_the_rule_ends() -> None:
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
     assert is_answered(client)
-    client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     client.send(MetadataRequest(topics=[]), 9)
     broker.advance(60_000)
@@ -229,7 +223,7 @@ def test_stalled_wrong_password_is_rejected_when_the_rule_ends() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
-    client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain(password="wrong")), 2)
     fault.remove()
     broker.advance(1_000)
@@ -241,7 +235,7 @@ def test_client_that_disconnects_while_stalled_is_removed() -> None:
     broker = VirtualBroker(*SASL)
     fault = add(broker, Rule("stall-sasl"))
     client = broker.client()
-    client.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    handshake(client)
     client.send(SaslAuthenticateRequest(auth_bytes=plain()), 2)
     client.leave()
     fault.remove()

@@ -5,8 +5,6 @@ import pytest
 from sluice.broker.faults.actions.disks import SlowDisk
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
-from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
 from tests.support.faults import add
 from tests.support.groups import commit_code, commit_request
@@ -64,8 +62,7 @@ def test_reads_of_records_are_delayed_and_empty_reads_are_not(client: Client, br
 
 def test_each_broker_has_its_own_disk() -> None:
     cluster = VirtualBroker("sluice.brokers=2")
-    created = cluster.cluster.create(NewTopic("t", assignments={0: (1,), 1: (2,)}))
-    assert isinstance(created, Topic)
+    cluster.topic(assignments={0: (1,), 1: (2,)})
     add(cluster, Rule(SlowDisk("100ms")))
     clients = [cluster.client(node_id=1), cluster.client(node_id=2)]
     for index, client in enumerate(clients):
@@ -108,8 +105,7 @@ def test_only_the_named_log_is_full(broker: VirtualBroker) -> None:
 
 def test_next_leader_has_space_on_its_disk() -> None:
     cluster = VirtualBroker("sluice.brokers=3")
-    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)}))
-    assert isinstance(created, Topic)
+    cluster.topic(assignments={0: (1, 2, 3)})
     add(cluster, Rule("disk-full", broker=1))
     assert error_codes(cluster.client(node_id=1).call(produce(9, acks=-1), 9)) == FULL
     cluster.cluster_server.move_leader("t", 0, 2)

@@ -4,9 +4,7 @@ import pytest
 
 from sluice.broker.faults.actions.leaders import CoordinatorMoved, LeaderMoved, SlowElection, UncleanElection
 from sluice.broker.faults.rule import Rule
-from sluice.broker.journal.reader import JournalReader
-from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import NO_LEADER, Partition, Topic
+from sluice.broker.metadata.topic import NO_LEADER, Partition
 from sluice.journal_events import LeaderChange
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
@@ -67,9 +65,8 @@ def test_unclean_election_loses_the_tail_and_is_in_the_journal(three: VirtualBro
     fault = add(three, Rule(UncleanElection(records=2), topic="t", partition=0))
     log = three.partition().log
     assert (log.log_end_offset, leaders(three)) == (3, [2, 1])
-    assert three.cluster.journal is not None
-    changes = JournalReader(three.cluster.journal, three.clock).events()
-    lost = [(one.partition, one.lost_records) for one in changes if isinstance(one, LeaderChange) and one.lost_records]
+    changes = [one for one in three.journal.events() if isinstance(one, LeaderChange)]
+    lost = [(one.partition, one.lost_records) for one in changes if one.lost_records]
     assert lost == [(0, 2)]
     fault.remove()
     assert (log.log_end_offset, leaders(three)) == (3, [2, 1]), "removing the rule restores no records"
@@ -99,8 +96,7 @@ def test_leader_moves_to_another_replica_by_default(three: VirtualBroker) -> Non
 
 
 def test_no_leader_moves_if_one_cannot(three: VirtualBroker) -> None:
-    created = three.cluster.create(NewTopic("u", assignments={0: (1, 2)}))
-    assert isinstance(created, Topic)
+    three.topic("u", assignments={0: (1, 2)})
     problem = rule_error(three, Rule(LeaderMoved(to=3)))
     assert problem == "fault.action: broker 3 has no replica of u-0; expected one of 1, 2"
     assert leaders(three) == [1, 1]

@@ -23,9 +23,9 @@ def three() -> VirtualBroker:
     return three_brokers()
 
 
-def metadata_leaders(cluster: VirtualBroker, version: int = 9) -> list[tuple[int, int, int]]:
+def metadata_leaders(cluster: VirtualBroker) -> list[tuple[int, int, int]]:
     """Return error, leader and epoch of both partitions in a metadata response."""
-    response = cluster.client().call(METADATA, version)
+    response = cluster.client().call(METADATA, 9)
     return [(one.error_code, one.leader_id, one.leader_epoch) for one in response.topics[0].partitions]
 
 
@@ -71,9 +71,9 @@ def test_partition_without_a_leader_gets_no_wrong_leader(three: VirtualBroker) -
 # -- leader hints ------------------------------------------------------------------------------------------------------
 
 
-def produce_leader_hint(cluster: VirtualBroker, version: int = 10) -> tuple[tuple[int, int], list[int]]:
+def produce_leader_hint(cluster: VirtualBroker) -> tuple[tuple[int, int], list[int]]:
     """Return the leader hint of a produce request to broker 2, and the node endpoints."""
-    response = cluster.client(node_id=2).call(produce(version), version)
+    response = cluster.client(node_id=2).call(produce(10), 10)
     leader = response.responses[0].partition_responses[0].current_leader
     return (leader.leader_id, leader.leader_epoch), [node.node_id for node in response.node_endpoints]
 
@@ -81,11 +81,10 @@ def produce_leader_hint(cluster: VirtualBroker, version: int = 10) -> tuple[tupl
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        (StaleLeaderHint(), ((2, -1), [2])),
-        (StaleLeaderHint(epoch="current"), ((2, 0), [2])),
-        (StaleLeaderHint(leader=3), ((3, -1), [3])),
+        pytest.param(StaleLeaderHint(), ((2, -1), [2]), id="requested broker, older epoch"),
+        pytest.param(StaleLeaderHint(epoch="current"), ((2, 0), [2]), id="requested broker, current epoch"),
+        pytest.param(StaleLeaderHint(leader=3), ((3, -1), [3]), id="another broker"),
     ],
-    ids=["requested broker, older epoch", "requested broker, current epoch", "another broker"],
 )
 def test_producer_gets_a_stale_leader_hint(
     three: VirtualBroker, action: StaleLeaderHint, expected: tuple[tuple[int, int], list[int]]
@@ -152,34 +151,27 @@ def test_empty_metadata_can_be_limited_to_the_start_of_a_broker(three: VirtualBr
 # -- offsets -----------------------------------------------------------------------------------------------------------
 
 
-def offsets(cluster: VirtualBroker, version: int = 7) -> list[int]:
-    """Return the earliest and latest offset of partition 0, and the offset of a timestamp."""
-    found = []
-    for timestamp in (-2, -1, 0):
-        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
-        response = cluster.client().call(request, version)
-        found.append(response.topics[0].partitions[0].offset)
-    return found
+def listed(cluster: VirtualBroker, version: int, timestamp: int, **fields: Any) -> Any:
+    """Return the response for partition 0."""
+    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp, **fields)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
+    return cluster.client().call(request, version).topics[0].partitions[0]
+
+
+def offsets(cluster: VirtualBroker) -> list[int]:
+    """Return the earliest and latest offset, and the offset of a timestamp."""
+    return [listed(cluster, 7, timestamp).offset for timestamp in (-2, -1, 0)]
 
 
 @pytest.mark.parametrize(
     ("action", "expected"),
     [
-        (OffsetLie(offset=7), [7, 7, 7]),
-        (OffsetLie(shift=100, of="latest"), [0, 105, 0]),
-        (OffsetLie(shift=-2), [0, 3, 0]),
-        (OffsetLie(offset=9, of="earliest"), [9, 5, 0]),
-        (OffsetLie(shift=1, of="timestamp"), [0, 5, 1]),
-        (OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3),
-    ],
-    ids=[
-        "one offset for all",
-        "latest offset too high",
-        "offsets too low, not below 0",
-        "earliest offset too high",
-        "offset of a timestamp",
-        "maximum offset",
+        pytest.param(OffsetLie(offset=7), [7, 7, 7], id="one offset for all"),
+        pytest.param(OffsetLie(shift=100, of="latest"), [0, 105, 0], id="latest offset too high"),
+        pytest.param(OffsetLie(shift=-2), [0, 3, 0], id="offsets too low, not below 0"),
+        pytest.param(OffsetLie(offset=9, of="earliest"), [9, 5, 0], id="earliest offset too high"),
+        pytest.param(OffsetLie(shift=1, of="timestamp"), [0, 5, 1], id="offset of a timestamp"),
+        pytest.param(OffsetLie(shift=2**63 - 1), [2**63 - 1] * 3, id="maximum offset"),
     ],
 )
 def test_offset_lie_changes_returned_offsets(three: VirtualBroker, action: OffsetLie, expected: list[int]) -> None:
@@ -196,9 +188,7 @@ def test_offset_lie_changes_returned_offsets(three: VirtualBroker, action: Offse
 def test_offset_lie_changes_lists_of_version_0(three: VirtualBroker) -> None:
     three.client().call(produce(9), 9)
     add(three, Rule(OffsetLie(shift=10)))
-    partition = ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=2)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[partition])])
-    assert three.client().call(request, 0).topics[0].partitions[0].old_style_offsets == [11, 10]
+    assert listed(three, 0, -1, max_num_offsets=2).old_style_offsets == [11, 10]
 
 
 # -- invalid rules -----------------------------------------------------------------------------------------------------

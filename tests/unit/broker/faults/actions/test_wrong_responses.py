@@ -11,8 +11,6 @@ from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
 from sluice.broker.faults.actions.throttle import Throttle
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
-from sluice.broker.journal.entries import entry, event
-from sluice.journal_events import Request
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest
@@ -26,6 +24,11 @@ def started(*overrides: str) -> VirtualBroker:
     broker = VirtualBroker(JOURNAL, *overrides)
     broker.topic("t", 2)
     return broker
+
+
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return started()
 
 
 def raw(client: Client, version: int = 3) -> bytes:
@@ -57,8 +60,7 @@ def correct_response() -> bytes:
         pytest.param(Oversize(size=200_000_000), lambda r: pack(">i", 200_000_000) + r[4:], id="200 MB"),
     ],
 )
-def test_frame_is_changed_as_the_action_specifies(action: object, frame: object) -> None:
-    broker = started()
+def test_frame_is_changed_as_the_action_specifies(broker: VirtualBroker, action: object, frame: object) -> None:
     broker.cluster_server.faults.add(Rule(action, api="Heartbeat"))  # type: ignore[arg-type]  # a valid action
     assert raw(broker.client()) == frame(correct_response())  # type: ignore[operator]  # they are functions
 
@@ -106,9 +108,7 @@ def crc_is_valid(records: bytes) -> bool:
     return bool(unpack(">I", records[17:21])[0] == crc32c(records[21:]))
 
 
-def test_corrupt_batches_are_delivered_and_the_log_is_unchanged() -> None:
-    broker = started()
-    client = broker.client()
+def test_corrupt_batches_are_delivered_and_the_log_is_unchanged(client: Client, broker: VirtualBroker) -> None:
     for partition in (0, 0, 1):
         client.call(produce(9, partition=partition), 9)
     one = len(batch(b"v"))
@@ -131,9 +131,7 @@ def test_checksum_of_old_message_formats_is_corrupted() -> None:
     assert [at for at in range(len(before)) if before[at] != after[at]] == [12]
 
 
-def test_records_or_responses_are_delivered_twice() -> None:
-    broker = started()
-    client = broker.client()
+def test_records_or_responses_are_delivered_twice(client: Client, broker: VirtualBroker) -> None:
     client.call(produce(9), 9)
     faults = broker.cluster_server.faults
     once = fetched_bytes(client.call(fetch(), 11))
@@ -170,8 +168,7 @@ def test_request_is_handled_twice(request_: ProduceRequest, appended: int, base_
     assert (item.error_code, item.base_offset, partition.log.log_end_offset) == (0, base_offset, appended)
 
 
-def test_duplicate_topic_creation_fails_the_second_time() -> None:
-    broker = started()
+def test_duplicate_topic_creation_fails_the_second_time(broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add(Rule(Duplicate("request"), api="CreateTopics"))
     topic = CreatableTopic(name="new", num_partitions=1, replication_factor=1)
     response = broker.client().call(CreateTopicsRequest(topics=[topic]), 7)
@@ -183,15 +180,11 @@ def test_duplicate_topic_creation_fails_the_second_time() -> None:
 
 def throttle_times(broker: VirtualBroker) -> list[int]:
     """Return the throttle time of each request in the journal."""
-    journal = broker.cluster.journal
-    assert journal is not None
-    events = [event(journal, number, entry(journal, number)) for number in range(journal.written)]
-    return [each.throttle_time_ms for each in events if isinstance(each, Request)]
+    return [each.throttle_time_ms for each in broker.journal.requests()]
 
 
 @pytest.mark.parametrize(("mute", "next_at_ms"), [(True, 300.0), (False, 0.0)], ids=["muted", "not muted"])
-def test_throttle_time_is_returned_with_or_without_muting(mute: bool, next_at_ms: float) -> None:
-    broker = started()
+def test_throttle_time_is_returned_with_or_without_muting(broker: VirtualBroker, mute: bool, next_at_ms: float) -> None:
     broker.cluster_server.faults.add(Rule(Throttle("300ms", mute=mute), api="Produce", times=1))
     client = broker.client()
     client.send_together((produce(9), 9), (produce(9), 9))
@@ -202,10 +195,8 @@ def test_throttle_time_is_returned_with_or_without_muting(mute: bool, next_at_ms
     assert throttle_times(broker) == [300, 0]
 
 
-def test_muted_connection_is_read_when_its_rule_is_removed() -> None:
-    broker = started()
+def test_muted_connection_is_read_when_its_rule_is_removed(client: Client, broker: VirtualBroker) -> None:
     fault = broker.cluster_server.faults.add(Rule(Throttle("60m"), api="Heartbeat", times=1))
-    client = broker.client()
     client.send_together((HeartbeatRequest(), 3), (HeartbeatRequest(), 3))
     assert len(client.take_responses()) == 1
     fault.remove()
@@ -269,9 +260,7 @@ def test_action_without_effect_is_rejected(rule: Rule, message: str) -> None:
     assert str(raised.value).startswith(f"fault.api: {message}")
 
 
-def test_several_rules_apply_to_one_fetch() -> None:
-    broker = started()
-    client = broker.client()
+def test_several_rules_apply_to_one_fetch(client: Client, broker: VirtualBroker) -> None:
     client.call(produce(9), 9)
     faults = broker.cluster_server.faults
     faults.add(Rule(CorruptRecords(), api="Fetch"))

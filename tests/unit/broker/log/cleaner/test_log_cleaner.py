@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.log.cleaner.log_cleaner import SLICE_MS, LogCleaner
-from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import Partition, Topic
+from sluice.broker.metadata.topic import Partition
 from sluice.clock import ManualClock
 from sluice.protocol.records.batch import HEADER_BYTES
 from sluice.protocol.records.build import build_batch, stamp_checksum
@@ -25,12 +24,9 @@ class SlowClock(ManualClock):
         return self._now_ms
 
 
-def compacted_topic(broker: VirtualBroker, name: str = "t", **configs: str) -> Partition:
+def compacted_topic(broker: VirtualBroker, name: str = "t", **configs: Any) -> Partition:
     """Create a compacted topic with one batch per segment."""
-    own = {"cleanup.policy": "compact", "segment.ms": "5", **{key.replace("_", "."): v for key, v in configs.items()}}
-    topic = broker.cluster.create(NewTopic(name, 1, configs=own))
-    assert isinstance(topic, Topic)
-    return topic.partitions[0]
+    return broker.topic(name, **({"cleanup_policy": "compact", "segment_ms": "5"} | configs)).partitions[0]
 
 
 def append(partition: Partition, *keys: bytes | None, at_ms: int) -> None:
