@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 import pytest
@@ -13,10 +14,7 @@ from sluice.broker.controller.replica_placement import place as place_in_racks
 RACKS = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "b", 7: "c"}
 
 
-def place(
-    random: Random, up: Sequence[int], down: Sequence[int], partitions: int, replicas: int
-) -> list[tuple[int, ...]]:
-    return place_in_racks(random, up, down, partitions, replicas, {})
+place = partial(place_in_racks, racks={})
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 3])

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sluice.broker.controller.metadata_log.image import InconsistentRecordError, MetadataImage
 from sluice.broker.controller.metadata_log.recovery import recover
@@ -70,81 +72,71 @@ def quota(key: str, value: float | None, entity: list[EntityData] = ALICE) -> Cl
 
 
 def changed(**fields: object) -> PartitionRecord:
-    record = partition()
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
+    return replace(partition(), **fields)
 
 
-def change(**fields: object) -> PartitionChangeRecord:
-    record = PartitionChangeRecord(partition_id=0, topic_id=T)
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
+def change(**fields: Any) -> PartitionChangeRecord:
+    return PartitionChangeRecord(partition_id=0, topic_id=T, **fields)
 
 
+def broker_change(broker_epoch: int = 7, **fields: Any) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=broker_epoch, **fields)
+
+
+# Name, changes of the partition of topic 1, and the partition after them.
+PARTITION_CHANGES: list[tuple[str, list[MetadataMessage], PartitionRecord]] = [
+    ("leader change raises both epochs", [change(leader=2)], changed(leader=2, leader_epoch=1, partition_epoch=1)),
+    (
+        "loss of the leader raises the leader epoch",
+        [change(leader=-1, isr=[])],
+        changed(leader=-1, isr=[], leader_epoch=1, partition_epoch=1),
+    ),
+    (
+        "reelection of the leader raises the leader epoch",
+        [change(leader=1)],
+        changed(leader_epoch=1, partition_epoch=1),
+    ),
+    ("ISR change keeps the leader epoch", [change(isr=[1, 2])], changed(isr=[1, 2], partition_epoch=1)),
+    (
+        "reassignment in progress",
+        [change(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T])],
+        changed(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T], partition_epoch=1),
+    ),
+    (
+        "leader recovery state set and cleared",
+        [change(leader_recovery_state=1), change(isr=[1]), change(leader_recovery_state=0)],
+        changed(partition_epoch=3),
+    ),
+    (
+        "eligible leader replicas set",
+        [change(eligible_leader_replicas=[1], last_known_elr=[1])],
+        changed(eligible_leader_replicas=[1], last_known_elr=[1], partition_epoch=1),
+    ),
+    (
+        "eligible leader replicas cleared by an empty list",
+        [
+            change(eligible_leader_replicas=[1], last_known_elr=[1]),
+            change(eligible_leader_replicas=[], last_known_elr=[]),
+        ],
+        changed(partition_epoch=2),
+    ),
+    (
+        "eligible leader replicas cleared for a topic",
+        [change(eligible_leader_replicas=[1]), ClearElrRecord(topic_name="topic-1")],
+        changed(partition_epoch=1),
+    ),
+    (
+        "eligible leader replicas cleared for all topics",
+        [change(eligible_leader_replicas=[1]), ClearElrRecord()],
+        changed(partition_epoch=1),
+    ),
+]
 REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
     ("topic with partitions", topic(1, 2), topic(1, 2)),
     ("partitions added to a topic", [*topic(1, 1), partition(1, 1)], topic(1, 2)),
     ("topic removed with its partitions", [*topic(1), *topic(2), RemoveTopicRecord(topic_id=T)], topic(2)),
     ("topic removed with its configs", [*TOPIC, config("retention.ms", "1"), RemoveTopicRecord(topic_id=T)], []),
-    (
-        "leader change raises both epochs",
-        [*TOPIC, change(leader=2)],
-        [TOPIC[0], changed(leader=2, leader_epoch=1, partition_epoch=1)],
-    ),
-    (
-        "loss of the leader raises the leader epoch",
-        [*TOPIC, change(leader=-1, isr=[])],
-        [TOPIC[0], changed(leader=-1, isr=[], leader_epoch=1, partition_epoch=1)],
-    ),
-    (
-        "reelection of the leader raises the leader epoch",
-        [*TOPIC, change(leader=1)],
-        [TOPIC[0], changed(leader_epoch=1, partition_epoch=1)],
-    ),
-    (
-        "ISR change keeps the leader epoch",
-        [*TOPIC, change(isr=[1, 2])],
-        [TOPIC[0], changed(isr=[1, 2], partition_epoch=1)],
-    ),
-    (
-        "reassignment in progress",
-        [*TOPIC, change(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T])],
-        [
-            TOPIC[0],
-            changed(replicas=[2, 1], adding_replicas=[2], removing_replicas=[1], directories=[T, T], partition_epoch=1),
-        ],
-    ),
-    (
-        "leader recovery state set and cleared",
-        [*TOPIC, change(leader_recovery_state=1), change(isr=[1]), change(leader_recovery_state=0)],
-        [TOPIC[0], changed(partition_epoch=3)],
-    ),
-    (
-        "eligible leader replicas set",
-        [*TOPIC, change(eligible_leader_replicas=[1], last_known_elr=[1])],
-        [TOPIC[0], changed(eligible_leader_replicas=[1], last_known_elr=[1], partition_epoch=1)],
-    ),
-    (
-        "eligible leader replicas cleared by an empty list",
-        [
-            *TOPIC,
-            change(eligible_leader_replicas=[1], last_known_elr=[1]),
-            change(eligible_leader_replicas=[], last_known_elr=[]),
-        ],
-        [TOPIC[0], changed(partition_epoch=2)],
-    ),
-    (
-        "eligible leader replicas cleared for a topic",
-        [*TOPIC, change(eligible_leader_replicas=[1]), ClearElrRecord(topic_name="topic-1")],
-        [TOPIC[0], changed(partition_epoch=1)],
-    ),
-    (
-        "eligible leader replicas cleared for all topics",
-        [*TOPIC, change(eligible_leader_replicas=[1]), ClearElrRecord()],
-        [TOPIC[0], changed(partition_epoch=1)],
-    ),
+    *((name, [*TOPIC, *changes], [TOPIC[0], after]) for name, changes, after in PARTITION_CHANGES),
     ("eligible leader replicas cleared for an unknown topic", [ClearElrRecord(topic_name="gone")], []),
     (
         "configs set, changed and removed",
@@ -184,34 +176,18 @@ REPLAYS: list[tuple[str, list[MetadataMessage], list[MetadataMessage]]] = [
     ),
     ("broker registered", [BROKER], [BROKER]),
     ("broker unregistered", [BROKER, UnregisterBrokerRecord(broker_id=1, broker_epoch=7)], []),
-    (
-        "broker unfenced",
-        [BROKER, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=-1)],
-        [RegisterBrokerRecord(broker_id=1, broker_epoch=7, fenced=False, log_dirs=[T])],
-    ),
+    ("broker unfenced", [BROKER, broker_change(fenced=-1)], [replace(BROKER, fenced=False)]),
     (
         "controlled shutdown and changed log directories",
-        [
-            BROKER,
-            BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, in_controlled_shutdown=1),
-            BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, log_dirs=[T, T], cordoned_log_dirs=[T]),
-        ],
-        [
-            RegisterBrokerRecord(
-                broker_id=1, broker_epoch=7, in_controlled_shutdown=True, log_dirs=[T, T], cordoned_log_dirs=[T]
-            )
-        ],
+        [BROKER, broker_change(in_controlled_shutdown=1), broker_change(log_dirs=[T, T], cordoned_log_dirs=[T])],
+        [replace(BROKER, in_controlled_shutdown=True, log_dirs=[T, T], cordoned_log_dirs=[T])],
     ),
     (
         "UnfenceBrokerRecord and FenceBrokerRecord",
         [BROKER, UnfenceBrokerRecord(id=1, epoch=7), FenceBrokerRecord(id=1, epoch=7)],
         [BROKER],
     ),
-    (
-        "change for an earlier broker epoch is ignored",
-        [BROKER, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=6, fenced=-1)],
-        [BROKER],
-    ),
+    ("change for an earlier broker epoch is ignored", [BROKER, broker_change(6, fenced=-1)], [BROKER]),
     (
         "controllers registered and unregistered",
         [

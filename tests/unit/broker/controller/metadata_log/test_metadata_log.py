@@ -222,23 +222,18 @@ class TestSnapshot:
         assert state(reopened(tmp_path)) == state(log.image)
         assert not [path for path in unfinished if path.exists()]
 
-    def test_kill_before_the_old_records_are_deleted_loses_nothing(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        "is_newer",
+        [
+            pytest.param(False, id="a kill before the old records are deleted"),
+            pytest.param(True, id="newer than the log, as on a controller that fetched it from its leader"),
+        ],
+    )
+    def test_beside_old_records_sets_the_log_end_and_loses_nothing(self, tmp_path: Path, is_newer: bool) -> None:
         log = open_log(tmp_path)
+        empty = file(tmp_path).read_bytes()
         log.append(topic(1, 3))
-        old = file(tmp_path).read_bytes()
-        log.compact()
-        file(tmp_path).write_bytes(old)
-        file(tmp_path, segment_name(log.end_offset)).unlink()
-        again = open_log(tmp_path)
-        assert state(again.image) == state(log.image)
-        assert again.append(topic(2)) == ErrorCode.NONE
-        assert state(reopened(tmp_path)) == state(again.image)
-
-    def test_newer_than_the_log_sets_the_log_end(self, tmp_path: Path) -> None:
-        """As on a controller that fetched the snapshot from its leader."""
-        log = open_log(tmp_path)
-        old = file(tmp_path).read_bytes()
-        log.append(topic(1))
+        old = empty if is_newer else file(tmp_path).read_bytes()
         log.compact()
         file(tmp_path).write_bytes(old)
         file(tmp_path, segment_name(log.end_offset)).unlink()
