@@ -40,23 +40,19 @@ from sluice.protocol.message import Message
 from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import api_key_of, error_codes
 
+A_B = ("a", "b")
 # Requests with two entries, and the number of error codes in the response, including the top-level one.
 TWO_ENTRIES: list[tuple[Message, int]] = [
     (
         AlterClientQuotasRequest(
-            entries=[EntryData(entity=[EntityData(entity_type="user", entity_name=name)]) for name in ("a", "b")]
+            entries=[EntryData(entity=[EntityData(entity_type="user", entity_name=name)]) for name in A_B]
         ),
         2,
     ),
-    (
-        AlterConfigsRequest(
-            resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in ("a", "b")]
-        ),
-        2,
-    ),
+    (AlterConfigsRequest(resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in A_B]), 2),
     (
         AlterPartitionReassignmentsRequest(
-            topics=[ReassignableTopic(name=name, partitions=[ReassignablePartition()]) for name in ("a", "b")]
+            topics=[ReassignableTopic(name=name, partitions=[ReassignablePartition()]) for name in A_B]
         ),
         3,
     ),
@@ -70,31 +66,31 @@ TWO_ENTRIES: list[tuple[Message, int]] = [
     (CreateAclsRequest(creations=[AclCreation(), AclCreation()]), 2),
     (
         CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=name, assignments=None) for name in ("a", "b")], timeout_ms=1000
+            topics=[CreatePartitionsTopic(name=name, assignments=None) for name in A_B], timeout_ms=1000
         ),
         2,
     ),
-    (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in ("a", "b")]), 2),
+    (CreateTopicsRequest(topics=[CreatableTopic(name=name) for name in A_B]), 2),
     (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), 2),
     (
         DeleteTopicsRequest(
-            topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in ("a", "b")], timeout_ms=1000
+            topic_names=["a", "b"], topics=[DeleteTopicState(name=name) for name in A_B], timeout_ms=1000
         ),
         2,
     ),
-    (DescribeQuorumRequest(topics=[QuorumTopic(topic_name=name) for name in ("a", "b")]), 1),
+    (DescribeQuorumRequest(topics=[QuorumTopic(topic_name=name) for name in A_B]), 1),
     (UnregisterBrokerRequest(broker_id=1), 1),
-    (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=name) for name in ("a", "b")]), 1),
-    (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in ("a", "b")]), 3),
+    (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=name) for name in A_B]), 1),
+    (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic=name, partitions=[0]) for name in A_B]), 3),
     (
         IncrementalAlterConfigsRequest(
-            resources=[IncrementalResource(resource_type=2, resource_name=name) for name in ("a", "b")]
+            resources=[IncrementalResource(resource_type=2, resource_name=name) for name in A_B]
         ),
         2,
     ),
     (
         ListPartitionReassignmentsRequest(
-            topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=[0]) for name in ("a", "b")]
+            topics=[ListPartitionReassignmentsTopics(name=name, partition_indexes=[0]) for name in A_B]
         ),
         1,
     ),

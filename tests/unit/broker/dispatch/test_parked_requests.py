@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import pytest
 
-from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -42,7 +41,6 @@ HOUR_MS = 3_600_000
 TIME_MS = 10_000  # the timeout in requests
 COMMIT_MS = 5_000  # offsets.commit.timeout.ms
 PEER_MS = 30_000  # request.timeout.ms, for requests between brokers
-ASSIGNMENTS = {0: (TARGET, PEER, SILENT)}
 
 
 def three_brokers(*overrides: str, coordinator: int = TARGET) -> VirtualBroker:
@@ -60,7 +58,7 @@ def three_brokers(*overrides: str, coordinator: int = TARGET) -> VirtualBroker:
         "group.initial.rebalance.delay.ms=0",
         *overrides,
     )
-    cluster.cluster.create(NewTopic("t", assignments=ASSIGNMENTS))
+    cluster.topic(assignments={0: (TARGET, PEER, SILENT)})
     for topic, leader in ((GROUP_METADATA_TOPIC, TARGET), (TRANSACTION_STATE_TOPIC, coordinator)):
         cluster.cluster.internal_topic(topic)
         cluster.cluster_server.move_leader(topic, 0, leader)
@@ -133,29 +131,27 @@ def with_stopped_follower(request: Message, version: int) -> Callable[[], tuple[
     return park
 
 
-def member_of(cluster: VirtualBroker) -> Member:
-    member = Member(cluster)
-    member.client = cluster.client(node_id=TARGET)
-    return member
+def two_members() -> tuple[VirtualBroker, Member, Member]:
+    """Return a stable member, and one that waits in JoinGroup until the other rejoins."""
+    cluster = three_brokers()
+    first, second = Member(cluster), Member(cluster)
+    for member in (first, second):
+        member.client = cluster.client(node_id=TARGET)
+    first.send_join()
+    settle_round([first])
+    second.send_join()
+    return cluster, first, second
 
 
 def joining() -> tuple[VirtualBroker, Client]:
     """Park a JoinGroup that waits for a member that does not rejoin."""
-    cluster = three_brokers()
-    first, second = member_of(cluster), member_of(cluster)
-    first.send_join()
-    settle_round([first])
-    second.send_join()
+    cluster, _, second = two_members()
     return cluster, second.client
 
 
 def syncing() -> tuple[VirtualBroker, Client]:
     """Park a SyncGroup that waits for the assignments of the group leader."""
-    cluster = three_brokers()
-    first, second = member_of(cluster), member_of(cluster)
-    first.send_join()
-    settle_round([first])
-    second.send_join()
+    cluster, first, second = two_members()
     first.send_join()
     assert second.joined().error_code == first.joined().error_code == ErrorCode.NONE
     second.send_sync()

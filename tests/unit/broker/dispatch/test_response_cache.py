@@ -17,7 +17,6 @@ from sluice.broker.faults.actions.wrong_metadata import WrongLeader
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.rule import Rule
 from sluice.broker.handlers.topics import metadata
-from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Endpoint
@@ -111,8 +110,7 @@ class Cluster:
             for node_id, broker in self.virtual.cluster_server.brokers.items()
             for route in broker.dispatcher.routes
         ]
-        assert self.virtual.cluster.journal is not None
-        return [*routes, *JournalReader(self.virtual.cluster.journal, self.virtual.clock).events()]
+        return [*routes, *self.virtual.journal.events()]
 
 
 CHANGES = (

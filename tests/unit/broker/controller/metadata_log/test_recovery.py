@@ -37,6 +37,13 @@ def append(path: Path, batch: bytes) -> None:
     path.write_bytes(path.read_bytes() + batch)
 
 
+def start_error(directory: Path) -> str:
+    """Return the error that ends the start."""
+    with pytest.raises(SluiceError) as caught:
+        open_log(directory)
+    return str(caught.value)
+
+
 def raw(offset: int, value: bytes | None, key: bytes | None = None, *, control: bool = False) -> bytes:
     """Return a batch with one record of arbitrary content."""
     record = Record(offset, START_MS, key, value)
@@ -112,10 +119,9 @@ def test_unreadable_log_is_an_error_until_the_user_accepts_the_loss(
     log.append(topic(1))
     log.close()
     segment_of(tmp_path).write_bytes(damage(segment_of(tmp_path).read_bytes()))
-    with pytest.raises(SluiceError) as caught:
-        open_log(tmp_path)
-    assert reason in str(caught.value)
-    assert "start with --override sluice.metadata.truncate.damaged=true" in str(caught.value)
+    error = start_error(tmp_path)
+    assert reason in error
+    assert "start with --override sluice.metadata.truncate.damaged=true" in error
     open_metadata_log(str(tmp_path), 1, FEATURES, lambda: START_MS, truncate_damaged=True).close()
     assert not open_log(tmp_path).image.topics
 
@@ -166,9 +172,7 @@ UNKNOWN = [
 def test_unsupported_record_is_an_error_with_its_offset(tmp_path: Path, value: bytes | None, reason: str) -> None:
     log = open_log(tmp_path)
     append(segment_of(tmp_path), raw(log.end_offset, value))
-    with pytest.raises(SluiceError) as caught:
-        open_log(tmp_path)
-    assert str(caught.value) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
+    assert start_error(tmp_path) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
 
 
 @pytest.mark.parametrize(
@@ -185,25 +189,20 @@ def test_unsupported_control_record_is_an_error_with_its_offset(
 ) -> None:
     log = open_log(tmp_path)
     append(segment_of(tmp_path), raw(log.end_offset, value, key, control=True))
-    with pytest.raises(SluiceError) as caught:
-        open_log(tmp_path)
-    assert str(caught.value) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
+    assert start_error(tmp_path) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
 
 
 def test_newer_metadata_version_is_an_error(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append([FeatureLevelRecord(name="metadata.version", feature_level=34)])
-    with pytest.raises(SluiceError) as caught:
-        open_log(tmp_path)
     reason = "cannot interpret the record at offset 6: metadata.version 34; expected at most 33"
-    assert str(caught.value) == f"{segment_of(tmp_path)}: {reason}"
+    assert start_error(tmp_path) == f"{segment_of(tmp_path)}: {reason}"
 
 
 def test_record_of_an_unknown_topic_is_an_error(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(segment_of(tmp_path), metadata_batch([partition()], LEVEL, BatchStart(log.end_offset, 1, START_MS)))
-    with pytest.raises(SluiceError, match="cannot interpret the record at offset 6: unknown topic id 0000"):
-        open_log(tmp_path)
+    assert "cannot interpret the record at offset 6: unknown topic id 0000" in start_error(tmp_path)
 
 
 class TestCorruptSnapshot:
@@ -229,19 +228,16 @@ class TestCorruptSnapshot:
         ],
     )
     def test_without_its_records_in_the_log_is_an_error(
-        self, tmp_path: Path, checkpoint: Path, broken: "object"
+        self, tmp_path: Path, checkpoint: Path, broken: Callable[[bytes], bytes]
     ) -> None:
-        assert callable(broken)
         checkpoint.write_bytes(broken(checkpoint.read_bytes()))
-        with pytest.raises(SluiceError) as caught:
-            open_log(tmp_path)
-        assert str(caught.value).startswith(f"{checkpoint}: ")
-        assert str(caught.value).endswith("; restore the directory from a copy")
+        error = start_error(tmp_path)
+        assert error.startswith(f"{checkpoint}: ")
+        assert error.endswith("; restore the directory from a copy")
 
     def test_missing_file_is_an_error(self, tmp_path: Path, checkpoint: Path) -> None:
         checkpoint.unlink()
-        with pytest.raises(SluiceError, match="no snapshot of the records before offset 8; restore"):
-            open_log(tmp_path)
+        assert "no snapshot of the records before offset 8; restore" in start_error(tmp_path)
 
     def test_is_ignored_if_the_log_has_all_records(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
@@ -257,10 +253,8 @@ class TestCorruptSnapshot:
 
     def test_unsupported_record_in_it_is_an_error(self, tmp_path: Path, checkpoint: Path) -> None:
         append(checkpoint, raw(99, b"\1\x1e\0"))
-        with pytest.raises(SluiceError) as caught:
-            open_log(tmp_path)
         reason = "record type 30, version 0 (supported: types up to 29)"
-        assert str(caught.value) == f"{checkpoint}: cannot interpret the record at offset 99: {reason}"
+        assert start_error(tmp_path) == f"{checkpoint}: cannot interpret the record at offset 99: {reason}"
 
 
 def test_dynamic_voters_survive_compaction(tmp_path: Path) -> None:
