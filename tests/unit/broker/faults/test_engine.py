@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,7 @@ from sluice.broker.faults.actions.no_response import Close
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.requests.fault_execution import FaultExecution
 from sluice.broker.faults.rule import Rule
-from sluice.broker.journal.entries import entry, event
 from sluice.journal_events import Fault as FaultEvent
-from sluice.journal_events import Request
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -24,6 +23,7 @@ from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, T
 from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest
 from sluice.protocol.errors import ErrorCode
+from tests.support.faults import add
 from tests.support.records import batch, fetch, fetched, fetched_bytes, produce
 from tests.support.sasl import SASL, logged_in, plain
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
@@ -56,17 +56,23 @@ def log_end_offsets(broker: VirtualBroker) -> list[int]:
     return [partition.log.log_end_offset for partition in broker.cluster.topics["t"].partitions]
 
 
-def code_of(client: Client, version: int = 9) -> int:
+def code_of(client: Client, version: int = 9, **fields: Any) -> int:
     """Return the error code of a produce request."""
-    (code,) = codes(client.call(produce(version), version))
+    (code,) = codes(client.call(produce(version, **fields), version))
     return code
+
+
+def metadata_codes(client: Client, name: str = "t") -> list[int]:
+    """Return the error codes of a metadata request for a topic."""
+    response = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9)
+    return [topic.error_code for topic in response.topics]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_only_the_named_partition_fails_and_gets_no_records(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
+    add(broker, Rule(Error("NOT_LEADER_OR_FOLLOWER"), api="Produce", topic="t", partition=1))
     response = broker.client().call(to_all(), 9)
     assert codes(response) == [0, NOT_LEADER, 0]
     assert [item.base_offset for item in response.responses[0].partition_responses] == [0, -1, 0]
@@ -74,39 +80,32 @@ def test_only_the_named_partition_fails_and_gets_no_records(broker: VirtualBroke
 
 
 def test_all_partitions_fail_if_none_is_named(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error(6), api="Produce"))
+    add(broker, Rule(Error(6), api="Produce"))
     assert codes(broker.client().call(to_all(), 9)) == [NOT_LEADER] * 3
     assert log_end_offsets(broker) == [0, 0, 0]
 
 
-def test_error_after_the_append_keeps_the_records(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error(7, when="after"), topic="t", partition=[0, 2], api="Produce", times=1))
-    client = broker.client()
+def test_error_after_the_append_keeps_the_records(client: Client, broker: VirtualBroker) -> None:
+    add(broker, Rule(Error(7, when="after"), topic="t", partition=[0, 2], api="Produce", times=1))
     assert codes(client.call(to_all(), 9)) == [7, 0, 7]
     assert codes(client.call(to_all(), 9)) == [0, 0, 0]
     assert log_end_offsets(broker) == [2, 2, 2]
 
 
-def test_topic_patterns_match_names_of_topic_ids(broker: VirtualBroker) -> None:
-    topic = broker.cluster.topics["t"]
-    broker.topic("u")
-    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", topic="t*"))
-    client = broker.client()
-    assert code_of_id(client, topic.topic_id) == NOT_LEADER
-    assert code_of_id(client, broker.cluster.topics["u"].topic_id) == 0
-
-
-def code_of_id(client: Client, topic_id: bytes) -> int:
-    (code,) = codes(client.call(produce(13, topic="", topic_id=topic_id), 13))
-    return code
+def test_topic_patterns_match_names_of_topic_ids(client: Client, broker: VirtualBroker) -> None:
+    t, u = broker.cluster.topics["t"], broker.topic("u")
+    add(broker, Rule(Error(6), api="Produce", topic="t*"))
+    found = [code_of(client, 13, topic="", topic_id=topic.topic_id) for topic in (t, u)]
+    assert found == [NOT_LEADER, 0]
 
 
 @pytest.mark.parametrize("partition", [None, 1], ids=["as a whole", "in one partition"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_acks_0_produce_with_an_error_closes_the_connection(when: str, partition: int | None) -> None:
-    broker = started()
+def test_acks_0_produce_with_an_error_closes_the_connection(
+    broker: VirtualBroker, when: str, partition: int | None
+) -> None:
     action = Error("NOT_LEADER_OR_FOLLOWER", when=when)  # type: ignore[arg-type]  # a valid literal
-    broker.cluster_server.faults.add(Rule(action, api="Produce", partition=partition))
+    add(broker, Rule(action, api="Produce", partition=partition))
     client = broker.client()
     client.send(to_all(acks=0), 9)
     assert not client.is_open
@@ -115,21 +114,19 @@ def test_acks_0_produce_with_an_error_closes_the_connection(when: str, partition
 
 def test_acks_all_produce_returns_an_error_for_the_named_partition_only() -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
-    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
-    led_partitions = [p.index for p in broker.cluster.topics["t"].partitions if broker.broker.replicas.leads(p)]
+    add(broker, Rule(Error(6), api="Produce", partition=0))
+    led = [p.index for p in broker.cluster.topics["t"].partitions if p.index and broker.broker.replicas.leads(p)]
     client = broker.client()
     client.send(to_all(acks=-1), 9)
     broker.advance(100)
     response = codes(client.response().message)
-    assert [(index, response[index]) for index in led_partitions if index] == [
-        (index, 0) for index in led_partitions if index
-    ]
+    assert [response[index] for index in led] == [0] * len(led)
     assert response[0] == NOT_LEADER
 
 
 def test_rule_removed_during_a_request_leaves_its_response_complete() -> None:
     broker = started("sluice.brokers=2", "sluice.replication.delay.ms=10")
-    fault = broker.cluster_server.faults.add(Rule(Error(6), api="Produce", partition=0))
+    fault = add(broker, Rule(Error(6), api="Produce", partition=0))
     client = broker.client()
     client.send(to_all(acks=-1), 9)
     fault.remove()
@@ -137,40 +134,32 @@ def test_rule_removed_during_a_request_leaves_its_response_complete() -> None:
     assert len(codes(client.response().message)) == 3
 
 
-def test_metadata_keeps_its_brokers_when_topics_fail(broker: VirtualBroker) -> None:
+def test_metadata_keeps_its_brokers_when_topics_fail(client: Client, broker: VirtualBroker) -> None:
     broker.topic("u")
-    broker.cluster_server.faults.add(Rule(Error("LEADER_NOT_AVAILABLE"), api="Metadata", topic="t"))
-    client = broker.client()
-    for topics in (
-        None,
-        [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="u")],
-        [MetadataRequestTopic(name="t")],
-    ):
+    add(broker, Rule(Error("LEADER_NOT_AVAILABLE"), api="Metadata", topic="t"))
+    t, u = (MetadataRequestTopic(name=name) for name in "tu")
+    for topics, expected in ((None, {"t": 5, "u": 0}), ([t, u], {"t": 5, "u": 0}), ([t], {"t": 5})):
         response = client.call(MetadataRequest(topics=topics), 9)
         assert [each.node_id for each in response.brokers] == [1]
-        found = {topic.name: topic.error_code for topic in response.topics}
-        assert found == {"t": 5} | ({} if topics is not None and len(topics) == 1 else {"u": 0})
+        assert {topic.name: topic.error_code for topic in response.topics} == expected
 
 
 def test_failed_topic_is_not_auto_created() -> None:
     broker = started("auto.create.topics.enable=true")
-    broker.cluster_server.faults.add(Rule(Error(3), api="Metadata", topic="new"))
-    response = broker.client().call(MetadataRequest(topics=[MetadataRequestTopic(name="new")]), 9)
-    assert [topic.error_code for topic in response.topics] == [3]
+    add(broker, Rule(Error(3), api="Metadata", topic="new"))
+    assert metadata_codes(broker.client(), "new") == [3]
     assert "new" not in broker.cluster.topics
 
 
 def test_failed_coordinator_is_returned_with_its_key(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
+    add(broker, Rule(Error("COORDINATOR_NOT_AVAILABLE"), group="g1"))
     response = broker.client().call(FindCoordinatorRequest(coordinator_keys=["g0", "g1"]), 4)
     assert {(one.key, one.error_code) for one in response.coordinators} == {("g0", 15), ("g1", 15)}
-    response = broker.client().call(FindCoordinatorRequest(key="g0"), 3)
-    assert response.error_code == 0
+    assert broker.client().call(FindCoordinatorRequest(key="g0"), 3).error_code == 0
 
 
-def test_api_versions_error_falls_back_to_version_0(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
-    client = broker.client()
+def test_api_versions_error_falls_back_to_version_0(client: Client, broker: VirtualBroker) -> None:
+    add(broker, Rule(Error("UNSUPPORTED_VERSION"), api="ApiVersions", version="1-"))
     client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 3, answered_in=0)
     response = client.response().message
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -184,7 +173,7 @@ def test_api_versions_error_falls_back_to_version_0(broker: VirtualBroker) -> No
 )
 def test_failed_authentication_closes_the_connection(api: str, code: str) -> None:
     broker = VirtualBroker(*SASL, "connection.failed.authentication.delay.ms=100")
-    broker.cluster_server.faults.add(Rule(Error(code), api=api))
+    add(broker, Rule(Error(code), api=api))
     client = broker.client()
     client.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     if api == "SaslAuthenticate":
@@ -198,44 +187,38 @@ def test_failed_authentication_closes_the_connection(api: str, code: str) -> Non
 def test_rule_matches_the_authenticated_principal() -> None:
     broker = VirtualBroker(*SASL)
     broker.topic("t")
-    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", principal="User:ali*"))
+    add(broker, Rule(Error(6), api="Produce", principal="User:ali*"))
     assert code_of(logged_in(broker)) == NOT_LEADER
     broker.cluster_server.faults.clear()
-    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", principal="User:bob"))
+    add(broker, Rule(Error(6), api="Produce", principal="User:bob"))
     assert code_of(logged_in(broker)) == 0
 
 
 # -- fetches -----------------------------------------------------------------------------------------------------------
 
 
-def test_fetch_reads_the_healthy_partitions(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_fetch_reads_the_healthy_partitions(client: Client, broker: VirtualBroker) -> None:
     client.call(to_all(), 9)
-    broker.cluster_server.faults.add(Rule(Error("OFFSET_OUT_OF_RANGE"), api="Fetch", partition=1))
+    add(broker, Rule(Error("OFFSET_OUT_OF_RANGE"), api="Fetch", partition=1))
     requested = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(3)]
     response = client.call(FetchRequest(max_bytes=1 << 20, topics=[FetchTopic(topic="t", partitions=requested)]), 11)
-    assert [(item.error_code, bool(item.records)) for item in response.responses[0].partitions] == [
-        (0, True),
-        (1, False),
-        (0, True),
-    ]
+    found = [(item.error_code, bool(item.records)) for item in response.responses[0].partitions]
+    assert found == [(0, True), (1, False), (0, True)]
 
 
-def test_failed_partition_ends_a_long_poll(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", partition=0, times=1))
-    client = broker.client()
+def test_failed_partition_ends_a_long_poll(client: Client, broker: VirtualBroker) -> None:
+    add(broker, Rule(Error(6), api="Fetch", partition=0, times=1))
     assert fetched(client.call(fetch(max_wait_ms=500), 11)).error_code == NOT_LEADER
     client.send(fetch(max_wait_ms=500), 11)
     broker.advance(499)
     assert client.take_responses() == []
 
 
-def test_fetch_session_returns_a_failure_and_then_its_end(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_fetch_session_returns_a_failure_and_then_its_end(client: Client, broker: VirtualBroker) -> None:
     session = FetchRequest(session_epoch=0, max_bytes=1 << 20, topics=fetch(0).topics)
     session_id = client.call(session, 11).session_id
     assert session_id
-    fault = broker.cluster_server.faults.add(Rule(Error(6), api="Fetch", topic="t"))
+    fault = add(broker, Rule(Error(6), api="Fetch", topic="t"))
     follow = FetchRequest(session_id=session_id, session_epoch=1, max_bytes=1 << 20)
     assert fetched(client.call(follow, 11)).error_code == NOT_LEADER
     fault.remove()
@@ -245,9 +228,8 @@ def test_fetch_session_returns_a_failure_and_then_its_end(broker: VirtualBroker)
     assert client.call(follow, 11).responses == [], "an unchanged partition is not returned"
 
 
-def test_fetch_session_can_be_lost(broker: VirtualBroker) -> None:
-    client = broker.client()
-    broker.cluster_server.faults.add(Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
+def test_fetch_session_can_be_lost(client: Client, broker: VirtualBroker) -> None:
+    add(broker, Rule(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=1))
     response = client.call(FetchRequest(session_id=7, session_epoch=3), 11)
     assert (response.error_code, response.session_id, response.responses) == (70, 0, [])
 
@@ -257,7 +239,7 @@ def test_fetch_session_can_be_lost(broker: VirtualBroker) -> None:
 
 @pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1)])
 def test_delay_applies_before_or_after_handling(broker: VirtualBroker, when: str, appended: int) -> None:
-    broker.cluster_server.faults.add(Rule(Delay("20ms", when=when), api="Produce"))  # type: ignore[arg-type]  # a valid literal
+    add(broker, Rule(Delay("20ms", when=when), api="Produce"))  # type: ignore[arg-type]  # a valid literal
     client = broker.client()
     client.send(produce(9), 9)
     broker.advance(19)
@@ -268,7 +250,7 @@ def test_delay_applies_before_or_after_handling(broker: VirtualBroker, when: str
 
 
 def test_delayed_request_keeps_its_records(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Delay("20ms"), api="Produce", client_id="slow"))
+    add(broker, Rule(Delay("20ms"), api="Produce", client_id="slow"))
     slow, fast = broker.client("slow"), broker.client("fast")
     slow.send(produce(9, batch(b"from the slow one")), 9)
     fast.call(produce(9, batch(b"x" * 500), partition=1), 9)
@@ -277,11 +259,10 @@ def test_delayed_request_keeps_its_records(broker: VirtualBroker) -> None:
     assert b"from the slow one" in fetched_bytes(fast.call(fetch(), 11))
 
 
-def test_delays_of_several_rules_add_up_and_requests_stay_in_order(broker: VirtualBroker) -> None:
+def test_delays_of_several_rules_add_up_and_requests_stay_in_order(client: Client, broker: VirtualBroker) -> None:
     faults = broker.cluster_server.faults
     faults.add(Rule(Delay("20ms"), api="Produce"))
     faults.add(Rule(Delay("10ms", when="after"), api="Produce"))
-    client = broker.client()
     client.send_together((produce(9), 9), (HeartbeatRequest(), 3), (produce(9), 9))
     broker.advance(29)
     assert client.take_responses() == []
@@ -326,9 +307,8 @@ def test_waiting_request_continues_when_its_rule_is_removed(broker: VirtualBroke
     assert len(broker.broker.fault_waits) == 0
 
 
-def test_disconnected_client_leaves_no_state_in_a_black_hole(broker: VirtualBroker) -> None:
+def test_disconnected_client_leaves_no_state_in_a_black_hole(client: Client, broker: VirtualBroker) -> None:
     broker.cluster_server.faults.add({"action": "black-hole"})
-    client = broker.client()
     client.send(produce(9), 9)
     client.leave()
     assert broker.broker.fault_waits is not None
@@ -355,9 +335,10 @@ def test_delay_is_drawn_from_its_distribution(delay: Delay, low: float, high: fl
 
 @pytest.mark.parametrize("how", ["fin", "rst"])
 @pytest.mark.parametrize(("when", "appended"), [("before", 0), ("after", 1), ("mid-response", 1)])
-def test_connection_is_closed_at_the_specified_moment(when: str, appended: int, how: str) -> None:
-    broker = started()
-    broker.cluster_server.faults.add(Rule(Close(when=when, how=how), api="Produce"))  # type: ignore[arg-type]  # valid literals
+def test_connection_is_closed_at_the_specified_moment(
+    broker: VirtualBroker, when: str, appended: int, how: str
+) -> None:
+    add(broker, Rule(Close(when=when, how=how), api="Produce"))  # type: ignore[arg-type]  # valid literals
     client = broker.client()
     sent = bytearray()
     client.on_bytes = sent.extend
@@ -426,7 +407,7 @@ def test_rule_hits_the_expected_requests(rule: dict[str, object], expected: str)
 
 
 def test_nth_request_is_counted_per_connection(broker: VirtualBroker) -> None:
-    broker.cluster_server.faults.add(Rule(Error(6), api="Produce", request=2))
+    add(broker, Rule(Error(6), api="Produce", request=2))
     first, second = broker.client(), broker.client()
     assert [code_of(client) for client in (first, second, first, second, first)] == [0, 0, 6, 6, 0]
 
@@ -451,23 +432,19 @@ def test_probability_is_per_rule_and_reproducible_by_seed() -> None:
 
 def test_rule_applies_to_the_named_brokers() -> None:
     broker = started("sluice.brokers=3")
-    broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=[2, 3]))
-    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    found = [broker.client(node_id=node_id).call(request, 9).topics[0].error_code for node_id in (1, 2, 3)]
-    assert found == [0, 5, 5]
+    add(broker, Rule(Error(5), api="Metadata", broker=[2, 3]))
+    assert [metadata_codes(broker.client(node_id=node_id)) for node_id in (1, 2, 3)] == [[0], [5], [5]]
 
 
 def test_restarted_broker_applies_the_rules() -> None:
     broker = started("sluice.brokers=2")
-    broker.cluster_server.faults.add(Rule(Error(5), api="Metadata", broker=2))
+    add(broker, Rule(Error(5), api="Metadata", broker=2))
     broker.cluster_server.stop_broker(2)
     broker.run(broker.cluster_server.start_broker(2))
-    request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
-    assert broker.client(node_id=2).call(request, 9).topics[0].error_code == 5
+    assert metadata_codes(broker.client(node_id=2)) == [5]
 
 
-def test_route_without_rules_keeps_its_handler(broker: VirtualBroker) -> None:
-    client = broker.client()
+def test_route_without_rules_keeps_its_handler(client: Client, broker: VirtualBroker) -> None:
     client.call(produce(9), 9)
     (route,) = broker.broker.dispatcher.routes
     handler = route.handle
@@ -484,19 +461,13 @@ def test_route_without_rules_keeps_its_handler(broker: VirtualBroker) -> None:
 # -- counters and journal ----------------------------------------------------------------------------------------------
 
 
-def test_hits_are_counted_and_in_the_journal(broker: VirtualBroker) -> None:
-    fault = broker.cluster_server.faults.add(
-        Rule(Error(6), id="moved", api="Produce", schedule="1 fail, 1 pass, repeat")
-    )
-    client = broker.client()
+def test_hits_are_counted_and_in_the_journal(client: Client, broker: VirtualBroker) -> None:
+    fault = add(broker, Rule(Error(6), id="moved", api="Produce", schedule="1 fail, 1 pass, repeat"))
     assert [code_of(client) for _ in range(3)] == [6, 0, 6]
     assert (fault.matched, fault.hits) == (3, 2)
-    journal = broker.cluster.journal
-    assert journal is not None
-    events = [event(journal, number, entry(journal, number)) for number in range(journal.written)]
-    requests = [each for each in events if isinstance(each, Request)]
+    requests = broker.journal.requests()
     assert [(each.rule_id, each.error_codes) for each in requests] == [("moved", [6]), ("", []), ("moved", [6])]
-    fault_events = [each for each in events if isinstance(each, FaultEvent)]
+    fault_events = [each for each in broker.journal.events() if isinstance(each, FaultEvent)]
     assert [(each.rule_id, each.action, each.api) for each in fault_events] == [("moved", "error", "Produce")] * 2
 
 
@@ -533,7 +504,7 @@ def test_broker_is_isolated_while_its_rule_lasts() -> None:
 
 def test_removing_a_rule_reverts_its_broker_state() -> None:
     broker = started("sluice.brokers=3")
-    fault = broker.cluster_server.faults.add(Rule("isolate", broker=2))
+    fault = add(broker, Rule("isolate", broker=2))
     assert broker.cluster.brokers[2].is_isolated
     fault.remove()
     assert not broker.cluster.brokers[2].is_isolated
@@ -557,8 +528,8 @@ def test_cached_misses_are_dropped_when_the_rules_change(broker: VirtualBroker) 
     faults.add(Rule(Error(6), api="Produce", topic="u"))
     client = broker.client()
     assert [code_of(client), code_of(client)] == [0, 0]
-    assert codes(client.call(produce(9, topic="u"), 9)) == [NOT_LEADER]
+    assert code_of(client, topic="u") == NOT_LEADER
     faults.add(Rule(Error(5), api="Produce", topic="t", partition=[0, 1]))
     assert code_of(client) == 5
-    assert codes(client.call(produce(9, partition=2), 9)) == [0]
+    assert code_of(client, partition=2) == 0
     assert codes(client.call(to_all(), 9)) == [5, 5, 0]

@@ -61,6 +61,11 @@ def of_version(client: Client, request: Message, version: int) -> bytes:
     return data[:6] + version.to_bytes(2) + data[8:]
 
 
+@pytest.fixture
+def broker() -> VirtualBroker:
+    return VirtualBroker(*SASL)
+
+
 def rejection(broker: VirtualBroker, client: Client) -> Any:
     """Return the response of a rejected client, and check the delay before response and close."""
     assert (client.responses, client.is_open) == ([], True)
@@ -75,9 +80,7 @@ def rejection(broker: VirtualBroker, client: Client) -> Any:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_plain_needs_one_token(version: int) -> None:
-    broker = VirtualBroker(*SASL)
-    client = broker.client()
+def test_plain_needs_one_token(client: Client, broker: VirtualBroker, version: int) -> None:
     assert handshake(client).mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     response = authenticate(client, plain(), version)
     assert (response.error_code, response.auth_bytes, response.session_lifetime_ms) == (0, b"", 0)
@@ -88,8 +91,7 @@ def test_plain_needs_one_token(version: int) -> None:
 
 
 @pytest.mark.parametrize(("mechanism", "hash_name"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
-def test_scram_needs_two_rounds(mechanism: str, hash_name: str) -> None:
-    client = VirtualBroker(*SASL).client()
+def test_scram_needs_two_rounds(client: Client, mechanism: str, hash_name: str) -> None:
     handshake(client, mechanism)
     scram = ScramClient(hash_name, "bob", "bob-secret")
     final = scram.final(authenticate(client, scram.first).auth_bytes)
@@ -106,9 +108,7 @@ def test_oauthbearer_session_lasts_as_long_as_the_token() -> None:
     assert (client.connection.ctx.session.user, response.session_lifetime_ms) == ("carol", 60_000)
 
 
-def test_old_clients_send_tokens_without_headers() -> None:
-    broker = VirtualBroker(*SASL)
-    client = broker.client()
+def test_old_clients_send_tokens_without_headers(client: Client, broker: VirtualBroker) -> None:
     handshake(client, "SCRAM-SHA-512", version=0)
     received: list[bytes] = []
     client.on_bytes, take = received.append, client.on_bytes
@@ -124,8 +124,7 @@ def test_old_clients_send_tokens_without_headers() -> None:
     assert counts(broker) == {"successful": 1, "successful_no_reauth": 1}
 
 
-def test_empty_token_is_returned_with_its_size() -> None:
-    client = VirtualBroker(*SASL).client()
+def test_empty_token_is_returned_with_its_size(client: Client) -> None:
     handshake(client, version=0)
     received: list[bytes] = []
     client.on_bytes = received.append
@@ -133,8 +132,7 @@ def test_empty_token_is_returned_with_its_size() -> None:
     assert received == [bytes(4)]
 
 
-def test_requests_can_be_pipelined_during_authentication() -> None:
-    client = VirtualBroker(*SASL).client()
+def test_requests_can_be_pipelined_during_authentication(client: Client) -> None:
     client.send_together(
         (ApiVersionsRequest(), 0),
         (SaslHandshakeRequest(mechanism="PLAIN"), 1),
@@ -149,8 +147,7 @@ def test_requests_can_be_pipelined_during_authentication() -> None:
     ]
 
 
-def test_api_versions_can_be_retried_until_it_succeeds() -> None:
-    client = VirtualBroker(*SASL).client()
+def test_api_versions_can_be_retried_until_it_succeeds(client: Client) -> None:
     client.send_bytes(of_version(client, ApiVersionsRequest(), 99))
     assert client.response().message.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert client.call(ApiVersionsRequest(client_software_name="?"), 3).error_code == ErrorCode.INVALID_REQUEST
@@ -167,8 +164,7 @@ def test_sasl_requests_after_authentication_are_an_illegal_state() -> None:
     assert client.is_open
 
 
-def test_authenticated_client_uses_the_dispatcher_directly() -> None:
-    broker = VirtualBroker(*SASL)
+def test_authenticated_client_uses_the_dispatcher_directly(broker: VirtualBroker) -> None:
     client = logged_in(broker)
     assert client.connection._dispatcher is broker.broker.dispatcher
 
@@ -264,9 +260,7 @@ def test_failure_is_returned_after_the_delay_and_the_connection_closed(
     assert (len(caplog.records), counts(broker)) == (1, {"failed": 1})
 
 
-def test_wrong_scram_password_has_the_message_of_an_unknown_user() -> None:
-    broker = VirtualBroker(*SASL)
-    client = broker.client()
+def test_wrong_scram_password_has_the_message_of_an_unknown_user(client: Client, broker: VirtualBroker) -> None:
     handshake(client, "SCRAM-SHA-256")
     scram = ScramClient("sha256", "alice", "wrong")
     final = scram.final(authenticate(client, scram.first).auth_bytes)
@@ -315,9 +309,7 @@ def test_requests_after_a_failure_are_not_read(caplog: pytest.LogCaptureFixture)
     assert len(lines(caplog)) == 1
 
 
-def test_rejected_client_that_disconnects_is_removed() -> None:
-    broker = VirtualBroker(*SASL)
-    client = broker.client()
+def test_rejected_client_that_disconnects_is_removed(client: Client, broker: VirtualBroker) -> None:
     handshake(client)
     waiting = len(broker.broker.scheduler)
     client.send(SaslAuthenticateRequest(auth_bytes=plain("x")), 2)
@@ -351,8 +343,7 @@ def test_other_request_before_authentication_closes_the_connection(
     assert lines(caplog) == [{"message": "connection closed", "reason": reason}]
 
 
-def test_request_of_one_byte_closes_the_connection(caplog: pytest.LogCaptureFixture) -> None:
-    client = VirtualBroker(*SASL).client()
+def test_request_of_one_byte_closes_the_connection(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     client.send_bytes(b"\0\0\0\1\0")
     assert not client.is_open
     assert len(lines(caplog)) == 1
@@ -515,8 +506,7 @@ def test_reauthentication_is_limited_to_once_per_second() -> None:
 # -- users -------------------------------------------------------------------------------------------------------------
 
 
-def test_user_quota_is_shared_by_the_clients_of_the_user() -> None:
-    broker = VirtualBroker(*SASL)
+def test_user_quota_is_shared_by_the_clients_of_the_user(broker: VirtualBroker) -> None:
     broker.topic()
     entity = [EntityData(entity_type="user", entity_name="alice")]
     entry = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
