@@ -5,15 +5,13 @@ import pytest
 from sluice.broker.faults.fault import Fault
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
-from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import Topic
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 
 def three_brokers() -> VirtualBroker:
     """Return a cluster with a topic of two partitions that broker 1 leads."""
     cluster = VirtualBroker(JOURNAL, "sluice.brokers=3", "sluice.election.delay.ms=0")
-    assert isinstance(cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3), 1: (1, 2, 3)})), Topic)
+    cluster.topic(assignments={0: (1, 2, 3), 1: (1, 2, 3)})
     return cluster
 
 

@@ -284,11 +284,15 @@ class Client:
         """Send several requests that the broker receives in one read."""
         self.send_bytes(b"".join(self.frame(request, version) for request, version in requests))
 
-    def call(self, request: Message, version: int) -> Any:
-        """Send a request and return its response, which must be immediate."""
+    def exchange(self, request: Message, version: int) -> ReceivedResponse:
+        """Send a request and return its response, which must be immediate, with its time and size."""
         assert not self.responses, f"unread responses: {self.responses}"
         self.send(request, version)
-        return self.response().message
+        return self.response()
+
+    def call(self, request: Message, version: int) -> Any:
+        """Send a request and return the message of its response, which must be immediate."""
+        return self.exchange(request, version).message
 
     def response(self) -> ReceivedResponse:
         """Return the only new response."""

@@ -1,11 +1,12 @@
 """Brokers that stop, start, are isolated and rejoin: leaders, ISR, lost records, and what clients receive."""
 
+from typing import Any
+
 import pytest
 
 from sluice.broker.controller.elections import Election
 from sluice.broker.controller.errors import ClusterError, UnknownResourceError
-from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.metadata.topic import NO_LEADER, Topic
+from sluice.broker.metadata.topic import NO_LEADER
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -18,7 +19,7 @@ from sluice.protocol.apis.list_partition_reassignments import ListPartitionReass
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import fetch, fetched, fetched_bytes, produce
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker
 from tests.support.wire import error_codes
 
 DELAY_MS = 9_000  # sluice.election.delay.ms
@@ -26,12 +27,10 @@ LAG_MS = 30_000  # replica.lag.time.max.ms
 ALL = -1
 
 
-def three(*overrides: str, replicas: int = 3, **configs: str) -> VirtualBroker:
+def three(*overrides: str, replicas: int = 3, **configs: Any) -> VirtualBroker:
     """Return three brokers with one partition that has replicas on 1, 2 and 3 and leader 1."""
     cluster = VirtualBroker("sluice.brokers=3", *overrides)
-    dotted = {name.replace("_", "."): value for name, value in configs.items()}
-    created = cluster.cluster.create(NewTopic("t", assignments={0: (1, 2, 3)[:replicas]}, configs=dotted))
-    assert isinstance(created, Topic), created
+    cluster.topic(assignments={0: (1, 2, 3)[:replicas]}, **configs)
     return cluster
 
 
@@ -57,6 +56,13 @@ def state(cluster: VirtualBroker) -> tuple[int, tuple[int, ...]]:
 def send(cluster: VirtualBroker, node_id: int, acks: int = 1) -> list[int]:
     """Return the error codes of a produce request that completes immediately."""
     return error_codes(cluster.client(node_id=node_id).call(produce(9, acks=acks), 9))
+
+
+def waiting_producer(cluster: VirtualBroker, version: int = 9, **fields: Any) -> Client:
+    """Return a client of broker 1 that has sent a produce request with acks=all."""
+    client = cluster.client(node_id=1)
+    client.send(produce(version, acks=ALL, **fields), version)
+    return client
 
 
 # -- stop and restart --------------------------------------------------------------------------------------------------
@@ -144,16 +150,10 @@ def test_partition_is_offline_until_an_in_sync_replica_restarts() -> None:
     cluster.advance(DELAY_MS)
     assert state(cluster) == (NO_LEADER, (1,))
     (topic,) = cluster.client(node_id=2).call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
-    (metadata_partition,) = topic.partitions
-    assert (metadata_partition.error_code, metadata_partition.leader_id, metadata_partition.offline_replicas) == (
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        -1,
-        [1],
-    )
-    counted = {
-        route.label: route.errors for route in cluster.cluster_server.brokers[2].dispatcher.routes if route.errors
-    }
-    assert list(counted.values()) == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "partition errors are counted"
+    found = [(one.error_code, one.leader_id, one.offline_replicas) for one in topic.partitions]
+    assert found == [(ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])]
+    counted = [route.errors for route in cluster.cluster_server.brokers[2].dispatcher.routes if route.errors]
+    assert counted == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "partition errors are counted"
     assert send(cluster, 2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     start(cluster, 1)
     assert state(cluster) == (1, (1,))
@@ -200,8 +200,7 @@ def test_metadata_lists_live_brokers(cluster: VirtualBroker) -> None:
 
 def test_acks_all_waits_for_the_followers() -> None:
     cluster = three("sluice.replication.delay.ms=100")
-    client = cluster.client(node_id=1)
-    client.send(produce(9, acks=ALL), 9)
+    client = waiting_producer(cluster)
     cluster.advance(99)
     assert client.take_responses() == []
     cluster.advance(1)
@@ -210,8 +209,7 @@ def test_acks_all_waits_for_the_followers() -> None:
 
 def test_acks_all_waits_for_a_crashed_follower_until_it_leaves_the_isr(cluster: VirtualBroker) -> None:
     stop(cluster, 3)
-    client = cluster.client(node_id=1)
-    client.send(produce(9, acks=ALL), 9)
+    client = waiting_producer(cluster)
     cluster.advance(DELAY_MS - 1)
     assert client.take_responses() == []
     assert fetched_bytes(cluster.client(node_id=1).call(fetch(0), 11)) == b"", "consumers read up to the high watermark"
@@ -241,8 +239,7 @@ def test_stopped_follower_without_lag_stays_in_the_isr() -> None:
 def test_acks_all_below_min_isr_fails_or_waits_if_already_appended() -> None:
     cluster = three(min_insync_replicas="2", replicas=2)
     stop(cluster, 2)
-    client = cluster.client(node_id=1)
-    client.send(produce(9, acks=ALL), 9)
+    client = waiting_producer(cluster)
     cluster.advance(DELAY_MS)
     assert client.take_responses() == [], "the high watermark must not advance below min.insync.replicas"
     assert send(cluster, 1, ALL) == [ErrorCode.NOT_ENOUGH_REPLICAS]
@@ -254,13 +251,11 @@ def test_acks_all_below_min_isr_fails_or_waits_if_already_appended() -> None:
 
 def test_acks_all_fails_after_append_if_min_isr_was_raised() -> None:
     cluster = three("sluice.replication.delay.ms=100", replicas=2)
-    client = cluster.client(node_id=1)
-    client.send(produce(9, acks=ALL), 9)
-    cluster.advance(100 - 1)
-    partition = cluster.partition()
-    cluster.advance(1)
+    client = waiting_producer(cluster)
+    cluster.advance(100)
     assert error_codes(client.response().message) == []
     client.send(produce(9, acks=ALL), 9)
+    partition = cluster.partition()
     partition.isr = (1,)
     partition.topic.min_insync_replicas = 2
     partition.log.advance_high_watermark(2)
@@ -270,8 +265,7 @@ def test_acks_all_fails_after_append_if_min_isr_was_raised() -> None:
 
 def test_records_only_on_the_leader_are_lost_with_it() -> None:
     cluster = three("sluice.replication.delay.ms=100")
-    client = cluster.client(node_id=1)
-    client.send(produce(9, acks=ALL), 9)
+    client = waiting_producer(cluster)
     cluster.advance(100)
     assert error_codes(client.response().message) == []
     assert send(cluster, 1, 1) == []
@@ -283,8 +277,7 @@ def test_records_only_on_the_leader_are_lost_with_it() -> None:
 
 def test_waiting_producer_receives_the_new_leader_after_a_move() -> None:
     cluster = three("sluice.replication.delay.ms=100")
-    client = cluster.client(node_id=1)
-    client.send(produce(10, acks=ALL), 10)
+    client = waiting_producer(cluster, 10)
     cluster.cluster_server.move_leader("t", 0, 2)
     response = client.response().message
     (partition_response,) = response.responses[0].partition_responses
@@ -391,10 +384,8 @@ def test_state_change_of_an_unknown_broker_is_rejected() -> None:
 def elect(cluster: VirtualBroker, election: Election) -> list[int]:
     topics = [TopicPartitions(topic="t", partitions=[0])]
     request = ElectLeadersRequest(election_type=election.value, topic_partitions=topics)
-    return [
-        one.error_code
-        for one in cluster.client(node_id=3).call(request, 2).replica_election_results[0].partition_result
-    ]
+    (result,) = cluster.client(node_id=3).call(request, 2).replica_election_results
+    return [one.error_code for one in result.partition_result]
 
 
 def test_preferred_election_on_request_restores_the_preferred_leader(cluster: VirtualBroker) -> None:
@@ -478,8 +469,7 @@ def test_change_of_the_replication_factor_can_be_disallowed() -> None:
 
 def test_isolated_leader_accepts_acks_1_and_times_out_acks_all() -> None:
     cluster = three("sluice.replication.delay.ms=10")
-    client = cluster.client(node_id=1)
-    client.send(produce(9, acks=ALL), 9)
+    client = waiting_producer(cluster)
     cluster.advance(10)
     assert error_codes(client.response().message) == []
     cluster.cluster_server.isolate_broker(1)
@@ -616,9 +606,8 @@ def test_metadata_drops_a_crashed_broker_after_the_lag() -> None:
 
 
 def test_request_on_an_isolated_leader_times_out_though_another_leads(cluster: VirtualBroker) -> None:
-    waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)
-    waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
+    waiting = waiting_producer(cluster, timeout_ms=20_000)
     cluster.advance(DELAY_MS)
     assert state(cluster)[0] == 2
     assert send(cluster, 2, ALL) == []
@@ -628,9 +617,8 @@ def test_request_on_an_isolated_leader_times_out_though_another_leads(cluster: V
 
 
 def test_request_on_an_isolated_leader_fails_when_it_rejoins(cluster: VirtualBroker) -> None:
-    waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)
-    waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
+    waiting = waiting_producer(cluster, timeout_ms=20_000)
     cluster.advance(DELAY_MS)
     cluster.cluster_server.rejoin_broker(1)
     assert error_codes(waiting.response().message) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
@@ -639,9 +627,8 @@ def test_request_on_an_isolated_leader_fails_when_it_rejoins(cluster: VirtualBro
 def test_request_on_an_isolated_leader_fails_if_its_records_were_cut_before_it_led_again() -> None:
     """Later records at the same offsets do not acknowledge it."""
     cluster = three("sluice.replication.delay.ms=10")
-    waiting = cluster.client(node_id=1)
     cluster.cluster_server.isolate_broker(1)
-    waiting.send(produce(9, acks=ALL, timeout_ms=20_000), 9)
+    waiting = waiting_producer(cluster, timeout_ms=20_000)
     cluster.cluster_server.move_leader("t", 0, 2)
     assert cluster.partition().log.log_end_offset == 0
     cluster.cluster_server.move_leader("t", 0, 1)

@@ -1,6 +1,7 @@
 """Unavailable controllers, slow elections, and unclean elections that lose records."""
 
-from sluice.broker.journal.reader import JournalReader
+import pytest
+
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.journal_events import LeaderChange
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
@@ -15,11 +16,14 @@ from tests.unit.broker.controller.test_controller import DELAY_MS, LAG_MS, send,
 ELECTION_MS = 700
 
 
+@pytest.fixture
+def cluster() -> VirtualBroker:
+    return three()
+
+
 def leader_change(cluster: VirtualBroker) -> LeaderChange:
     """Return the only leader change in the journal."""
-    assert cluster.cluster.journal is not None
-    events = JournalReader(cluster.cluster.journal, cluster.clock).events()
-    (change,) = (one for one in events if isinstance(one, LeaderChange))
+    (change,) = (one for one in cluster.journal.events() if isinstance(one, LeaderChange))
     return change
 
 
@@ -33,8 +37,7 @@ def metadata_leader(cluster: VirtualBroker, node_id: int) -> tuple[int, int]:
 # -- unavailable controller --------------------------------------------------------------------------------------------
 
 
-def test_crash_is_not_noticed_while_the_controller_is_unavailable() -> None:
-    cluster = three()
+def test_crash_is_not_noticed_while_the_controller_is_unavailable(cluster: VirtualBroker) -> None:
     restore = cluster.cluster.controller.make_unavailable()
     stop(cluster, 1)
     cluster.advance(10 * DELAY_MS)
@@ -43,29 +46,24 @@ def test_crash_is_not_noticed_while_the_controller_is_unavailable() -> None:
     assert state(cluster) == (2, (2, 3))
 
 
-def test_controlled_shutdown_without_a_controller_is_a_crash() -> None:
-    cluster = three()
+def test_controlled_shutdown_without_a_controller_is_a_crash(cluster: VirtualBroker) -> None:
     cluster.cluster.controller.make_unavailable()
     stop(cluster, 1, controlled=True)
     assert state(cluster) == (1, (1, 2, 3))
 
 
-def test_restarted_broker_stays_fenced_until_the_controller_is_back() -> None:
-    cluster = three()
+def test_restarted_broker_stays_fenced_until_the_controller_is_back(cluster: VirtualBroker) -> None:
     stop(cluster, 1, controlled=True)
     restore = cluster.cluster.controller.make_unavailable()
     start(cluster, 1)
     assert (cluster.cluster.fenced, state(cluster)) == ({1}, (2, (2, 3)))
-    described = {
-        included: [
-            (broker.broker_id, broker.is_fenced)
-            for broker in cluster.client(node_id=2)
-            .call(DescribeClusterRequest(include_fenced_brokers=included), 2)
-            .brokers
-        ]
-        for included in (False, True)
-    }
-    assert described == {False: [(2, False), (3, False)], True: [(1, True), (2, False), (3, False)]}
+
+    def described(include_fenced: bool) -> list[tuple[int, bool]]:
+        request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
+        return [(broker.broker_id, broker.is_fenced) for broker in cluster.client(node_id=2).call(request, 2).brokers]
+
+    assert described(False) == [(2, False), (3, False)]
+    assert described(True) == [(1, True), (2, False), (3, False)]
     restore()
     assert (cluster.cluster.fenced, state(cluster)) == (set(), (2, (1, 2, 3)))
 
@@ -82,8 +80,7 @@ def test_lagging_follower_leaves_the_isr_when_the_controller_is_back() -> None:
     assert state(cluster) == (1, (1, 2))
 
 
-def test_request_for_the_controller_waits_until_it_is_back() -> None:
-    cluster = three()
+def test_request_for_the_controller_waits_until_it_is_back(cluster: VirtualBroker) -> None:
     restore = cluster.cluster.controller.make_unavailable()
     client = cluster.client(node_id=2)
     client.send(CreateTopicsRequest(topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)]), 5)
@@ -94,8 +91,7 @@ def test_request_for_the_controller_waits_until_it_is_back() -> None:
     assert "new" in cluster.cluster.topics
 
 
-def test_metadata_without_a_controller_creates_no_topics() -> None:
-    cluster = three()
+def test_metadata_without_a_controller_creates_no_topics(cluster: VirtualBroker) -> None:
     restore = cluster.cluster.controller.make_unavailable()
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True)
     metadata = cluster.client().call(request, 9)
@@ -106,14 +102,12 @@ def test_metadata_without_a_controller_creates_no_topics() -> None:
     assert (metadata.controller_id, metadata.topics[0].error_code) == (1, ErrorCode.NONE)
 
 
-def test_produce_succeeds_without_a_controller() -> None:
-    cluster = three()
+def test_produce_succeeds_without_a_controller(cluster: VirtualBroker) -> None:
     cluster.cluster.controller.make_unavailable()
     assert send(cluster, 1, acks=-1) == []
 
 
-def test_controller_is_back_when_the_last_of_two_faults_ends() -> None:
-    cluster = three()
+def test_controller_is_back_when_the_last_of_two_faults_ends(cluster: VirtualBroker) -> None:
     controller = cluster.cluster.controller
     first, second = controller.make_unavailable(), controller.make_unavailable()
     first()
@@ -122,22 +116,18 @@ def test_controller_is_back_when_the_last_of_two_faults_ends() -> None:
     assert not controller.is_unavailable
 
 
-def test_leader_move_fails_without_a_controller() -> None:
-    cluster = three()
+def test_leader_move_fails_without_a_controller(cluster: VirtualBroker) -> None:
     restore = cluster.cluster.controller.make_unavailable()
-    assert (
-        cluster.cluster.controller.move_leader(cluster.partition(), 2)
-        == "the controller is unavailable because of a fault rule"
-    )
+    move_leader = cluster.cluster.controller.move_leader
+    assert move_leader(cluster.partition(), 2) == "the controller is unavailable because of a fault rule"
     restore()
-    assert cluster.cluster.controller.move_leader(cluster.partition(), 2) is None
+    assert move_leader(cluster.partition(), 2) is None
 
 
 # -- slow elections ----------------------------------------------------------------------------------------------------
 
 
-def test_partition_has_no_leader_during_a_slow_election() -> None:
-    cluster = three()
+def test_partition_has_no_leader_during_a_slow_election(cluster: VirtualBroker) -> None:
     end = cluster.cluster.controller.slow(ELECTION_MS)
     stop(cluster, 1)
     cluster.advance(DELAY_MS)
@@ -174,8 +164,7 @@ def test_broker_that_crashes_during_its_election_is_not_elected() -> None:
     assert state(cluster) == (1, (1, 2))
 
 
-def test_slow_election_waits_for_an_unavailable_controller() -> None:
-    cluster = three()
+def test_slow_election_waits_for_an_unavailable_controller(cluster: VirtualBroker) -> None:
     controller = cluster.cluster.controller
     controller.slow(ELECTION_MS)
     cluster.cluster_server.move_leader("t", 0, 3)
@@ -187,8 +176,7 @@ def test_slow_election_waits_for_an_unavailable_controller() -> None:
     assert state(cluster)[0] == 3
 
 
-def test_topic_deleted_during_its_election_stays_deleted() -> None:
-    cluster = three()
+def test_topic_deleted_during_its_election_stays_deleted(cluster: VirtualBroker) -> None:
     cluster.cluster.controller.slow(ELECTION_MS)
     cluster.cluster_server.move_leader("t", 0, 3)
     cluster.broker.delete_topic(cluster.cluster.topics["t"])

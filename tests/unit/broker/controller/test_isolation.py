@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.controller.isolation import IsolatedLog, IsolatedMetadata
-from sluice.broker.metadata.new_topic import NewTopic
+from sluice.broker.log.log_results import TimestampOffset
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
@@ -60,10 +60,9 @@ def test_out_of_range_offset_is_rejected(offset: int) -> None:
 
 def test_offsets_are_found_by_timestamp_and_leader_epoch() -> None:
     log = diverging_log(3)
-    by_time, newest = log.offset_for_timestamp(WALL_START_MS + 1000), log.max_timestamp_offset()
-    assert by_time is not None
-    assert newest is not None
-    assert (by_time.offset, newest.offset, log.leader_epoch_at(1)) == (1, 2, 0)
+    assert log.offset_for_timestamp(WALL_START_MS + 1000) == TimestampOffset(WALL_START_MS + 1000, 1, 0)
+    assert log.max_timestamp_offset() == TimestampOffset(WALL_START_MS + 2000, 2, 0)
+    assert log.leader_epoch_at(1) == 0
 
 
 def test_log_has_earlier_epochs_and_no_later_ones_of_the_cluster() -> None:
@@ -80,7 +79,7 @@ def isolated() -> tuple[VirtualBroker, ClusterServer]:
     """Return three brokers; broker 1 is isolated, leads t-0 and follows u-0."""
     cluster = VirtualBroker("sluice.brokers=3")
     for name, replicas in (("t", (1, 2)), ("u", (2, 1))):
-        cluster.cluster.create(NewTopic(name, assignments={0: replicas}))
+        cluster.topic(name, assignments={0: replicas})
     cluster.cluster_server.isolate_broker(1)
     return cluster, cluster.cluster_server
 
@@ -112,7 +111,5 @@ def test_isolated_follower_returns_the_former_leader() -> None:
     cluster, _ = isolated()
     response = cluster.client(node_id=1).call(produce(10, topic="u"), 10)
     (partition_response,) = response.responses[0].partition_responses
-    assert (partition_response.error_code, partition_response.current_leader.leader_id) == (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        2,
-    )
+    assert partition_response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition_response.current_leader.leader_id == 2

@@ -72,8 +72,7 @@ def test_request_event_has_every_identifying_field(broker: VirtualBroker) -> Non
     client.call(ApiVersionsRequest(client_software_name="lib", client_software_version="1.2"), 4)
     broker.advance(5)
     data = batch(b"one", producer_id=7, producer_epoch=1, base_sequence=0)
-    client.send(produce(9, data, topic="orders"), 9)
-    response = client.response()
+    response = client.exchange(produce(9, data, topic="orders"), 9)
     request = last_request(broker)
     assert request == Request(
         seq=3,

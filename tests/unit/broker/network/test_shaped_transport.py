@@ -37,8 +37,7 @@ def test_closed_connection_gets_no_shaped_transport(client: Client, broker: Virt
 def test_shaped_transport_without_limits_changes_nothing(client: Client, broker: VirtualBroker) -> None:
     shaped(client)
     for _ in range(3):
-        client.send(ApiVersionsRequest(), 0)
-        assert client.response().at_ms == broker.now_ms
+        assert client.exchange(ApiVersionsRequest(), 0).at_ms == broker.now_ms
     client.leave()
     assert client.connection.closed
 

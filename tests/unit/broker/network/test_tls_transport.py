@@ -60,8 +60,7 @@ def test_requests_are_answered_over_both_tls_versions(version: str) -> None:
 
 
 def test_request_and_response_larger_than_any_buffer_are_transferred(client: TlsClient) -> None:
-    client.send(produce_of(900_000, 9, "client"), 9)
-    assert client.response().message.responses[0].partition_responses[0].error_code == 0
+    assert client.call(produce_of(900_000, 9, "client"), 9).responses[0].partition_responses[0].error_code == 0
     response = client.call(fetch(0, max_bytes=2_000_000), 11)
     assert len(bytes(response.responses[0].partitions[0].records)) > 890_000
 
@@ -92,8 +91,7 @@ def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
     broker = VirtualBroker(*TLS, "quota.producer.default=1000")
     broker.topic()
     client = connected(broker)
-    client.send(produce_of(20_000, 9, "client"), 9)
-    throttle_ms = client.response().throttle_time_ms
+    throttle_ms = client.exchange(produce_of(20_000, 9, "client"), 9).throttle_time_ms
     client.send(produce(9), 9)
     client.send(produce(9), 9)
     assert (client.responses, client.transport.reading) == ([], False)

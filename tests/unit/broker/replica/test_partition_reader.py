@@ -125,8 +125,7 @@ def of_follower(version: int, broker: VirtualBroker, **fields: Any) -> FetchRequ
 def test_fetch_of_a_broker_without_a_replica_returns_not_leader_or_follower(version: int) -> None:
     broker = broker_of_epochs(7)
     client = broker.client()
-    client.send(of_follower(version, broker), version)
-    response = client.response()
+    response = client.exchange(of_follower(version, broker), version)
     data = fetched(response.message)
     assert (response.at_ms, data.error_code) == (0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert (data.current_leader is not None) == (version >= 16)

@@ -92,8 +92,7 @@ class TestKafkaDirectory:
         (state,) = broker.client().call(request, 0).transaction_states
         assert (state.error_code, state.transaction_state) == (0, "CompleteCommit")
         client = broker.client()
-        client.send(init_request("payments"), 4)
-        resumed = client.response().message
+        resumed = client.call(init_request("payments"), 4)
         assert resumed.producer_id == state.producer_id
         assert resumed.producer_epoch > 0, "the previous producer is fenced"
 

@@ -11,17 +11,18 @@ from sluice.broker.security.sasl.scram_credentials import ScramMechanism, creden
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.security import AccessControlEntryRecord, UserScramCredentialRecord
-from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, EntityData
+from sluice.protocol.metadata.settings import ClientQuotaRecord, EntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, TopicRecord
 from tests.support.acls import acl, acl_filter
 from tests.support.kafka_data import RELEASES, unpack
 from tests.unit.broker.controller.metadata_log.cluster_metadata import (
     DIRECTORY_ID,
     durable_state,
+    log_of,
     partition_states,
     start,
 )
-from tests.unit.broker.controller.metadata_log.logs import FEATURES, START_MS, topic_id
+from tests.unit.broker.controller.metadata_log.logs import FEATURES, START_MS, config, topic_id
 
 T = topic_id(1)
 ACLS = [
@@ -45,7 +46,7 @@ def write(directory: Path, *records: MetadataMessage) -> None:
     log.close()
 
 
-def partition(*, replicas: list[int], isr: list[int], leader: int) -> list[MetadataMessage]:
+def partition(replicas: list[int], isr: list[int], leader: int) -> list[MetadataMessage]:
     record = PartitionRecord(
         topic_id=T, partition_id=0, replicas=replicas, isr=isr, leader=leader, leader_epoch=4, partition_epoch=9
     )
@@ -87,86 +88,55 @@ def test_metadata_of_a_kafka_directory_is_restored(release: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("stored", "expected"),
+    ("replicas", "isr", "leader", "new_isr", "new_leader"),
     [
+        pytest.param([1, 2], [1, 2], 1, (1, 2), 1, id="the same leader, in a new epoch"),
+        pytest.param([2, 1], [1, 2], 1, (1, 2), 2, id="the preferred replica is elected"),
+        pytest.param([2, 1], [1], 1, (1,), 1, id="the in-sync replica is elected"),
+        pytest.param([1], [], -1, (1,), 1, id="the only replica is elected after its resignation"),
         pytest.param(
-            partition(replicas=[1, 2], isr=[1, 2], leader=1),
-            PartitionState((1, 2), (1, 2), 1, 5, 10),
-            id="the same leader, in a new epoch",
-        ),
-        pytest.param(
-            partition(replicas=[2, 1], isr=[1, 2], leader=1),
-            PartitionState((2, 1), (1, 2), 2, 5, 10),
-            id="the preferred replica is elected",
-        ),
-        pytest.param(
-            partition(replicas=[2, 1], isr=[1], leader=1),
-            PartitionState((2, 1), (1,), 1, 5, 10),
-            id="the in-sync replica is elected",
-        ),
-        pytest.param(
-            partition(replicas=[1], isr=[], leader=-1),
-            PartitionState((1,), (1,), 1, 5, 10),
-            id="the only replica is elected after its resignation",
-        ),
-        pytest.param(
-            partition(replicas=[7, 2], isr=[7], leader=7),
-            PartitionState((7, 2), (2,), 2, 5, 10),
+            [7, 2],
+            [7],
+            7,
+            (2,),
+            2,
             id="a replica that was not in sync is elected if no in-sync replica is in the cluster",
         ),
-        pytest.param(
-            partition(replicas=[7, 8], isr=[7], leader=7),
-            PartitionState((7, 8), (7,), NO_LEADER, 5, 10),
-            id="no leader if no replica is in the cluster",
-        ),
+        pytest.param([7, 8], [7], 7, (7,), NO_LEADER, id="no leader if no replica is in the cluster"),
     ],
 )
-def test_leader_is_elected_at_start(stored: list[MetadataMessage], expected: PartitionState, tmp_path: Path) -> None:
-    write(tmp_path, *stored)
+def test_leader_is_elected_at_start(
+    replicas: list[int], isr: list[int], leader: int, new_isr: tuple[int, ...], new_leader: int, tmp_path: Path
+) -> None:
+    write(tmp_path, *partition(replicas, isr, leader))
     broker = start(tmp_path, "sluice.brokers=2")
-    assert partition_states(broker, "t") == [expected]
-    metadata_log = broker.cluster.metadata_log
-    assert metadata_log is not None
-    (written,) = metadata_log.image.topics[T].partitions.values()
-    assert (written.leader, written.leader_epoch, written.partition_epoch) == expected[2:5], (
+    assert partition_states(broker, "t") == [PartitionState(tuple(replicas), new_isr, new_leader, 5, 10)]
+    (written,) = log_of(broker).image.topics[T].partitions.values()
+    assert (written.leader, written.leader_epoch, written.partition_epoch) == (new_leader, 5, 10), (
         "the metadata log records the leader"
     )
 
 
 def test_eligible_leader_replicas_are_cleared(tmp_path: Path) -> None:
     change = PartitionChangeRecord(topic_id=T, partition_id=0, eligible_leader_replicas=[1], last_known_elr=[1])
-    write(tmp_path, *partition(replicas=[1], isr=[], leader=-1), change)
-    metadata_log = start(tmp_path).cluster.metadata_log
-    assert metadata_log is not None
-    (written,) = metadata_log.image.topics[T].partitions.values()
+    write(tmp_path, *partition([1], [], -1), change)
+    (written,) = log_of(start(tmp_path)).image.topics[T].partitions.values()
     assert (written.eligible_leader_replicas, written.last_known_elr) == (None, None)
 
 
 SETTINGS_WITHOUT_EFFECT = {
-    "an unknown config of a topic": (
-        ConfigRecord(resource_type=2, resource_name="t", name="new.in.kafka.5", value="1"),
-        "topic t new.in.kafka.5",
-    ),
-    "an invalid config value": (
-        ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="forever"),
-        "topic t retention.ms",
-    ),
+    "an unknown config of a topic": (config(2, "t", "new.in.kafka.5", "1"), "topic t new.in.kafka.5"),
+    "an invalid config value": (config(2, "t", "retention.ms", "forever"), "topic t retention.ms"),
     "a config of all brokers that cannot be altered": (
-        ConfigRecord(resource_type=4, resource_name="", name="num.partitions", value="2"),
+        config(4, "", "num.partitions", "2"),
         "broker <default> num.partitions",
     ),
     "a config of this broker that cannot be altered": (
-        ConfigRecord(resource_type=4, resource_name="1", name="num.partitions", value="2"),
+        config(4, "1", "num.partitions", "2"),
         "broker 1 num.partitions",
     ),
-    "an unknown config of a group": (
-        ConfigRecord(resource_type=32, resource_name="g", name="unknown.timeout.ms", value="1"),
-        "group g unknown.timeout.ms",
-    ),
-    "a config of a client metrics subscription": (
-        ConfigRecord(resource_type=16, resource_name="s", name="what", value="?"),
-        "client-metrics s what",
-    ),
+    "an unknown config of a group": (config(32, "g", "unknown.timeout.ms", "1"), "group g unknown.timeout.ms"),
+    "a config of a client metrics subscription": (config(16, "s", "what", "?"), "client-metrics s what"),
     "an unknown quota": (
         ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name="u")], key="flow_rate", value=1.0),
         "quota user=u flow_rate",
@@ -188,22 +158,19 @@ SETTINGS_WITHOUT_EFFECT = {
 def test_settings_without_effect_are_logged_and_kept(
     record: MetadataMessage, setting: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write(tmp_path, *partition(replicas=[1], isr=[1], leader=1), record)
+    write(tmp_path, *partition([1], [1], 1), record)
     broker = start(tmp_path)
     (line,) = caplog.records
     assert line.message == "settings in the data directory without effect"
     assert vars(line)["settings"] == setting
-    metadata_log = broker.cluster.metadata_log
-    assert metadata_log is not None
-    assert record in list(metadata_log.image.records())
+    assert record in list(log_of(broker).image.records())
     assert broker.cluster.topics["t"].config.own == {}
 
 
 def test_configs_of_a_broker_outside_the_cluster_do_not_apply_to_others(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    record = ConfigRecord(resource_type=4, resource_name="7", name="message.max.bytes", value="5")
-    write(tmp_path, record)
+    write(tmp_path, config(4, "7", "message.max.bytes", "5"))
     broker = start(tmp_path)
     assert not caplog.records
     assert durable_state(broker)["brokers"] == {}
@@ -211,10 +178,7 @@ def test_configs_of_a_broker_outside_the_cluster_do_not_apply_to_others(
 
 def test_brokers_register_with_each_start(tmp_path: Path) -> None:
     listeners = "listeners=PLAINTEXT://127.0.0.1:0"
-    first = start(tmp_path, "sluice.brokers=2", listeners).cluster.metadata_log
-    second = start(tmp_path, "sluice.brokers=2", listeners).cluster.metadata_log
-    assert first is not None
-    assert second is not None
+    first, second = (log_of(start(tmp_path, "sluice.brokers=2", listeners)) for _ in range(2))
     assert list(second.image.brokers) == [1, 2]
     for node_id, registration in second.image.brokers.items():
         assert not registration.fenced

@@ -22,8 +22,7 @@ def test_callback_limits_clients_without_configured_quotas() -> None:
     broker.topic()
     for client_id, throttle_ms in (("a.one", 0), ("a.two", 2_000), ("b.one", 0)):
         client = broker.client(client_id)
-        client.send(produce_of(600, 9, client_id), 9)
-        assert client.response().throttle_time_ms == throttle_ms
+        assert client.exchange(produce_of(600, 9, client_id), 9).throttle_time_ms == throttle_ms
 
 
 def test_callback_gets_changed_topics_once_within_a_second() -> None:
@@ -45,8 +44,7 @@ def test_limit_changed_by_a_topic_update_applies_to_existing_records() -> None:
     broker.topic("t")
     broker.advance(1_000)
     client = broker.client("a.one")
-    client.send(produce_of(600, 9, "a.one"), 9)
-    assert client.response().throttle_time_ms == 0
+    assert client.exchange(produce_of(600, 9, "a.one"), 9).throttle_time_ms == 0
     callback_of(broker).limits["a"] = 10.0
     broker.topic("u")
     broker.advance(1_000)

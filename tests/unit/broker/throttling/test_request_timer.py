@@ -200,8 +200,7 @@ def test_fetch_above_only_the_request_quota_returns_no_records_and_charges_no_by
 ) -> None:
     broker = broker_with_records(monkeypatch, "kafka-4.4", "quota.consumer.default=1000000")
     client = broker.client()
-    client.send(fetch(0), 11)
-    response = client.response()
+    response = client.exchange(fetch(0), 11)
     assert (response.at_ms, response.throttle_time_ms, response.message.responses) == (WORK_MS, 300, [])
     (usage,) = broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms())
     assert usage.rate == 0.0
@@ -212,8 +211,7 @@ def test_throttled_fetch_without_a_byte_quota_leaves_no_negative_byte_rate(monke
     # Kafka subtracts the bytes from a sensor that was never charged, so its byte-rate becomes negative.
     broker = broker_with_records(monkeypatch, "kafka-4.4")
     client = broker.client()
-    client.send(fetch(0), 11)
-    assert client.response().throttle_time_ms == 300
+    assert client.exchange(fetch(0), 11).throttle_time_ms == 300
     assert broker.broker.quotas.fetch.snapshot(broker.clock.wall_ms()) == []
 
 
@@ -253,8 +251,7 @@ def test_fetch_of_a_follower_is_exempt(monkeypatch: pytest.MonkeyPatch, profile:
     request = fetch(0)
     request.replica_id = 2
     client = broker.client()
-    client.send(request, 11)
-    assert client.response().throttle_time_ms == 0
+    assert client.exchange(request, 11).throttle_time_ms == 0
     assert (request_usages(broker), exempt_ms(broker)) == ([], WORK_MS)
 
 

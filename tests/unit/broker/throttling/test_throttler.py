@@ -197,8 +197,7 @@ def test_the_example_of_kip_13_waits_2000_ms(version: int) -> None:
     broker.topic()
     client = broker.client()
     for second in range(9):
-        client.send(produce_of(5_000, version, "client"), version)
-        response = client.response()
+        response = client.exchange(produce_of(5_000, version, "client"), version)
         assert (response.at_ms, response.throttle_time_ms) == (second * 1000, 0)
         broker.advance(1000)
     client.send(produce_of(15_000, version, "client"), version)
@@ -253,12 +252,10 @@ def test_muted_fetch_returns_no_records_at_once_and_is_not_charged(profile: str,
     unlimited.topic()
     append(unlimited, 12_000)
     other = unlimited.client()
-    other.send(fetch(topic_id=topic_id(unlimited)), version)
-    throttle_ms = charged_size(other.response()) - 10 * QUOTA
+    throttle_ms = charged_size(other.exchange(fetch(topic_id=topic_id(unlimited)), version)) - 10 * QUOTA
 
     client = broker.client()
-    client.send(fetch(topic_id=topic_id(broker), max_wait_ms=100), version)
-    response = client.response()
+    response = client.exchange(fetch(topic_id=topic_id(broker), max_wait_ms=100), version)
     assert (response.at_ms, response.throttle_time_ms) == (0, reported_ms(version, throttle_ms))
     assert response.message.responses == [], "a throttled fetch returns no topics"
     assert (response.message.error_code, response.message.session_id) == (0, 0)
@@ -274,8 +271,7 @@ def test_muted_fetch_returns_no_records_at_once_and_is_not_charged(profile: str,
 def test_held_fetch_returns_records_appended_during_its_throttle_time(version: int) -> None:
     broker = broker_with_records("kip-13", 8_000, 5_000)
     client = broker.client()
-    client.send(fetch(0, partition_max_bytes=8_000), version)
-    first = client.response()
+    first = client.exchange(fetch(0, partition_max_bytes=8_000), version)
     client.send(fetch(1), version)
     broker.advance(1_000)
     assert client.take_responses() == []
@@ -293,8 +289,7 @@ def test_held_fetch_returns_records_appended_during_its_throttle_time(version: i
 def test_charge_of_a_held_fetch_is_corrected_to_its_response_size(version: int) -> None:
     broker = broker_with_records("kip-13", 8_000, 5_000)
     client = broker.client()
-    client.send(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
-    first = client.response()
+    first = client.exchange(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
     assert first.at_ms == 0
     assert charged(broker.broker.quotas.fetch, broker) == charged_size(first)
     client.send(fetch(1, topic_id=topic_id(broker)), version)
@@ -332,14 +327,11 @@ def test_charge_of_a_held_fetch_is_limited_to_its_max_bytes() -> None:
 def test_muted_fetch_gets_the_same_records_when_retried(version: int) -> None:
     broker = broker_with_records("by-version", 8_000, 5_000)
     client = broker.client()
-    client.send(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
-    first = client.response()
-    client.send(fetch(1, topic_id=topic_id(broker)), version)
-    assert client.response().throttle_time_ms > 0
+    first = client.exchange(fetch(0, partition_max_bytes=8_000, topic_id=topic_id(broker)), version)
+    assert client.exchange(fetch(1, topic_id=topic_id(broker)), version).throttle_time_ms > 0
     assert charged(broker.broker.quotas.fetch, broker) == charged_size(first)
     broker.advance(12_000)  # the first response is no longer in the windows
-    client.send(fetch(1, topic_id=topic_id(broker)), version)
-    response = client.response()
+    response = client.exchange(fetch(1, topic_id=topic_id(broker)), version)
     assert (len(fetched_bytes(response.message)), response.throttle_time_ms) == (5_000, 0)
 
 
@@ -394,8 +386,7 @@ def test_fetch_returns_no_more_than_the_quota_of_an_idle_client(profile: str) ->
     broker.advance(100)  # framing adds some bytes above the quota: as many ms of throttle time
     response = client.response()
     if not response.message.responses:
-        client.send(fetch(topic_id=topic_id(broker)), 13)
-        response = client.response()
+        response = client.exchange(fetch(topic_id=topic_id(broker)), 13)
     assert 8_000 <= len(fetched_bytes(response.message)) <= 10 * QUOTA
 
 
@@ -425,20 +416,18 @@ def test_wait_of_a_delayed_fetch_is_not_throttle_time(version: int) -> None:
 def test_fetch_response_without_records_is_charged_its_size(profile: str) -> None:
     broker = broker_with_records(profile)
     client = broker.client()
-    client.send(fetch(0), 11)
-    assert charged(broker.broker.quotas.fetch, broker) == charged_size(client.response())
+    response = client.exchange(fetch(0), 11)
+    assert charged(broker.broker.quotas.fetch, broker) == charged_size(response)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_fetch_response_with_a_top_level_error_is_charged_its_size(profile: str) -> None:
     broker = broker_with_records(profile, 5_000)
     client = broker.client()
-    client.send(fetch(0), 11)
-    before = charged_size(client.response())
+    before = charged_size(client.exchange(fetch(0), 11))
     request = fetch(0)
     request.session_id, request.session_epoch = 77, 5
-    client.send(request, 11)
-    response = client.response()
+    response = client.exchange(request, 11)
     assert response.message.error_code == 70
     assert charged(broker.broker.quotas.fetch, broker) == before + charged_size(response)
 
@@ -470,8 +459,7 @@ def test_clients_without_a_client_id_share_the_default_quota(profile: str) -> No
 def test_client_without_a_client_id_is_not_throttled_in_kafka_4_4(client_id: str | None) -> None:
     broker = broker_with_quota("kafka-4.4", PRODUCE)
     client = broker.client(client_id)
-    client.send(produce_of(50_000, 9, client_id), 9)
-    assert client.response().throttle_time_ms == 0
+    assert client.exchange(produce_of(50_000, 9, client_id), 9).throttle_time_ms == 0
     assert client.call(ApiVersionsRequest(), 0)
 
 
@@ -504,8 +492,7 @@ def test_quota_override_precedes_the_default() -> None:
 def test_produce_and_fetch_quotas_are_independent(broker: VirtualBroker) -> None:
     producer, consumer = broker.client("same"), broker.client("same")
     send_above_quota(broker, producer, 9)
-    consumer.send(fetch(0), 11)
-    response = consumer.response()
+    response = consumer.exchange(fetch(0), 11)
     assert (response.at_ms, response.throttle_time_ms, len(fetched_bytes(response.message)) > 11_000) == (0, 0, True)
 
 
@@ -517,8 +504,7 @@ def test_throttled_clients_do_not_slow_other_clients(version: int) -> None:
         send_above_quota(broker, client, version, throttle_ms=100_000)
     other = broker.client("other")
     for second in range(10):
-        other.send(produce_of(50_000, version, "other"), version)
-        response = other.response()
+        response = other.exchange(produce_of(50_000, version, "other"), version)
         assert (response.at_ms, response.throttle_time_ms) == (second * 1_000, 0)
         broker.advance(1_000)
     assert len(broker.broker.throttled) == 20
@@ -527,8 +513,7 @@ def test_throttled_clients_do_not_slow_other_clients(version: int) -> None:
 def test_other_connections_of_a_throttled_client_are_not_muted(broker: VirtualBroker) -> None:
     one, other = broker.client("same"), broker.client("same")
     send_above_quota(broker, one, 9)
-    other.send(ApiVersionsRequest(), 0)
-    assert other.response().at_ms == 0
+    assert other.exchange(ApiVersionsRequest(), 0).at_ms == 0
 
 
 # -- clients that disconnect -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.server.metadata_restore import open_metadata
 from tests.support.virtual_broker import VirtualBroker
@@ -14,6 +15,12 @@ def start(directory: Path, *overrides: str) -> VirtualBroker:
     broker = VirtualBroker("node.id=1", *overrides)
     broker.cluster.metadata_log = open_metadata(broker.cluster, str(directory), DIRECTORY_ID)
     return broker
+
+
+def log_of(broker: VirtualBroker) -> DurableMetadata:
+    log = broker.cluster.metadata_log
+    assert log is not None
+    return log
 
 
 def durable_state(broker: VirtualBroker) -> dict[str, object]:

@@ -37,6 +37,10 @@ def metadata_files(directory: Path) -> list[str]:
     return sorted(path.name for path in (directory / METADATA_DIRECTORY).iterdir())
 
 
+def config(kind: int, resource: str, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+
+
 def topic_id(number: int) -> bytes:
     return number.to_bytes(16)
 
@@ -46,10 +50,7 @@ def topic(number: int = 1, partitions: int = 1, **configs: str) -> list[Metadata
     name = f"topic-{number}"
     return [
         TopicRecord(name=name, topic_id=topic_id(number)),
-        *(
-            ConfigRecord(resource_type=2, resource_name=name, name=key.replace("_", "."), value=value)
-            for key, value in configs.items()
-        ),
+        *(config(2, name, key.replace("_", "."), value) for key, value in configs.items()),
         *(partition(number, index) for index in range(partitions)),
     ]
 

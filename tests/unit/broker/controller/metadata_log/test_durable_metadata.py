@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.broker.security.sasl.scram_credentials import ScramMechanism, credential
@@ -39,7 +38,7 @@ from sluice.protocol.metadata.security import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from sluice.protocol.metadata.settings import ClientQuotaRecord, ConfigRecord, FeatureLevelRecord
+from sluice.protocol.metadata.settings import ClientQuotaRecord, FeatureLevelRecord
 from sluice.protocol.metadata.settings import EntityData as QuotaEntityData
 from sluice.protocol.metadata.topics import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tests.support.acls import ANONYMOUS_MAY_ALL, AUTHORIZER_ON, acl
@@ -48,9 +47,11 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.unit.broker.controller.metadata_log.cluster_metadata import (
     DIRECTORY_ID,
     durable_state,
+    log_of,
     partition_states,
     start,
 )
+from tests.unit.broker.controller.metadata_log.logs import config
 
 BuildRecords = Callable[[VirtualBroker], MetadataMessage | list[MetadataMessage]]
 
@@ -62,10 +63,6 @@ CREDENTIAL = credential(ScramMechanism.SCRAM_SHA_256, b"salt", SALTED_PASSWORD, 
 
 def set_config(kind: int, name: str, key: str, value: str) -> IncrementalAlterConfigsRequest:
     return config_changes(kind, name, {key: value})
-
-
-def config(kind: int, name: str, key: str, value: str | None) -> ConfigRecord:
-    return ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
 
 
 def partition(broker: VirtualBroker, topic: str, index: int, replicas: list[int]) -> PartitionRecord:
@@ -235,12 +232,6 @@ CHANGES: list[tuple[str, Message, BuildRecords]] = [
 each_change = pytest.mark.parametrize(
     ("request_", "build_records"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES]
 )
-
-
-def log_of(broker: VirtualBroker) -> DurableMetadata:
-    log = broker.cluster.metadata_log
-    assert log is not None
-    return log
 
 
 @pytest.fixture

@@ -49,8 +49,7 @@ def test_reads_of_records_are_delayed_and_empty_reads_are_not(client: Client, br
     client.call(produce(9), 9)
     fault = add(broker, Rule(SlowDisk("100ms")))
     began_ms = broker.now_ms
-    client.send(fetch(1), 11)
-    assert not fetched_bytes(client.response().message)
+    assert not fetched_bytes(client.call(fetch(1), 11))
     client.send(fetch(0), 11)
     broker.advance(1_000)
     response = client.response()

@@ -176,8 +176,7 @@ def test_request_size_is_limited_before_authentication() -> None:
     assert not client.is_open
     broker.topic()
     client = logged_in(broker)
-    client.send(produce_of(5000, 9, "client"), 9)
-    assert client.response().message.responses
+    assert client.call(produce_of(5000, 9, "client"), 9).responses
 
 
 def test_size_error_names_the_property(caplog: pytest.LogCaptureFixture) -> None:
