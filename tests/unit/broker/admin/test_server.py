@@ -38,10 +38,6 @@ def test_health_is_ok() -> None:
     assert (status, json.loads(body)) == (200, {"status": "ok"})
 
 
-def test_unknown_path_is_not_found() -> None:
-    assert call(application(VirtualBroker().cluster_server), "/nothing")[0] == 404
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -1,37 +1,30 @@
 """`/api/v1` of the cluster: its state, changes, and errors."""
 
-import json
 from typing import Any
 
 import pytest
 
-from sluice.broker.admin.server import application
-from sluice.broker.metadata.new_topic import NewTopic
-from tests.support.http import call
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.http import Admin
 
 TOKEN = "sluice.admin.token=a secret"
 
 
-def three(*overrides: str) -> VirtualBroker:
-    """Return three brokers with partition t-0 on brokers 1 and 2."""
-    cluster = VirtualBroker("sluice.brokers=3", *overrides)
-    cluster.cluster.create(NewTopic("t", assignments={0: (1, 2)}))
-    return cluster
+def three(*overrides: str) -> Admin:
+    """Return the admin port of three brokers with partition t-0 on brokers 1 and 2."""
+    admin = Admin("sluice.brokers=3", *overrides)
+    admin.broker.topic(assignments={0: (1, 2)})
+    return admin
 
 
-def post(cluster: VirtualBroker, path: str, body: str = "", **headers: str) -> tuple[int, Any]:
-    status, _, response = call(application(cluster.cluster_server), path, "POST", body, **headers)
-    cluster.settle()
-    return status, json.loads(response)
+def post(admin: Admin, path: str, body: str = "") -> tuple[int, Any]:
+    return admin.send(f"/api/v1/{path}", "POST", body)
 
 
 def test_cluster_state_is_returned() -> None:
-    cluster = three()
-    status, _, body = call(application(cluster.cluster_server), "/api/v1/cluster")
+    admin = three()
+    status, result = admin.send("/api/v1/cluster")
     assert status == 200
-    result = json.loads(body)
-    port = cluster.server.endpoints[0].port
+    port = admin.broker.server.endpoints[0].port
     assert result["controller_id"] == 1
     assert result["brokers"][0] == {
         "id": 1,
@@ -62,27 +55,27 @@ def test_cluster_state_is_returned() -> None:
 
 
 def test_brokers_can_be_stopped_started_isolated_and_rejoined() -> None:
-    cluster = three()
-    status, result = post(cluster, "/api/v1/brokers/1/stop")
+    admin = three()
+    status, result = post(admin, "brokers/1/stop")
     assert (status, result["state"], result["fenced"]) == (200, "stopped", True)
-    assert cluster.partition().leader == 2
-    status, result = post(cluster, "/api/v1/brokers/1/start")
+    assert admin.broker.partition().leader == 2
+    status, result = post(admin, "brokers/1/start")
     assert (status, result["state"], result["fenced"]) == (200, "running", False)
-    status, result = post(cluster, "/api/v1/brokers/2/isolate")
+    status, result = post(admin, "brokers/2/isolate")
     assert (status, result["state"]) == (200, "isolated")
-    status, result = post(cluster, "/api/v1/brokers/2/rejoin")
+    status, result = post(admin, "brokers/2/rejoin")
     assert (status, result["state"]) == (200, "running")
-    status, result = post(cluster, "/api/v1/brokers/2/stop", '{"controlled": false}')
+    status, result = post(admin, "brokers/2/stop", '{"controlled": false}')
     assert (status, result["state"], result["fenced"]) == (200, "stopped", False)
 
 
 def test_leader_can_be_moved_and_elected() -> None:
-    cluster = three()
-    status, result = post(cluster, "/api/v1/partitions/t/0/leader", '{"node": 2}')
+    admin = three()
+    status, result = post(admin, "partitions/t/0/leader", '{"node": 2}')
     assert (status, result["leader"], result["leader_epoch"]) == (200, 2, 1)
-    status, result = post(cluster, "/api/v1/partitions/t/0/leader", '{"election": "preferred"}')
+    status, result = post(admin, "partitions/t/0/leader", '{"election": "preferred"}')
     assert (status, result["leader"]) == (200, 1)
-    status, result = post(cluster, "/api/v1/partitions/t/0/leader", '{"election": "preferred"}')
+    status, result = post(admin, "partitions/t/0/leader", '{"election": "preferred"}')
     assert (status, result["leader"]) == (200, 1), "an election that is not needed is no error"
 
 
@@ -110,32 +103,32 @@ INVALID_REQUESTS = {
 
 @pytest.mark.parametrize(("path", "body", "status", "error"), INVALID_REQUESTS.values(), ids=INVALID_REQUESTS)
 def test_invalid_request_returns_an_error(path: str, body: str, status: int, error: str) -> None:
-    actual_status, result = post(three(), f"/api/v1/{path}", body)
+    actual_status, result = post(three(), path, body)
     assert actual_status == status
     assert error in result["error"]
 
 
 def test_replica_out_of_sync_cannot_lead() -> None:
-    cluster = three()
-    post(cluster, "/api/v1/brokers/2/stop")
-    status, result = post(cluster, "/api/v1/partitions/t/0/leader", '{"node": 2}')
+    admin = three()
+    post(admin, "brokers/2/stop")
+    status, result = post(admin, "partitions/t/0/leader", '{"node": 2}')
     assert (status, result["error"]) == (409, "broker 2 is not in sync for t-0; expected one of 1")
-    post(cluster, "/api/v1/brokers/1/stop")
-    status, result = post(cluster, "/api/v1/partitions/t/0/leader", '{"election": "unclean"}')
+    post(admin, "brokers/1/stop")
+    status, result = post(admin, "partitions/t/0/leader", '{"election": "unclean"}')
     assert status == 409
     assert result["error"].startswith("t-0: ")
 
 
 @pytest.mark.parametrize("path", ["brokers/1/stop", "brokers/1/isolate", "partitions/t/0/leader"])
 def test_changes_require_the_token(path: str) -> None:
-    cluster = three(TOKEN)
-    status, _ = post(cluster, f"/api/v1/{path}", '{"node": 2}')
+    admin = three(TOKEN)
+    status, _ = post(admin, path, '{"node": 2}')
     assert status == 401
-    assert cluster.cluster.controller.is_running(1)
-    assert cluster.partition().leader == 1
+    assert admin.broker.cluster.controller.is_running(1)
+    assert admin.broker.partition().leader == 1
 
 
 def test_reads_require_the_token() -> None:
-    app = application(three(TOKEN).cluster_server)
-    assert call(app, "/api/v1/cluster")[0] == 401
-    assert call(app, "/api/v1/cluster", authorization="Bearer a secret")[0] == 200
+    admin = three(TOKEN)
+    assert admin.send("/api/v1/cluster")[0] == 401
+    assert admin.send("/api/v1/cluster", token="a secret")[0] == 200

@@ -1,32 +1,16 @@
 """`/api/v1/faults`: rules are added, listed and removed; invalid requests return errors."""
 
-import json
-from typing import Any
-
 import pytest
-from starlette.applications import Starlette
 
-from sluice.broker.admin.server import application
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.http import call
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.http import Admin
 
 PATH = "/api/v1/faults"
 UNKNOWN_TOPIC = {"action": {"kind": "error", "code": "UNKNOWN_TOPIC_OR_PARTITION"}, "api": "Metadata"}
 
 
-class Admin:
-    def __init__(self, *overrides: str) -> None:
-        self.broker = VirtualBroker(*overrides)
-        self._application: Starlette = application(self.broker.cluster_server)
-
-    def send(self, path: str, method: str = "GET", body: object = None) -> tuple[int, Any]:
-        text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-        status, _, response = call(self._application, path, method, text)
-        return status, json.loads(response)
-
-    def ids(self) -> list[str]:
-        return [fault["id"] for fault in self.send(PATH)[1]["faults"]]
+def ids(admin: Admin) -> list[str]:
+    return [fault["id"] for fault in admin.send(PATH)[1]["faults"]]
 
 
 def rule_state(state: str = "in force", matched: int = 0, hits: int = 0, **own: object) -> dict[str, object]:
@@ -44,19 +28,18 @@ def test_rule_can_be_added_and_removed_and_counts_its_hits() -> None:
     assert admin.send(f"{PATH}/fault-1") == (200, rule_state(matched=1, hits=1))
     assert admin.send(f"{PATH}/fault-1", "DELETE") == (200, rule_state("removed", 1, 1))
     assert admin.broker.client().call(request, 9).topics[0].error_code == 0
-    assert admin.ids() == []
+    assert ids(admin) == []
 
 
 def test_several_rules_can_be_added_and_all_removed() -> None:
     admin = Admin()
-    assert (
-        admin.send(PATH, "POST", {"faults": [{**UNKNOWN_TOPIC, "id": "a"}, {"action": "close", "times": 1}]})[0] == 200
-    )
-    assert admin.ids() == ["a", "fault-1"]
+    rules = [{**UNKNOWN_TOPIC, "id": "a"}, {"action": "close", "times": 1}]
+    assert admin.send(PATH, "POST", {"faults": rules})[0] == 200
+    assert ids(admin) == ["a", "fault-1"]
     status, result = admin.send(PATH, "DELETE")
     assert status == 200
     assert [(fault["id"], fault["state"]) for fault in result["faults"]] == [("a", "removed"), ("fault-1", "removed")]
-    assert admin.ids() == []
+    assert ids(admin) == []
 
 
 def test_rule_without_further_hits_is_over() -> None:
@@ -108,7 +91,7 @@ def test_invalid_rule_is_rejected_and_none_is_added(body: object, status: int, e
     actual_status, result = admin.send(PATH, "POST", body)
     assert actual_status == status
     assert result["error"].startswith(error)
-    assert admin.ids() == ["a"]
+    assert ids(admin) == ["a"]
 
 
 PLACES = {

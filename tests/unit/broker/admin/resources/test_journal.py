@@ -1,39 +1,27 @@
 """`/api/v1/journal` of the admin port."""
 
-import json
-from typing import Any
-
 import pytest
-from starlette.applications import Starlette
 
-from sluice.broker.admin.server import application
 from sluice.broker.journal.reader import API_NAMES
 from sluice.journal_events import KINDS, schema
 from sluice.protocol.apis.metadata import MetadataRequest
-from tests.support.http import call
+from tests.support.http import Admin
 from tests.support.records import produce
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 PATH = "/api/v1/journal"
 
 
-def send(app: Starlette, query: str = "", path: str = PATH, token: str | None = None) -> tuple[int, Any]:
-    """Return status and JSON of a response."""
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    status, _, response = call(app, path, query=query, **headers)
-    return status, json.loads(response)
-
-
 @pytest.fixture
-def app() -> Starlette:
-    """Return the application of a broker with a connection, a Metadata and a Produce event each of clients a and b."""
+def admin() -> Admin:
+    """Return the admin port of a broker with a connection, a Metadata and a Produce event each of clients a and b."""
     broker = VirtualBroker(JOURNAL)
     broker.topic()
     for name in ("a", "b"):
         client = broker.client(name)
         client.send(MetadataRequest(), 9)
         client.send(produce(9), 9)
-    return application(broker.cluster_server)
+    return Admin(broker=broker)
 
 
 QUERIES = {
@@ -51,19 +39,19 @@ QUERIES = {
 
 
 @pytest.mark.parametrize(("query", "seqs", "after"), QUERIES.values(), ids=QUERIES)
-def test_events_match_the_query(app: Starlette, query: str, seqs: list[int], after: int) -> None:
-    status, response = send(app, query)
+def test_events_match_the_query(admin: Admin, query: str, seqs: list[int], after: int) -> None:
+    status, response = admin.send(PATH, query=query)
     assert (status, [one["seq"] for one in response["events"]]) == (200, seqs)
     assert (response["after"], response["last"]) == (after, 6)
 
 
-def test_journal_requests_are_not_in_the_journal(app: Starlette) -> None:
-    send(app)
-    assert send(app)[1]["last"] == 6
+def test_journal_requests_are_not_in_the_journal(admin: Admin) -> None:
+    admin.send(PATH)
+    assert admin.send(PATH)[1]["last"] == 6
 
 
-def test_schema_is_served(app: Starlette) -> None:
-    assert send(app, path=f"{PATH}/schema") == (200, schema())
+def test_schema_is_served(admin: Admin) -> None:
+    assert admin.send(f"{PATH}/schema") == (200, schema())
 
 
 ACCEPTED = "client_id, api, kind, broker, after, last, limit, follow"
@@ -80,18 +68,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("query", "problem"), WRONG.values(), ids=WRONG)
-def test_invalid_parameter_is_rejected_with_the_accepted_values(app: Starlette, query: str, problem: str) -> None:
-    assert send(app, query) == (400, {"error": problem})
+def test_invalid_parameter_is_rejected_with_the_accepted_values(admin: Admin, query: str, problem: str) -> None:
+    assert admin.send(PATH, query=query) == (400, {"error": problem})
 
 
 def test_disabled_journal_is_not_found() -> None:
-    app = application(VirtualBroker().cluster_server)
     error = "there is no journal: sluice.journal.events is 0; set it to 16384, for example"
-    assert send(app) == (404, {"error": error})
+    assert Admin().send(PATH) == (404, {"error": error})
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/schema"])
 def test_journal_requires_the_token(path: str) -> None:
-    app = application(VirtualBroker(JOURNAL, "sluice.admin.token=secret").cluster_server)
-    assert send(app, path=path)[0] == 401
-    assert send(app, path=path, token="secret")[0] == 200
+    admin = Admin(JOURNAL, "sluice.admin.token=secret")
+    assert admin.send(path)[0] == 401
+    assert admin.send(path, token="secret")[0] == 200

@@ -1,13 +1,8 @@
 """`/api/v1/quotas` of the admin port."""
 
-import json
-from typing import Any
-
 import pytest
-from starlette.applications import Starlette
 
-from sluice.broker.admin.server import application
-from tests.support.http import call
+from tests.support.http import Admin
 from tests.support.records import produce_of
 from tests.support.virtual_broker import VirtualBroker
 
@@ -15,39 +10,19 @@ PATH = "/api/v1/quotas"
 ALICE = {"user": "alice"}
 
 
-def send(
-    app: Starlette, method: str, path: str = PATH, body: object = None, query: str = "", token: str | None = None
-) -> tuple[int, Any]:
-    """Return status and JSON of a response."""
-    text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    status, _, response = call(app, path, method, text, query, **headers)
-    return status, json.loads(response)
-
-
-def test_quotas_can_be_set_listed_and_deleted(broker: VirtualBroker) -> None:
-    app = application(broker.cluster_server)
+def test_quotas_can_be_set_listed_and_deleted() -> None:
+    admin = Admin()
     quotas = {"producer_byte_rate": 1000.0, "request_percentage": 12.5}
-    assert send(app, "PUT", body={"entity": ALICE, "quotas": quotas}) == (200, {"entity": ALICE, "quotas": quotas})
+    assert admin.send(PATH, "PUT", {"entity": ALICE, "quotas": quotas}) == (200, {"entity": ALICE, "quotas": quotas})
     default_entity = {"client-id": None}
-    send(app, "PUT", body={"entity": default_entity, "quotas": {"consumer_byte_rate": 5}})
-    assert send(app, "GET") == (
-        200,
-        {
-            "quotas": [
-                {"entity": ALICE, "quotas": quotas},
-                {"entity": default_entity, "quotas": {"consumer_byte_rate": 5.0}},
-            ]
-        },
-    )
-    remaining = {"producer_byte_rate": 1000.0}
-    assert send(app, "DELETE", body={"entity": ALICE, "keys": ["request_percentage"]}) == (
-        200,
-        {"entity": ALICE, "quotas": remaining},
-    )
-    assert send(app, "PUT", body={"entity": ALICE, "quotas": {"producer_byte_rate": None}})[1]["quotas"] == {}
-    assert send(app, "DELETE", body={"entity": default_entity}) == (200, {"entity": default_entity, "quotas": {}})
-    assert send(app, "GET") == (200, {"quotas": []})
+    admin.send(PATH, "PUT", {"entity": default_entity, "quotas": {"consumer_byte_rate": 5}})
+    default = {"entity": default_entity, "quotas": {"consumer_byte_rate": 5.0}}
+    assert admin.send(PATH) == (200, {"quotas": [{"entity": ALICE, "quotas": quotas}, default]})
+    remaining = {"entity": ALICE, "quotas": {"producer_byte_rate": 1000.0}}
+    assert admin.send(PATH, "DELETE", {"entity": ALICE, "keys": ["request_percentage"]}) == (200, remaining)
+    assert admin.send(PATH, "PUT", {"entity": ALICE, "quotas": {"producer_byte_rate": None}})[1]["quotas"] == {}
+    assert admin.send(PATH, "DELETE", {"entity": default_entity}) == (200, {"entity": default_entity, "quotas": {}})
+    assert admin.send(PATH) == (200, {"quotas": []})
 
 
 @pytest.mark.parametrize(
@@ -73,11 +48,11 @@ def test_quotas_can_be_set_listed_and_deleted(broker: VirtualBroker) -> None:
     ],
 )
 def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, problem: str) -> None:
-    broker = VirtualBroker()
-    status, response = send(application(broker.cluster_server), method, body=body)
+    admin = Admin()
+    status, response = admin.send(PATH, method, body)
     assert status == 400
     assert problem in response["error"]
-    assert broker.cluster.client_quotas.matching({}, (), strict=False) == []
+    assert admin.broker.cluster.client_quotas.matching({}, (), strict=False) == []
 
 
 @pytest.mark.parametrize(
@@ -92,20 +67,18 @@ def test_invalid_change_is_rejected_with_its_reason(method: str, body: object, p
     ],
 )
 def test_error_names_the_path_in_the_body(entity: object, quotas: object, path: str) -> None:
-    app = application(VirtualBroker().cluster_server)
-    assert send(app, "PUT", body={"entity": entity, "quotas": quotas})[1]["path"] == path
+    assert Admin().send(PATH, "PUT", {"entity": entity, "quotas": quotas})[1]["path"] == path
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", PATH), ("PUT", PATH), ("DELETE", PATH), ("GET", f"{PATH}/explain")]
 )
 def test_missing_token_is_rejected(method: str, path: str) -> None:
-    broker = VirtualBroker("sluice.admin.token=secret")
-    app = application(broker.cluster_server)
+    admin = Admin("sluice.admin.token=secret")
     body = {"entity": ALICE, "quotas": {"producer_byte_rate": 5}}
-    assert send(app, method, path, body=body, query="client_id=c")[0] == 401
-    assert broker.cluster.client_quotas.matching({}, (), strict=False) == []
-    assert send(app, method, path, body=None, query="client_id=c", token="secret")[0] != 401
+    assert admin.send(path, method, body, "client_id=c")[0] == 401
+    assert admin.broker.cluster.client_quotas.matching({}, (), strict=False) == []
+    assert admin.send(path, method, None, "client_id=c", token="secret")[0] != 401
 
 
 def test_explanation_contains_quotas_and_connections() -> None:
@@ -114,10 +87,8 @@ def test_explanation_contains_quotas_and_connections() -> None:
     for client_id in ("c", "other"):
         client = broker.client(client_id)
         for size, wait_ms in ((500, 0), (11_500, 2_000)):
-            client.send(produce_of(size, 9, client_id), 9)
-            assert client.response().throttle_time_ms == wait_ms
-    app = application(broker.cluster_server)
-    status, found = send(app, "GET", f"{PATH}/explain", query="client_id=c")
+            assert client.exchange(produce_of(size, 9, client_id), 9).throttle_time_ms == wait_ms
+    status, found = Admin(broker=broker).send(f"{PATH}/explain", query="client_id=c")
     assert status == 200
     assert (found["client_id"], found["user"], found["profile"]) == ("c", "ANONYMOUS", "kafka-4.4")
     ((broker_result,)) = found["brokers"]
@@ -133,9 +104,9 @@ def test_explanation_contains_quotas_and_connections() -> None:
 
 
 def test_explanation_covers_each_broker_and_the_controller() -> None:
-    broker = VirtualBroker("sluice.brokers=2")
-    broker.cluster.client_quotas.alter({"client-id": None}, {"controller_mutation_rate": 5.0})
-    _, found = send(application(broker.cluster_server), "GET", f"{PATH}/explain", query="client_id=c&user=alice")
+    admin = Admin("sluice.brokers=2")
+    admin.broker.cluster.client_quotas.alter({"client-id": None}, {"controller_mutation_rate": 5.0})
+    _, found = admin.send(f"{PATH}/explain", query="client_id=c&user=alice")
     assert [broker_result["node_id"] for broker_result in found["brokers"]] == [1, 2]
     assert found["brokers"][0]["quotas"][-1]["kind"] == "ControllerMutation"
 
@@ -145,6 +116,6 @@ def test_explanation_covers_each_broker_and_the_controller() -> None:
     [("", "client_id: missing"), ("client_id=c&x=1", "x: unknown parameter; expected client_id, user")],
 )
 def test_explanation_without_a_client_id_is_rejected(query: str, problem: str) -> None:
-    status, found = send(application(VirtualBroker().cluster_server), "GET", f"{PATH}/explain", query=query)
+    status, found = Admin().send(f"{PATH}/explain", query=query)
     assert status == 400
     assert problem in found["error"]

@@ -1,42 +1,28 @@
 """`/api/v1/scenarios`: the catalogue, runs, and errors for invalid requests."""
 
-import json
-from typing import Any
-
 import pytest
-from starlette.applications import Starlette
 
-from sluice.broker.admin.server import application
 from sluice.broker.scenarios.files import names
-from tests.support.http import call
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.http import Admin
 
 RUN, RUNS = "/api/v1/scenarios/run", "/api/v1/scenarios/runs"
 SHORT = {"name": "short", "brokers": 3, "steps": [{"at": "1s", "stop": 2}]}
 
 
-class Admin:
+@pytest.fixture
+def admin() -> Admin:
     """The admin port of three brokers."""
-
-    def __init__(self, *overrides: str) -> None:
-        self.broker = VirtualBroker("sluice.brokers=3", *overrides)
-        self._application: Starlette = application(self.broker.cluster_server)
-
-    def send(self, path: str, method: str = "GET", body: object = None, **headers: str) -> tuple[int, Any]:
-        text = body if isinstance(body, str) else "" if body is None else json.dumps(body)
-        status, _, response = call(self._application, path, method, text, **headers)
-        return status, json.loads(response)
+    return Admin("sluice.brokers=3")
 
 
-def test_catalogue_is_listed() -> None:
-    status, result = Admin().send("/api/v1/scenarios")
+def test_catalogue_is_listed(admin: Admin) -> None:
+    status, result = admin.send("/api/v1/scenarios")
     assert status == 200
     assert [entry["name"] for entry in result["scenarios"]] == names()
     assert {*result["scenarios"][0]} == {"name", "description", "brokers", "duration_ms", "loses_records"}
 
 
-def test_scenario_runs_and_reports_its_steps() -> None:
-    admin = Admin()
+def test_scenario_runs_and_reports_its_steps(admin: Admin) -> None:
     status, started = admin.send(RUN, "POST", {"scenario": SHORT})
     assert (status, started["id"], started["state"], started["steps"]) == (200, "run-1", "running", [])
     admin.broker.advance(1000)
@@ -49,8 +35,7 @@ def test_scenario_runs_and_reports_its_steps() -> None:
     assert admin.broker.cluster.controller.is_running(2), "the broker is restarted at the end"
 
 
-def test_catalogue_scenario_runs_by_name_and_can_keep_its_changes() -> None:
-    admin = Admin()
+def test_catalogue_scenario_runs_by_name_and_can_keep_its_changes(admin: Admin) -> None:
     assert admin.send(RUN, "POST", {"name": "rolling-restart", "keep": True})[1]["scenario"] == "rolling-restart"
     admin.broker.advance(1000)
     status, result = admin.send(f"{RUNS}/run-1", "DELETE")
@@ -58,8 +43,7 @@ def test_catalogue_scenario_runs_by_name_and_can_keep_its_changes() -> None:
     assert not admin.broker.cluster.controller.is_running(1)
 
 
-def test_only_one_scenario_runs_at_a_time() -> None:
-    admin = Admin()
+def test_only_one_scenario_runs_at_a_time(admin: Admin) -> None:
     admin.send(RUN, "POST", {"scenario": SHORT})
     assert admin.send(RUN, "POST", {"scenario": SHORT}) == (
         409,
@@ -69,8 +53,7 @@ def test_only_one_scenario_runs_at_a_time() -> None:
     assert admin.send(RUN, "POST", {"scenario": SHORT})[1]["id"] == "run-2"
 
 
-def test_oldest_runs_are_deleted() -> None:
-    admin = Admin()
+def test_oldest_runs_are_deleted(admin: Admin) -> None:
     for _ in range(102):
         admin.send(RUN, "POST", {"scenario": {"name": "empty"}})
     assert [run["id"] for run in admin.send(RUNS)[1]["runs"]][:1] == ["run-3"]
@@ -105,8 +88,10 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("body", "status", "error"), WRONG.values(), ids=WRONG)
-def test_invalid_request_is_rejected_with_the_accepted_values(body: object, status: int, error: str) -> None:
-    actual_status, result = Admin().send(RUN, "POST", body)
+def test_invalid_request_is_rejected_with_the_accepted_values(
+    admin: Admin, body: object, status: int, error: str
+) -> None:
+    actual_status, result = admin.send(RUN, "POST", body)
     assert actual_status == status
     assert result["error"].startswith(error)
 
@@ -121,14 +106,14 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("body", "path"), PLACES.values(), ids=PLACES)
-def test_error_names_the_path_in_the_body(body: object, path: str) -> None:
-    status, result = Admin().send(RUN, "POST", body)
+def test_error_names_the_path_in_the_body(admin: Admin, body: object, path: str) -> None:
+    status, result = admin.send(RUN, "POST", body)
     assert (status, result["path"]) == (400, path)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_unknown_run_is_not_found(method: str) -> None:
-    assert Admin().send(f"{RUNS}/run-7", method) == (404, {"error": "unknown run run-7; no scenario has run yet"})
+def test_unknown_run_is_not_found(admin: Admin, method: str) -> None:
+    assert admin.send(f"{RUNS}/run-7", method) == (404, {"error": "unknown run run-7; no scenario has run yet"})
 
 
 @pytest.mark.parametrize(
