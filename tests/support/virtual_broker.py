@@ -467,10 +467,10 @@ class VirtualBroker:
         return partition
 
 
-def with_topic(*overrides: str, partitions: int = 1, **configs: str) -> VirtualBroker:
-    """Return a broker with topic t; config names have underscores for dots."""
+def broker_with_topic(*overrides: str, **options: Any) -> VirtualBroker:
+    """Return a broker with a topic, by default t with one partition."""
     broker = VirtualBroker(*overrides)
-    broker.topic("t", partitions, -1, **configs)
+    broker.topic(**options)
     return broker
 
 

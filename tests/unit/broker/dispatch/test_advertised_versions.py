@@ -10,7 +10,7 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 API_VERSIONS, METADATA, PRODUCE, FETCH = 18, 3, 0, 1
 
@@ -46,8 +46,7 @@ def test_advertised_versions_of_a_release_are_served(release: str) -> None:
 def test_kafka_4_4_advertises_produce_0_and_does_not_serve_it() -> None:
     assert advertised_by("kafka-4.4")[PRODUCE] == (0, 13)
     assert served_as("kafka-4.4")[PRODUCE] == (3, 13)
-    broker = VirtualBroker("sluice.kafka.release=kafka-4.4")
-    broker.topic()
+    broker = broker_with_topic("sluice.kafka.release=kafka-4.4")
     client = broker.client()
     client.send(produce(2), 2)
     assert not client.is_open

@@ -23,7 +23,7 @@ from sluice.config.broker_config import Endpoint
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.codec.compile import decode_in_slices
 from tests.support.faults import add
-from tests.support.virtual_broker import JOURNAL, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, VirtualBroker, broker_with_topic
 
 ANONYMOUS = {"user": "ANONYMOUS"}
 NODES = (1, 2, 3)
@@ -218,8 +218,7 @@ def test_change_ends_the_use_of_cached_responses(
     ],
 )
 def test_response_is_not_cached(handled: Handled, names: list[str], overrides: list[str]) -> None:
-    broker = VirtualBroker(*overrides)
-    broker.topic()
+    broker = broker_with_topic(*overrides)
     for _ in range(2):
         broker.client().call(request(*names), 12)
     assert handled.count == 2

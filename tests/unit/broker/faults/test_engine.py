@@ -26,7 +26,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.faults import add
 from tests.support.records import batch, fetch, fetched, fetched_bytes, produce
 from tests.support.sasl import SASL, logged_in, plain
-from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
 
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -185,8 +185,7 @@ def test_failed_authentication_closes_the_connection(api: str, code: str) -> Non
 
 
 def test_rule_matches_the_authenticated_principal() -> None:
-    broker = VirtualBroker(*SASL)
-    broker.topic("t")
+    broker = broker_with_topic(*SASL)
     add(broker, Rule(Error(6), api="Produce", principal="User:ali*"))
     assert code_of(logged_in(broker)) == NOT_LEADER
     broker.cluster_server.faults.clear()
@@ -275,8 +274,7 @@ def test_delays_of_several_rules_add_up_and_requests_stay_in_order(client: Clien
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("delayed", [False, True], ids=["first request", "read during another"])
 def test_black_holed_connection_is_closed_when_its_client_ends_it(when: str, delayed: bool) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = broker_with_topic()
     faults = broker.cluster_server.faults
     if delayed:
         faults.add(Rule(Delay("20ms"), api="Produce", times=1))

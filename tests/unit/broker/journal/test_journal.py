@@ -31,7 +31,7 @@ from tests.support.groups import settled_group
 from tests.support.records import batch, fetch, produce, produce_of
 from tests.support.share_groups import ShareMember
 from tests.support.transactions import begun
-from tests.support.virtual_broker import JOURNAL, WALL_START_MS, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, WALL_START_MS, Client, VirtualBroker, broker_with_topic
 
 NANOS_PER_MS = 1_000_000
 
@@ -110,8 +110,7 @@ def test_request_event_has_every_identifying_field(broker: VirtualBroker) -> Non
 
 @pytest.mark.parametrize("known", [False, True])
 def test_records_are_hashed_only_if_configured(known: bool) -> None:
-    broker = VirtualBroker(JOURNAL, f"sluice.journal.record.hashes={known}".lower())
-    broker.topic()
+    broker = broker_with_topic(JOURNAL, f"sluice.journal.record.hashes={known}".lower())
     for value in (b"one", b"two", b"one"):
         broker.client().call(produce(9, batch(value)), 9)
     first, second, third = (request.partitions[0].record_hashes for request in broker.journal.requests())
@@ -148,8 +147,7 @@ def test_later_bytes_do_not_change_the_receive_time_of_a_waiting_request(
 
 
 def test_held_request_keeps_its_start_time() -> None:
-    broker = VirtualBroker(JOURNAL, "quota.producer.override=busy:1000")
-    broker.topic()
+    broker = broker_with_topic(JOURNAL, "quota.producer.override=busy:1000")
     broker.client("busy").send(produce_of(12_000, 3, "busy"), 3)
     broker.advance(1500)
     broker.client("other").call(MetadataRequest(), 9)
@@ -339,8 +337,7 @@ def test_refused_connection_is_recorded_with_the_reason() -> None:
 def test_throttle_is_recorded_as_an_event_and_in_the_request(
     version: int, answered_at_ms: int, reported_ms: int
 ) -> None:
-    broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
-    broker.topic()
+    broker = broker_with_topic(JOURNAL, "quota.producer.default=1000")
     broker.client("busy").send(produce_of(12_000, version, "busy"), version)
     broker.advance(2000)
     throttle, request = broker.journal.events()[-2:]
@@ -353,8 +350,7 @@ def test_throttle_is_recorded_as_an_event_and_in_the_request(
 
 
 def test_request_does_not_inherit_throttle_time_or_errors_of_the_previous_one() -> None:
-    broker = VirtualBroker(JOURNAL, "quota.producer.default=1000")
-    broker.topic()
+    broker = broker_with_topic(JOURNAL, "quota.producer.default=1000")
     client = broker.client("busy")
     client.send(produce_of(12_000, 9, "busy"), 9)
     broker.advance(60_000)
@@ -401,8 +397,7 @@ def test_states_of_a_classic_group_are_recorded(broker: VirtualBroker) -> None:
 
 
 def test_states_of_a_consumer_group_are_recorded() -> None:
-    broker = VirtualBroker(JOURNAL, AT_ONCE, "group.consumer.heartbeat.interval.ms=5000")
-    broker.topic(partitions=2)
+    broker = broker_with_topic(JOURNAL, AT_ONCE, "group.consumer.heartbeat.interval.ms=5000", partitions=2)
     one, two = ConsumerMember(broker, "one"), ConsumerMember(broker, "two")
     one.join()
     two.join()
@@ -429,8 +424,7 @@ def test_states_of_a_share_group_are_recorded(broker: VirtualBroker) -> None:
 
 
 def test_states_of_a_streams_group_are_recorded() -> None:
-    broker = VirtualBroker(JOURNAL, *streams_groups.AT_ONCE)
-    broker.topic(partitions=2)
+    broker = broker_with_topic(JOURNAL, *streams_groups.AT_ONCE, partitions=2)
     member = streams_groups.StreamsMember(broker, topology=streams_groups.stateless())
     member.join()
     member.leave()
@@ -449,8 +443,7 @@ def test_states_of_a_transaction_are_recorded(topic: Topic, broker: VirtualBroke
 
 
 def test_leader_changes_and_broker_states_are_recorded() -> None:
-    broker = VirtualBroker(JOURNAL, "sluice.brokers=2", "sluice.election.delay.ms=1000")
-    broker.topic(replicas=2)
+    broker = broker_with_topic(JOURNAL, "sluice.brokers=2", "sluice.election.delay.ms=1000", replicas=2)
     first = broker.partition().leader
     other = 3 - first
     server = broker.cluster_server

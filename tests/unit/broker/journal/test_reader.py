@@ -12,7 +12,7 @@ from sluice.clock import LoopClock, ManualClock
 from sluice.journal_events import KINDS, BrokerState, Gap, Request
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import fetch, produce
-from tests.support.virtual_broker import JOURNAL, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, broker_with_topic
 
 
 def journal_with_events(size: int, count: int) -> JournalReader:
@@ -89,8 +89,7 @@ def test_before_last_returns_the_position_of_the_last_events(count: int, after: 
 
 
 def test_requests_are_filtered_by_client_and_api() -> None:
-    broker = VirtualBroker(JOURNAL)
-    broker.topic()
+    broker = broker_with_topic(JOURNAL)
     for name in ("a", "b"):
         client = broker.client(name)
         client.call(MetadataRequest(), 9)
@@ -111,8 +110,7 @@ def test_requests_are_filtered_by_client_and_api() -> None:
 
 def test_received_are_the_times_of_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.broker.journal.journal._FIRST_ENTRIES", 1)  # the ring grows
-    broker = VirtualBroker(JOURNAL)
-    broker.topic()
+    broker = broker_with_topic(JOURNAL)
     waiting, other = broker.client("waiting"), broker.client("other")
     waiting.send(fetch(max_wait_ms=500, min_bytes=1), 4)
     broker.advance(100)

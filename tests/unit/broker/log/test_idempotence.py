@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import BatchHeader, iter_batches
 from tests.support.records import batch
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, broker_with_topic
 
 PRODUCER = 7
 
@@ -19,8 +19,7 @@ class IdempotentProducer(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        broker = VirtualBroker()
-        broker.topic()
+        broker = broker_with_topic()
         self.log = broker.partition().log
         self.sent: list[tuple[int, int, int]] = []  # epoch, base sequence, record count
         self.epoch = self.next_sequence = self.leader_epoch = 0

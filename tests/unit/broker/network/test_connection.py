@@ -16,7 +16,7 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.frame import PARKED_READ_BYTES, SCRATCH_BYTES
 from tests.support.records import batch, fetch, fetched_bytes, produce, produce_of
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 from tests.support.wire import frame
 
 MIB = 1024 * 1024
@@ -120,8 +120,7 @@ def test_requests_received_byte_by_byte_are_answered() -> None:
 )
 @pytest.mark.parametrize("piece", [1000, 65_536, 10 * MIB])
 def test_large_request_in_pieces_is_stored_completely(size: int, piece: int) -> None:
-    broker = VirtualBroker("message.max.bytes=10485760", "sluice.record.validation.max.bytes=0")
-    broker.topic()
+    broker = broker_with_topic("message.max.bytes=10485760", "sluice.record.validation.max.bytes=0")
     client = broker.client()
     request = produce_of(size, 9, "client")
     for _ in range(2):  # the second is read directly into a buffer of that size
@@ -354,8 +353,7 @@ def test_connection_is_not_read_further_while_a_request_is_parked(topic: Topic, 
     "quota", [[], ["quota.producer.default=10"]], ids=["without a quota", "while the client is throttled"]
 )
 def test_requests_sent_before_a_half_close_are_answered(quota: list[str]) -> None:
-    broker = VirtualBroker(*quota)
-    broker.topic()
+    broker = broker_with_topic(*quota)
     client = broker.client()
     client.send_together((fetch(0, max_wait_ms=500), 11), (produce(3), 3), (ApiVersionsRequest(), 0))
     client.end()
@@ -420,9 +418,7 @@ def test_client_that_resumes_reading_still_waits_for_its_parked_request(client: 
 
 def with_request_memory_limit(*overrides: str) -> VirtualBroker:
     """Return a broker with memory for one large request at a time."""
-    broker = VirtualBroker(f"socket.request.max.bytes={MIB}", f"queued.max.request.bytes={MIB}", *overrides)
-    broker.topic()
-    return broker
+    return broker_with_topic(f"socket.request.max.bytes={MIB}", f"queued.max.request.bytes={MIB}", *overrides)
 
 
 def test_large_request_is_not_read_until_memory_is_available() -> None:
@@ -469,8 +465,7 @@ def test_slow_large_request_ends_its_connection_while_others_wait(bytes_per_chec
 
 
 def test_queued_max_request_bytes_of_minus_1_is_unlimited() -> None:
-    broker = VirtualBroker("queued.max.request.bytes=-1")
-    broker.topic()
+    broker = broker_with_topic("queued.max.request.bytes=-1")
     clients = [broker.client() for _ in range(10)]
     for client in clients:
         client.send_bytes((100 * MIB).to_bytes(4) + bytes(SCRATCH_BYTES))

@@ -6,16 +6,14 @@ from sluice.broker.network.shaped_transport import PIECE_MS, ShapedTransport, sh
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import fetch, produce_of
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 RATE = 10_000
 
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    broker = VirtualBroker()
-    broker.topic()
-    return broker
+    return broker_with_topic()
 
 
 def shaped(client: Client) -> ShapedTransport:
@@ -208,8 +206,7 @@ def test_connection_held_twice_continues_after_two_releases(client: Client, brok
 
 
 def test_requests_received_while_held_are_throttled_after_the_release() -> None:
-    broker = VirtualBroker("quota.producer.default=1000")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1000")
     client = broker.client()
     transport = shaped(client)
     transport.hold()

@@ -5,7 +5,7 @@ import pytest
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import batch, fetch, produce, produce_of
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 # The interval of the idle check.
 CHECK_MS = 5_000
@@ -31,8 +31,7 @@ def test_negative_idle_time_closes_no_connection() -> None:
 
 
 def test_connection_with_a_waiting_request_is_not_idle_and_its_idle_time_starts_later() -> None:
-    broker = VirtualBroker("connections.max.idle.ms=10000", "quota.producer.default=1000")
-    broker.topic(partitions=2)
+    broker = broker_with_topic("connections.max.idle.ms=10000", "quota.producer.default=1000", partitions=2)
     consumer, producer = broker.client(), broker.client()
     consumer.send(fetch(0, partition=1, max_wait_ms=24_999), 11)
     producer.send(produce_of(34_999, 9, "client"), 9)
@@ -47,8 +46,7 @@ def test_connection_with_a_waiting_request_is_not_idle_and_its_idle_time_starts_
 
 
 def test_idle_connection_with_unsent_responses_is_aborted() -> None:
-    broker = VirtualBroker("connections.max.idle.ms=10000")
-    broker.topic()
+    broker = broker_with_topic("connections.max.idle.ms=10000")
     client = broker.client()
     client.call(produce_of(500_000, 9, "client"), 9)
     client.stop_reading()
@@ -101,8 +99,7 @@ def test_topic_ids_are_derived_from_the_seed() -> None:
 
 
 def test_scheduler_enforces_retention() -> None:
-    broker = VirtualBroker("log.retention.ms=1000", "log.retention.check.interval.ms=10000")
-    broker.topic()
+    broker = broker_with_topic("log.retention.ms=1000", "log.retention.check.interval.ms=10000")
     broker.client().call(produce(9), 9)
     broker.advance(9_999)
     assert broker.partition().log.log_start_offset == 0
@@ -111,8 +108,7 @@ def test_scheduler_enforces_retention() -> None:
 
 
 def test_scheduler_removes_expired_producers() -> None:
-    broker = VirtualBroker("producer.id.expiration.ms=1000", "producer.id.expiration.check.interval.ms=3000")
-    broker.topic()
+    broker = broker_with_topic("producer.id.expiration.ms=1000", "producer.id.expiration.check.interval.ms=3000")
     broker.client().call(produce(9, batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0)), 9)
     broker.advance(2_999)
     assert [producer_id for producer_id, _ in broker.partition().log.producers] == [7]
@@ -121,8 +117,7 @@ def test_scheduler_removes_expired_producers() -> None:
 
 
 def test_scheduler_removes_quota_state_of_clients_after_an_idle_hour() -> None:
-    broker = VirtualBroker("quota.producer.default=1000")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1000")
     broker.client().call(produce(9), 9)
     broker.advance(3_600_000)
     assert len(broker.broker.quotas.produce.snapshot(broker.clock.wall_ms())) == 1

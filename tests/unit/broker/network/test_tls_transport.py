@@ -15,7 +15,7 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.certificates import certificates
 from tests.support.records import fetch, produce, produce_of
 from tests.support.tls_client import TlsClient
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 CERTIFICATES = certificates()
 TLS = ("listeners=SSL://127.0.0.1:0", *CERTIFICATES.broker_overrides)
@@ -30,9 +30,7 @@ def connected(broker: VirtualBroker, context: ssl.SSLContext | None = None) -> T
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    broker = VirtualBroker(*TLS)
-    broker.topic()
-    return broker
+    return broker_with_topic(*TLS)
 
 
 @pytest.fixture
@@ -88,8 +86,7 @@ def test_input_with_little_content_is_handled_in_several_event_loop_iterations(m
 
 
 def test_muted_connection_is_not_read_until_its_throttle_time_is_over() -> None:
-    broker = VirtualBroker(*TLS, "quota.producer.default=1000")
-    broker.topic()
+    broker = broker_with_topic(*TLS, "quota.producer.default=1000")
     client = connected(broker)
     throttle_ms = client.exchange(produce_of(20_000, 9, "client"), 9).throttle_time_ms
     client.send(produce(9), 9)

@@ -11,7 +11,7 @@ from sluice.broker.network.connection import PIECES_AT_ONCE
 from sluice.broker.network.unsent_responses import JOIN_BYTES, PIECE_BYTES, UnsentResponses, memory_of, take_piece
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import batch, fetch, fetched_bytes, produce
-from tests.support.virtual_broker import HIGH_WATER_BYTES, Client, VirtualBroker
+from tests.support.virtual_broker import HIGH_WATER_BYTES, Client, VirtualBroker, broker_with_topic
 
 MIB = 1024 * 1024
 METADATA = MetadataRequest(topics=None)
@@ -80,8 +80,7 @@ def test_memory_of_a_slice_is_its_whole_response_and_that_of_records_is_the_log_
 
 def with_large_batches(*overrides: str) -> VirtualBroker:
     """Return a broker whose topic t has 8 batches of 1 MB."""
-    broker = VirtualBroker("sluice.record.validation.max.bytes=0", *overrides)
-    broker.topic()
+    broker = broker_with_topic("sluice.record.validation.max.bytes=0", *overrides)
     producer = broker.client("producer")
     for _ in range(8):
         assert producer.call(produce(9, batch(bytes(1_000_000))), 9).responses[0].partition_responses[0].error_code == 0
@@ -121,8 +120,7 @@ def test_large_response_is_sent_in_several_turns() -> None:
 
 
 def test_client_that_disconnects_without_reading_releases_its_responses() -> None:
-    broker = VirtualBroker()
-    broker.topic(partitions=3000)
+    broker = broker_with_topic(partitions=3000)
     client = not_reading(broker)
     client.send_together(*[(METADATA, 9)] * 3)
     assert broker.server._unsent_responses.held_bytes > HIGH_WATER_BYTES
@@ -134,8 +132,7 @@ def test_client_that_disconnects_without_reading_releases_its_responses() -> Non
 
 def test_unread_responses_of_all_clients_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     limit_bytes = MIB // 2
-    broker = VirtualBroker(f"sluice.queued.max.response.bytes={limit_bytes}")
-    broker.topic(partitions=2000)
+    broker = broker_with_topic(f"sluice.queued.max.response.bytes={limit_bytes}", partitions=2000)
     clients = [not_reading(broker) for _ in range(10)]
     for client in clients:
         client.send_together(*[(METADATA, 9)] * 5)

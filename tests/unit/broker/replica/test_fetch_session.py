@@ -16,7 +16,7 @@ from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic,
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from tests.support.records import batch, batch_of, produce, records_of
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 INT_MAX = 2**31 - 1
@@ -216,8 +216,7 @@ def test_repeated_request_returns_invalid_fetch_session_epoch(reader: Reader) ->
 
 @pytest.mark.parametrize(("opened_in", "next_version"), [(12, 13), (13, 12)])
 def test_session_cannot_switch_between_topic_names_and_topic_ids(opened_in: int, next_version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = broker_with_topic()
     reader = Reader(broker, opened_in)
     reader.fetch({("t", 0): 0})
     response = reader.client.call(reader.request(), next_version)
@@ -277,8 +276,7 @@ def test_partition_is_returned_when_its_high_watermark_moves_without_readable_re
 
 @BY_NAME_AND_BY_ID
 def test_partition_with_an_error_is_returned_every_time_and_once_after_its_recovery(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic()
+    broker = broker_with_topic()
     reader = Reader(broker, version)
     out_of_range = [("t", 0, ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1)]
     assert reader.fetch_partitions({("t", 0): 5}) == out_of_range
@@ -308,8 +306,7 @@ def test_partitions_with_returned_records_move_to_the_end_of_the_session(broker:
 
 @BY_NAME_AND_BY_ID
 def test_incremental_fetch_waits_for_records_in_any_partition_of_the_session(version: int) -> None:
-    broker = VirtualBroker()
-    broker.topic(partitions=2)
+    broker = broker_with_topic(partitions=2)
     reader = Reader(broker, version)
     reader.fetch({("t", 0): 0, ("t", 1): 0})
     reader.client.send(reader.request(max_wait_ms=500), version)
@@ -507,8 +504,7 @@ def test_sessions_are_evicted_by_kafkas_rules(
 
 
 def test_cache_without_slots_opens_no_session() -> None:
-    broker = VirtualBroker("max.incremental.fetch.session.cache.slots=0")
-    broker.topic()
+    broker = broker_with_topic("max.incremental.fetch.session.cache.slots=0")
     reader = Reader(broker)
     for _ in range(2):
         assert len(reader.fetch_partitions({("t", 0): 0})) == 1
@@ -516,8 +512,7 @@ def test_cache_without_slots_opens_no_session() -> None:
 
 
 def test_sessions_have_a_limited_number_of_partitions_in_all() -> None:
-    broker = VirtualBroker("sluice.fetch.session.partitions.max=5")
-    broker.topic(partitions=6)
+    broker = broker_with_topic("sluice.fetch.session.partitions.max=5", partitions=6)
     first, second, other = Reader(broker), Reader(broker), Reader(broker)
     first.fetch({("t", 0): 0, ("t", 1): 0, ("t", 2): 0})
     second.fetch({("t", 0): 0, ("t", 1): 0})
@@ -536,8 +531,7 @@ def test_sessions_have_a_limited_number_of_partitions_in_all() -> None:
 
 
 def test_client_without_a_slot_gets_full_responses_and_an_evicted_one_gets_an_error() -> None:
-    broker = VirtualBroker("max.incremental.fetch.session.cache.slots=1")
-    broker.topic()
+    broker = broker_with_topic("max.incremental.fetch.session.cache.slots=1")
     first, second = Reader(broker), Reader(broker)
     first.fetch({("t", 0): 0})
     assert len(second.fetch_partitions({("t", 0): 0})) == 1
@@ -556,8 +550,7 @@ FIRST = {("t", 0): 0, ("t", 1): 0}
 
 def with_fetch_quota(profile: str = "kafka-4.4") -> tuple[VirtualBroker, Reader]:
     """Return a broker with a fetch quota, and a client."""
-    broker = VirtualBroker(f"quota.consumer.default={QUOTA}", f"quota.profile={profile}")
-    broker.topic(partitions=2)
+    broker = broker_with_topic(f"quota.consumer.default={QUOTA}", f"quota.profile={profile}", partitions=2)
     return broker, Reader(broker, 12)
 
 
@@ -614,8 +607,7 @@ def test_throttled_fetch_hides_session_errors(session_id: int | None, epoch: int
 
 
 def test_incremental_fetch_is_charged_the_size_of_its_response() -> None:
-    broker = VirtualBroker(f"quota.consumer.default={QUOTA}")
-    broker.topic(partitions=100)
+    broker = broker_with_topic(f"quota.consumer.default={QUOTA}", partitions=100)
     reader = Reader(broker, 12)
     assert reader.fetch({("t", index): 0 for index in range(100)}).throttle_time_ms == 0
     for _ in range(200):

@@ -7,7 +7,7 @@ import pytest
 from sluice.protocol.apis.fetch import FetchRequest, ReplicaState
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, batch_of, fetch, fetched, produce, records_of
-from tests.support.virtual_broker import WALL_START_MS, ReceivedResponse, VirtualBroker
+from tests.support.virtual_broker import WALL_START_MS, ReceivedResponse, VirtualBroker, broker_with_topic
 
 LONG_MS = 10_000
 
@@ -142,8 +142,7 @@ def test_fetch_of_a_broker_without_a_replica_in_the_current_epoch_is_rejected(ve
 @pytest.mark.parametrize("profile", ["by-version", "kip-13", "kafka-1.1", "kafka-4.4"])
 @pytest.mark.parametrize("version", [7, 12])
 def test_fetch_of_a_follower_is_exempt_from_quotas(profile: str, version: int) -> None:
-    broker = VirtualBroker("quota.consumer.default=1", f"quota.profile={profile}")
-    broker.topic()
+    broker = broker_with_topic("quota.consumer.default=1", f"quota.profile={profile}")
     client = broker.client()
     for _ in range(100):
         assert client.call(of_follower(version, broker), version).throttle_time_ms == 0
@@ -167,8 +166,7 @@ def test_fetch_of_a_follower_is_exempt_from_quotas(profile: str, version: int) -
 def test_delayed_fetch_completes_when_min_bytes_are_available(
     min_bytes: int, partition_max_bytes: int, at_ms: int, segment_bytes: int, profile: str
 ) -> None:
-    broker = VirtualBroker(f"log.segment.bytes={segment_bytes}", f"quota.profile={profile}")
-    broker.topic()
+    broker = broker_with_topic(f"log.segment.bytes={segment_bytes}", f"quota.profile={profile}")
     client = broker.client()
     for _ in range(5):
         client.call(produce(9, batch_of(1_000)), 9)
@@ -178,8 +176,7 @@ def test_delayed_fetch_completes_when_min_bytes_are_available(
 
 
 def test_fetch_above_the_high_watermark_returns_no_records_and_does_not_wait() -> None:
-    broker = VirtualBroker("sluice.replication.delay.ms=1000")
-    broker.topic()
+    broker = broker_with_topic("sluice.replication.delay.ms=1000")
     client = broker.client()
     client.call(produce(9), 9)
     response = fetch_from(broker, 12, 1)

@@ -59,7 +59,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.groups import commit_request, stable_group
 from tests.support.records import batch, produce
-from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 NAMES = [f"name-{number}" for number in range(300)]
@@ -68,8 +68,7 @@ LARGE = ["x" * 300] * 1000  # a frame that has a buffer of its own
 
 def sliced_broker(*overrides: str) -> VirtualBroker:
     """Return a broker that suspends each long request as often as it may."""
-    broker = VirtualBroker("group.initial.rebalance.delay.ms=0", *overrides)
-    broker.topic(partitions=4)
+    broker = broker_with_topic("group.initial.rebalance.delay.ms=0", *overrides, partitions=4)
     broker.cluster.long_requests.slice_ms = 0.0
     return broker
 

@@ -20,7 +20,7 @@ from tests.support.groups import Member, settle_round
 from tests.support.records import fetch, produce, produce_of
 from tests.support.sasl import SASL, logged_in
 from tests.support.share_consumers import ACCEPT, ONE_PARTITION, ShareConsumer, initialize, produce_values
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 EVERYONE = {"client-id": None}
 QUOTAS = ("quota.producer.default=1000", "quota.consumer.default=1e9")
@@ -156,8 +156,7 @@ def test_broker_without_quotas_has_no_client_series(topic: Topic, broker: Virtua
 
 
 def test_delayed_operations_are_counted_while_they_wait() -> None:
-    broker = VirtualBroker(*QUOTAS, "sluice.replication.delay.ms=60000")
-    broker.topic()
+    broker = broker_with_topic(*QUOTAS, "sluice.replication.delay.ms=60000")
     broker.client().send(fetch(0, max_wait_ms=500), 11)
     broker.client("a").send(produce(9, acks=-1, timeout_ms=500), 9)
     broker.client("b").send(produce_of(12_000, 9, "b"), 9)
@@ -216,8 +215,7 @@ def test_topic_traffic_is_counted(broker: VirtualBroker) -> None:
 
 
 def test_fetch_sessions_their_partitions_and_evictions_are_counted() -> None:
-    broker = VirtualBroker("max.incremental.fetch.session.cache.slots=1")
-    broker.topic()
+    broker = broker_with_topic("max.incremental.fetch.session.cache.slots=1")
     prefix = "kafka_server_fetchsessioncache_"
     names = ("numincrementalfetchsessions", "numincrementalfetchpartitionscached")
 
@@ -276,8 +274,7 @@ def produce_as(broker: VirtualBroker, client_id: str) -> None:
 
 
 def test_client_ids_above_the_limit_share_one_series() -> None:
-    broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=3")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1e9", "sluice.metrics.client.ids.max=3")
     for number in range(5):
         produce_as(broker, f"client-{number}")
     rates = {
@@ -288,8 +285,7 @@ def test_client_ids_above_the_limit_share_one_series() -> None:
 
 
 def test_default_limit_of_client_ids_is_200() -> None:
-    broker = VirtualBroker("quota.producer.default=1e9")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1e9")
     for number in range(250):
         produce_as(broker, f"client-{number}")
     samples = scrape(broker)["kafka_server_produce_byte_rate"].samples
@@ -298,8 +294,7 @@ def test_default_limit_of_client_ids_is_200() -> None:
 
 
 def test_client_with_its_own_series_keeps_it() -> None:
-    broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
     produce_as(broker, "first")
     for _ in range(50):
         produce_as(broker, "louder")
@@ -335,8 +330,7 @@ def test_fault_rules_above_the_limit_share_a_series_with_a_rule_of_its_name() ->
     ],
 )
 def test_hostile_client_id_is_escaped_correctly(client_id: str) -> None:
-    broker = VirtualBroker("quota.producer.default=1e9")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1e9")
     produce_as(broker, client_id)
     samples = scrape(broker)["kafka_server_produce_byte_rate"].samples
     assert [sample.labels["client_id"] for sample in samples] == [client_id]
@@ -344,8 +338,7 @@ def test_hostile_client_id_is_escaped_correctly(client_id: str) -> None:
 
 
 def test_client_with_the_name_of_the_shared_series_creates_no_duplicate() -> None:
-    broker = VirtualBroker("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1e9", "sluice.metrics.client.ids.max=1")
     for client_id in (OTHER, "second"):
         produce_as(broker, client_id)
     for family in scrape(broker).values():
@@ -356,8 +349,7 @@ def test_client_with_the_name_of_the_shared_series_creates_no_duplicate() -> Non
 def test_scrapes_do_not_change_throttle_times() -> None:
     throttles = []
     for scrapes in (False, True):
-        broker = VirtualBroker("quota.producer.default=1000")
-        broker.topic()
+        broker = broker_with_topic("quota.producer.default=1000")
         client = broker.client()
         for _ in range(4):
             client.send(produce_of(6_000, 9, "client"), 9)
@@ -397,8 +389,7 @@ def test_mutations_are_exported_only_by_the_first_broker() -> None:
 
 
 def test_throttled_connections_are_counted_by_quota_until_their_throttle_time_is_over() -> None:
-    broker = VirtualBroker(*QUOTAS, "quota.profile=kafka-4.4")
-    broker.topic()
+    broker = broker_with_topic(*QUOTAS, "quota.profile=kafka-4.4")
     client = broker.client()
     client.send(produce_of(12_000, 9, "client"), 9)
     assert value(broker, "kafka_server_produce_queue_size") == 1
@@ -409,8 +400,7 @@ def test_throttled_connections_are_counted_by_quota_until_their_throttle_time_is
 
 @pytest.mark.parametrize("version", [3, 9], ids=["held", "muted"])
 def test_disconnected_throttled_client_is_no_longer_counted(version: int) -> None:
-    broker = VirtualBroker(*QUOTAS)
-    broker.topic()
+    broker = broker_with_topic(*QUOTAS)
     client = broker.client()
     client.send(produce_of(12_000, version, "client"), version)
     client.connection.cut()
@@ -419,8 +409,7 @@ def test_disconnected_throttled_client_is_no_longer_counted(version: int) -> Non
 
 
 def test_throttle_times_are_exported_as_a_histogram_by_api_and_client() -> None:
-    broker = VirtualBroker(*QUOTAS, "sluice.metrics.client.ids.max=1")
-    broker.topic()
+    broker = broker_with_topic(*QUOTAS, "sluice.metrics.client.ids.max=1")
     for client_id in ("one", "two", "three"):
         broker.client(client_id).send(produce_of(12_000, 9, client_id), 9)
     family = scrape(broker)["sluice_throttle_time_seconds"]

@@ -32,7 +32,7 @@ from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.quotas.sensor import MAX_THROTTLE_TIME_MS
 from tests.support.records import batch_of, fetch, fetched_bytes, produce, produce_of
 from tests.support.slow_handlers import slow_handlers
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 T = TypeVar("T")
 
@@ -57,9 +57,7 @@ def by_profile(since: Mapping[str, T]) -> list[object]:
 
 
 def broker_of(profile: str, *overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(f"quota.profile={profile}", *overrides)
-    broker.topic()
-    return broker
+    return broker_with_topic(f"quota.profile={profile}", *overrides)
 
 
 # -- throttling modes --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.errors import ConfigError
 from tests.support.records import produce_of
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 from tests.unit.quotas.test_callback import HERE as CALLBACKS
 from tests.unit.quotas.test_callback import Tenants
 
@@ -18,8 +18,7 @@ def callback_of(broker: VirtualBroker) -> Tenants:
 
 
 def test_callback_limits_clients_without_configured_quotas() -> None:
-    broker = VirtualBroker(CLASS, "quota.profile=kafka-4.4")
-    broker.topic()
+    broker = broker_with_topic(CLASS, "quota.profile=kafka-4.4")
     for client_id, throttle_ms in (("a.one", 0), ("a.two", 2_000), ("b.one", 0)):
         client = broker.client(client_id)
         assert client.exchange(produce_of(600, 9, client_id), 9).throttle_time_ms == throttle_ms
@@ -40,8 +39,7 @@ def test_callback_gets_changed_topics_once_within_a_second() -> None:
 
 
 def test_limit_changed_by_a_topic_update_applies_to_existing_records() -> None:
-    broker = VirtualBroker(CLASS, "quota.profile=kafka-4.4")
-    broker.topic("t")
+    broker = broker_with_topic(CLASS, "quota.profile=kafka-4.4")
     broker.advance(1_000)
     client = broker.client("a.one")
     assert client.exchange(produce_of(600, 9, "a.one"), 9).throttle_time_ms == 0

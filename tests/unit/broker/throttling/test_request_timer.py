@@ -16,7 +16,7 @@ from sluice.quotas.manager import ClientUsage
 from tests.support.groups import protocol
 from tests.support.records import batch_of, fetch, fetched_bytes, produce, produce_of
 from tests.support.slow_handlers import slow_handlers
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 QUOTA = {"request_percentage": 10.0}
 EVERYONE = {"client-id": None}
@@ -25,8 +25,7 @@ WORK_MS = 1_030  # a throttle time of 300 ms
 
 def broker_with_quota(monkeypatch: pytest.MonkeyPatch, profile: str, *overrides: str) -> VirtualBroker:
     """Return a broker with a request quota; every request takes WORK_MS."""
-    broker = VirtualBroker(f"quota.profile={profile}", *overrides)
-    broker.topic()
+    broker = broker_with_topic(f"quota.profile={profile}", *overrides)
     broker.broker.cluster.client_quotas.alter(EVERYONE, QUOTA)
     slow_handlers(monkeypatch, broker, WORK_MS)
     return broker
@@ -175,8 +174,7 @@ def test_kafka_1_1_adds_both_throttle_times_of_a_produce(monkeypatch: pytest.Mon
 
 
 def test_kafka_1_1_holds_a_fetch_that_exceeds_only_the_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker("quota.profile=kafka-1.1", *BYTES)
-    broker.topic()
+    broker = broker_with_topic("quota.profile=kafka-1.1", *BYTES)
     broker.client("producer").call(produce(9, batch_of(9_000)), 9)
     broker.broker.cluster.client_quotas.alter(EVERYONE, QUOTA)
     slow_handlers(monkeypatch, broker, WORK_MS)

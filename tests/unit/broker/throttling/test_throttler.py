@@ -11,7 +11,7 @@ from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.sensor import Rate, RateUpTo37
 from tests.support.records import batch_of, fetch, fetched, fetched_bytes, produce, produce_of
-from tests.support.virtual_broker import Client, ReceivedResponse, VirtualBroker
+from tests.support.virtual_broker import Client, ReceivedResponse, VirtualBroker, broker_with_topic
 
 QUOTA = 1_000
 PRODUCE_VERSIONS = range(14)
@@ -45,9 +45,7 @@ def cases(kind: str, versions: range, held: bool) -> list[object]:
 
 
 def broker_with_quota(profile: str, kind: str, *overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(f"quota.profile={profile}", f"quota.{kind}.default={QUOTA}", *overrides)
-    broker.topic()
-    return broker
+    return broker_with_topic(f"quota.profile={profile}", f"quota.{kind}.default={QUOTA}", *overrides)
 
 
 @pytest.fixture
@@ -193,8 +191,7 @@ def test_produce_with_acks_all_is_charged_after_its_replication() -> None:
 @pytest.mark.parametrize("version", [1, 9])
 def test_the_example_of_kip_13_waits_2000_ms(version: int) -> None:
     # "quota 5 MB/s, 10 windows of 1 s, 5 MB/s for 9 s, then 15 MB: 2 seconds"; here in kilobytes.
-    broker = VirtualBroker("quota.profile=kip-13", "quota.producer.default=5000")
-    broker.topic()
+    broker = broker_with_topic("quota.profile=kip-13", "quota.producer.default=5000")
     client = broker.client()
     for second in range(9):
         response = client.exchange(produce_of(5_000, version, "client"), version)
@@ -248,8 +245,7 @@ def test_held_fetch_reads_after_its_throttle_time(profile: str, version: int) ->
 @pytest.mark.parametrize(("profile", "version"), cases(FETCH, FETCH_VERSIONS, held=False))
 def test_muted_fetch_returns_no_records_at_once_and_is_not_charged(profile: str, version: int) -> None:
     broker = broker_with_records(profile, 12_000)
-    unlimited = VirtualBroker()
-    unlimited.topic()
+    unlimited = broker_with_topic()
     append(unlimited, 12_000)
     other = unlimited.client()
     throttle_ms = charged_size(other.exchange(fetch(topic_id=topic_id(unlimited)), version)) - 10 * QUOTA

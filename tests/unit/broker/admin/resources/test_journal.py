@@ -7,7 +7,7 @@ from sluice.journal_events import KINDS, schema
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.http import Admin
 from tests.support.records import produce
-from tests.support.virtual_broker import JOURNAL, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, broker_with_topic
 
 PATH = "/api/v1/journal"
 
@@ -15,8 +15,7 @@ PATH = "/api/v1/journal"
 @pytest.fixture
 def admin() -> Admin:
     """Return the admin port of a broker with a connection, a Metadata and a Produce event each of clients a and b."""
-    broker = VirtualBroker(JOURNAL)
-    broker.topic()
+    broker = broker_with_topic(JOURNAL)
     for name in ("a", "b"):
         client = broker.client(name)
         client.send(MetadataRequest(), 9)

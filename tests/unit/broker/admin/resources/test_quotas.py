@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.http import Admin
 from tests.support.records import produce_of
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import broker_with_topic
 
 PATH = "/api/v1/quotas"
 ALICE = {"user": "alice"}
@@ -82,8 +82,7 @@ def test_missing_token_is_rejected(method: str, path: str) -> None:
 
 
 def test_explanation_contains_quotas_and_connections() -> None:
-    broker = VirtualBroker("quota.producer.default=1000", "quota.profile=kafka-4.4")
-    broker.topic()
+    broker = broker_with_topic("quota.producer.default=1000", "quota.profile=kafka-4.4")
     for client_id in ("c", "other"):
         client = broker.client(client_id)
         for size, wait_ms in ((500, 0), (11_500, 2_000)):

@@ -13,7 +13,7 @@ import pytest
 from sluice.broker.controller.metadata_log import metadata_log as module
 from sluice.broker.controller.metadata_log.batches import batches_in, messages_in
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
-from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
+from sluice.broker.controller.metadata_log.metadata_log import MetadataLog, open_metadata_log
 from sluice.broker.controller.metadata_log.recovery import segment_name
 from sluice.errors import SluiceError
 from sluice.protocol.errors import ErrorCode
@@ -64,8 +64,7 @@ def file_size_limit(path: Path, size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_new_log_starts_with_kafkas_records_and_files(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_new_log_starts_with_kafkas_records_and_files(log: MetadataLog, tmp_path: Path) -> None:
     log.close()
     assert state(log.image) == LEVELS
     names = [(epoch, offset, type(message).__name__) for epoch, offset, message in written(file(tmp_path))]
@@ -111,8 +110,7 @@ def test_formatted_directory_starts_at_its_metadata_version(
     assert state(reopened(directory)) == state(log.image), "the log holds the level without the checkpoint"
 
 
-def test_appended_records_survive_a_kill(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_appended_records_survive_a_kill(log: MetadataLog, tmp_path: Path) -> None:
     assert log.append(topic(1, 2, retention_ms="5")) == ErrorCode.NONE
     assert log.append(topic(2)) == ErrorCode.NONE
     assert log.append([RemoveTopicRecord(topic_id=topic_id(2))]) == ErrorCode.NONE
@@ -122,8 +120,7 @@ def test_appended_records_survive_a_kill(tmp_path: Path) -> None:
     assert [topic_image.name for topic_image in killed.topics.values()] == ["topic-1"]
 
 
-def test_append_writes_one_batch_with_the_append_time(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_append_writes_one_batch_with_the_append_time(log: MetadataLog, tmp_path: Path) -> None:
     log.append(topic(1, 2))
     *_, last = batches_in(file(tmp_path).read_bytes())
     assert (last.header.base_offset, last.header.record_count) == (NEW_END, 3)
@@ -156,8 +153,7 @@ def test_epoch_in_quorum_state_is_not_reused(tmp_path: Path) -> None:
     assert written(file(tmp_path))[-1][:2] == (42, NEW_END)
 
 
-def test_open_transaction_is_aborted_on_start(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_open_transaction_is_aborted_on_start(log: MetadataLog, tmp_path: Path) -> None:
     log.append(topic(1))
     before = state(log.image)
     log.append([BeginTransactionRecord(), *topic(2)])
@@ -173,8 +169,7 @@ def test_open_transaction_is_aborted_on_start(tmp_path: Path) -> None:
 class TestSnapshot:
     """KIP-630: a snapshot replaces all records before it."""
 
-    def test_replaces_the_records(self, tmp_path: Path) -> None:
-        log = open_log(tmp_path)
+    def test_replaces_the_records(self, log: MetadataLog, tmp_path: Path) -> None:
         log.append(topic(1, 3))
         end = log.end_offset
         log.compact()
@@ -195,15 +190,13 @@ class TestSnapshot:
         assert metadata_files(tmp_path)[:2] == [f"{126:020}-0000000001.checkpoint", segment_name(126)]
         assert log.end_offset == 206
 
-    def test_is_written_early_on_close(self, tmp_path: Path) -> None:
-        log = open_log(tmp_path)
+    def test_is_written_early_on_close(self, log: MetadataLog, tmp_path: Path) -> None:
         log.append([NoOpRecord()] * 1000)
         log.close()
         assert len(metadata_files(tmp_path)) == 5
         assert file(tmp_path, segment_name(log.end_offset)).read_bytes() == b""
 
-    def test_of_many_partitions_is_split_into_batches(self, tmp_path: Path) -> None:
-        log = open_log(tmp_path)
+    def test_of_many_partitions_is_split_into_batches(self, log: MetadataLog, tmp_path: Path) -> None:
         log.append(topic(1, 2500))
         log.compact()
         *batches, footer = batches_in(file(tmp_path, f"{log.end_offset:020}-0000000001.checkpoint").read_bytes())
@@ -211,8 +204,7 @@ class TestSnapshot:
         assert footer.header.base_offset == 2505
         assert state(reopened(tmp_path)) == state(log.image)
 
-    def test_unfinished_file_is_deleted(self, tmp_path: Path) -> None:
-        log = open_log(tmp_path)
+    def test_unfinished_file_is_deleted(self, log: MetadataLog, tmp_path: Path) -> None:
         log.append(topic(1))
         log.close()
         unfinished = [file(tmp_path, f"{3:020}-0000000001-1234567890.checkpoint.part")]
@@ -243,9 +235,8 @@ class TestSnapshot:
         assert state(reopened(tmp_path)) == state(again.image)
 
     def test_failed_write_is_logged_and_loses_nothing(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+        self, log: MetadataLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        log = open_log(tmp_path)
         log.append(topic(1, 50))
         with file_size_limit(file(tmp_path), -100):
             log.compact()
@@ -272,8 +263,7 @@ class TestFullDisk:
         assert log.append(topic(3)) == ErrorCode.NONE, "appends succeed once there is space"
         assert state(reopened(tmp_path)) == state(log.image)
 
-    def test_failed_truncation_closes_the_log(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        log = open_log(tmp_path)
+    def test_failed_truncation_closes_the_log(self, log: MetadataLog, monkeypatch: pytest.MonkeyPatch) -> None:
 
         def broken(*_: object) -> None:
             raise OSError(errno.EIO, "Input/output error")

@@ -9,7 +9,7 @@ import pytest
 
 from sluice.broker.controller.metadata_log.batches import BatchStart, control_batch, metadata_batch
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
-from sluice.broker.controller.metadata_log.metadata_log import open_metadata_log
+from sluice.broker.controller.metadata_log.metadata_log import MetadataLog, open_metadata_log
 from sluice.broker.controller.metadata_log.recovery import recover, segment_name
 from sluice.errors import SluiceError
 from sluice.protocol.metadata.control import KRaftVersionRecord, RegisteredVoter, VotersRecord
@@ -50,8 +50,7 @@ def raw(offset: int, value: bytes | None, key: bytes | None = None, *, control: 
     return build_batch([record], base_offset=offset, partition_leader_epoch=1, control=control)
 
 
-def test_log_torn_at_any_byte_of_its_last_batch_recovers_the_state_before_it(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_log_torn_at_any_byte_of_its_last_batch_recovers_the_state_before_it(log: MetadataLog, tmp_path: Path) -> None:
     log.append(topic(1))
     before, offset = state(log.image), log.end_offset
     start = segment_of(tmp_path).stat().st_size
@@ -113,9 +112,8 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(("damage", "reason"), [row[1:] for row in UNREADABLE], ids=[row[0] for row in UNREADABLE])
 def test_unreadable_log_is_an_error_until_the_user_accepts_the_loss(
-    tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
+    log: MetadataLog, tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
 ) -> None:
-    log = open_log(tmp_path)
     log.append(topic(1))
     log.close()
     segment_of(tmp_path).write_bytes(damage(segment_of(tmp_path).read_bytes()))
@@ -148,8 +146,7 @@ def test_damage_before_the_last_segment_removes_later_segments_if_the_user_accep
     assert not later.exists()
 
 
-def test_missing_segment_is_an_error(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_missing_segment_is_an_error(log: MetadataLog, tmp_path: Path) -> None:
     end = log.end_offset
     segment_of(tmp_path, end + 2).write_bytes(b"")
     with pytest.raises(SluiceError) as caught:
@@ -185,22 +182,19 @@ def test_unsupported_record_is_an_error_with_its_offset(tmp_path: Path, value: b
     ],
 )
 def test_unsupported_control_record_is_an_error_with_its_offset(
-    tmp_path: Path, key: bytes, value: bytes | None, reason: str
+    log: MetadataLog, tmp_path: Path, key: bytes, value: bytes | None, reason: str
 ) -> None:
-    log = open_log(tmp_path)
     append(segment_of(tmp_path), raw(log.end_offset, value, key, control=True))
     assert start_error(tmp_path) == f"{segment_of(tmp_path)}: cannot interpret the record at offset 6: {reason}"
 
 
-def test_newer_metadata_version_is_an_error(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_newer_metadata_version_is_an_error(log: MetadataLog, tmp_path: Path) -> None:
     log.append([FeatureLevelRecord(name="metadata.version", feature_level=34)])
     reason = "cannot interpret the record at offset 6: metadata.version 34; expected at most 33"
     assert start_error(tmp_path) == f"{segment_of(tmp_path)}: {reason}"
 
 
-def test_record_of_an_unknown_topic_is_an_error(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_record_of_an_unknown_topic_is_an_error(log: MetadataLog, tmp_path: Path) -> None:
     append(segment_of(tmp_path), metadata_batch([partition()], LEVEL, BatchStart(log.end_offset, 1, START_MS)))
     assert "cannot interpret the record at offset 6: unknown topic id 0000" in start_error(tmp_path)
 
@@ -209,9 +203,8 @@ class TestCorruptSnapshot:
     """A corrupt snapshot is ignored if the log has all its records; otherwise the start fails."""
 
     @pytest.fixture
-    def checkpoint(self, tmp_path: Path) -> Path:
+    def checkpoint(self, log: MetadataLog, tmp_path: Path) -> Path:
         """Return the snapshot of a log with one topic before it and one after it."""
-        log = open_log(tmp_path)
         log.append(topic(1))
         log.compact()
         log.append(topic(2))
@@ -239,8 +232,7 @@ class TestCorruptSnapshot:
         checkpoint.unlink()
         assert "no snapshot of the records before offset 8; restore" in start_error(tmp_path)
 
-    def test_is_ignored_if_the_log_has_all_records(self, tmp_path: Path) -> None:
-        log = open_log(tmp_path)
+    def test_is_ignored_if_the_log_has_all_records(self, log: MetadataLog, tmp_path: Path) -> None:
         log.append(topic(1))
         data = segment_of(tmp_path).read_bytes()
         log.compact()
@@ -257,8 +249,7 @@ class TestCorruptSnapshot:
         assert start_error(tmp_path) == f"{checkpoint}: cannot interpret the record at offset 99: {reason}"
 
 
-def test_dynamic_voters_survive_compaction(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
+def test_dynamic_voters_survive_compaction(log: MetadataLog, tmp_path: Path) -> None:
     voters = VotersRecord(voters=[RegisteredVoter(voter_id=1, voter_directory_id=bytes(range(16)))])
     place = BatchStart(log.end_offset, 1, START_MS)
     append(segment_of(tmp_path), control_batch([KRaftVersionRecord(kraft_version=1), voters], 0, place))

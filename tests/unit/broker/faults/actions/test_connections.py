@@ -25,7 +25,7 @@ from tests.support.faults import add, rule_error
 from tests.support.records import fetch, produce_of
 from tests.support.sasl import SASL, handshake, logged_in, plain
 from tests.support.tls_client import TlsClient
-from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
 
 CERTIFICATES = certificates()
 TLS = ("listeners=SSL://127.0.0.1:0", *CERTIFICATES.broker_overrides)
@@ -34,9 +34,7 @@ RATE = 10_000
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    broker = VirtualBroker(JOURNAL)
-    broker.topic()
-    return broker
+    return broker_with_topic(JOURNAL)
 
 
 def journalled_hits(broker: VirtualBroker) -> list[tuple[str, str, int]]:

@@ -9,7 +9,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.faults import add
 from tests.support.groups import commit_code, commit_request
 from tests.support.records import fetch, fetched_bytes, produce, produce_of
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 FULL = [ErrorCode.KAFKA_STORAGE_ERROR]
@@ -17,9 +17,7 @@ FULL = [ErrorCode.KAFKA_STORAGE_ERROR]
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    broker = VirtualBroker()
-    broker.topic(partitions=2)
-    return broker
+    return broker_with_topic(partitions=2)
 
 
 # -- slow disks --------------------------------------------------------------------------------------------------------

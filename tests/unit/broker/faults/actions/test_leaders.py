@@ -12,7 +12,7 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.faults import add, rule_error, three_brokers
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 @pytest.fixture
@@ -149,8 +149,7 @@ def test_unused_coordinator_can_be_moved(three: VirtualBroker) -> None:
 
 
 def test_invalid_rule_is_rejected_with_its_path(three: VirtualBroker) -> None:
-    alone = VirtualBroker()
-    alone.topic()
+    alone = broker_with_topic()
     assert [rule_error(alone, Rule(kind)) for kind in ("unclean-election", "leader-moved", "coordinator-moved")] == [
         "fault.action: expected a cluster of several brokers; this one has 1"
     ] * 3

@@ -17,13 +17,11 @@ from sluice.protocol.apis.heartbeat import HeartbeatRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.apis.produce import ProduceRequest
 from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_for
-from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
+from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
 
 
 def started(*overrides: str) -> VirtualBroker:
-    broker = VirtualBroker(JOURNAL, *overrides)
-    broker.topic("t", 2)
-    return broker
+    return broker_with_topic(JOURNAL, *overrides, partitions=2)
 
 
 @pytest.fixture

@@ -25,11 +25,6 @@ BATCHES = 60
 REMAINING = [*range(48, 55), *range(55, 60)]
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Disk:
-    return Disk(tmp_path)
-
-
 def keyed(key: int, producer_id: int = -1, sequence: int = -1, **fields: bool) -> memoryview:
     numbers = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence} if producer_id >= 0 else {}
     return memoryview(bytearray(build_batch([Record(0, NOW_MS, b"key-%d" % key, b"v")], **numbers, **fields)))  # type: ignore[arg-type]

@@ -42,9 +42,8 @@ def full(monkeypatch: pytest.MonkeyPatch) -> FullDisk:
 class TestFullDisk:
     @pytest.mark.parametrize("room", [0, 1, 60, 100])
     def test_append_to_a_full_disk_changes_nothing_and_succeeds_later(
-        self, tmp_path: Path, full: FullDisk, room: int, caplog: pytest.LogCaptureFixture
+        self, disk: Disk, tmp_path: Path, full: FullDisk, room: int, caplog: pytest.LogCaptureFixture
     ) -> None:
-        disk = Disk(tmp_path)
         log, other = disk.log(), disk.log("other-0")
         append(log, batch(2, producer_id=7, sequence=0))
         size = disk.file("00000000000000000000.log").stat().st_size
@@ -66,9 +65,8 @@ class TestFullDisk:
         assert batches_in(disk.log()) == [(0, 1), (2, 2)]
 
     def test_segment_creation_is_retried_by_a_later_append(
-        self, tmp_path: Path, full: FullDisk, monkeypatch: pytest.MonkeyPatch
+        self, disk: Disk, full: FullDisk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        disk = Disk(tmp_path)
         log = disk.log(config=LogConfig(AppendConfig(), segment_bytes=500))
         append(log, batch([bytes(300)]))
         really_open = os.open
@@ -87,8 +85,7 @@ class TestFullDisk:
         assert batches_in(disk.log()) == [(0, 0), (1, 1)]
 
 
-def test_batch_that_cannot_be_flushed_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = Disk(tmp_path)
+def test_batch_that_cannot_be_flushed_is_not_stored(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     log = disk.log(config=LogConfig(AppendConfig(), flush_messages=1))
     append(log, batch(2))
 
@@ -111,8 +108,7 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert batches_in(log) == [(0, 0), (1, 2)]
 
 
-def test_read_of_a_shortened_file_fails_and_logs_the_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    disk = Disk(tmp_path)
+def test_read_of_a_shortened_file_fails_and_logs_the_position(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
     log = disk.log()
     append(log, batch([bytes(300)]))
     append(log, batch([bytes(300)]))

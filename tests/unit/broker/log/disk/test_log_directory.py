@@ -9,15 +9,11 @@ from sluice.broker.log.disk.file_names import CLEANED_OFFSETS, LOG_STARTS, RECOV
 from sluice.broker.log.disk.log_directory import LogDirectory
 from sluice.broker.log.disk.meta_properties import Owner
 from sluice.broker.log.log_config import LogConfig
+from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.retention import enforce_retention
 from sluice.errors import SluiceError
 from sluice.protocol.records.log_validator import AppendConfig
 from tests.support.disk_logs import CONFIG, NOW_MS, TOPIC_ID, Disk, append, batch, batches_in
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Disk:
-    return Disk(tmp_path)
 
 
 def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cluster_id: bool = False) -> LogDirectory:
@@ -98,15 +94,13 @@ def test_deleted_partition_is_removed_after_the_delete_delay(disk: Disk, tmp_pat
     assert disk.log().log_end_offset == 0, "a new topic of the same name starts empty"
 
 
-def test_leader_epoch_after_a_deletion_is_not_written(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
-    log = disk.log()
+def test_leader_epoch_after_a_deletion_is_not_written(log: PartitionLog, caplog: pytest.LogCaptureFixture) -> None:
     log.close()
     log.begin_epoch(7)
     assert not caplog.messages
 
 
-def test_remaining_deleted_partitions_are_removed_at_start(disk: Disk, tmp_path: Path) -> None:
-    log = disk.log()
+def test_remaining_deleted_partitions_are_removed_at_start(log: PartitionLog, disk: Disk, tmp_path: Path) -> None:
     append(log, batch())
     log.close()
     disk.crash()
@@ -164,8 +158,7 @@ def test_unreadable_checkpoint_is_logged_and_ignored(tmp_path: Path, caplog: pyt
     assert "recovery-point-offset-checkpoint: wrong number of entries; expected 5, got 0" in line.reason  # type: ignore[attr-defined]
 
 
-def test_topic_with_the_name_of_a_deleted_one_starts_at_0_even_after_a_crash(disk: Disk) -> None:
-    log = disk.log()
+def test_topic_with_the_name_of_a_deleted_one_starts_at_0_even_after_a_crash(log: PartitionLog, disk: Disk) -> None:
     append(log, batch(5))
     append(log, batch(5))
     log.delete_records_before(7)

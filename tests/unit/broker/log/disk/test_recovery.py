@@ -23,11 +23,6 @@ BATCHES = [(0, 2), (3, 4), (5, 8), (9, 9), (10, 14)]
 LAST_SEGMENT = file_name(0, ".log")
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Disk:
-    return Disk(tmp_path)
-
-
 def filled(disk: Disk) -> PartitionLog:
     """Return a log with `BATCHES`."""
     log = disk.log()
@@ -47,8 +42,7 @@ AFTER_A_STOP_OR_CRASH = pytest.mark.parametrize("restart", [Disk.stop, Disk.cras
 
 
 @AFTER_A_STOP_OR_CRASH
-def test_log_is_restored_after_a_restart(disk: Disk, restart: Callable[[Disk], None]) -> None:
-    log = disk.log()
+def test_log_is_restored_after_a_restart(log: PartitionLog, disk: Disk, restart: Callable[[Disk], None]) -> None:
     for number in range(40):
         append(log, batch([bytes(100)] * 2, timestamp=NOW_MS + number), leader_epoch=number // 20)
     before = batches_in(log)
@@ -254,8 +248,7 @@ def snapshots(disk: Disk) -> list[int]:
     return sorted(int(path.stem) for path in disk.file("").glob(f"*{SNAPSHOT}"))
 
 
-def test_checkpoint_replaces_the_snapshot_of_the_previous_checkpoint(disk: Disk) -> None:
-    log = disk.log()
+def test_checkpoint_replaces_the_snapshot_of_the_previous_checkpoint(log: PartitionLog, disk: Disk) -> None:
     for sequence in range(3):
         append(log, batch(producer_id=7, sequence=sequence))
         disk.directory.checkpoint()
@@ -276,8 +269,7 @@ def test_recovery_removes_snapshots_other_than_the_newest_and_those_at_segment_s
 
 
 @AFTER_A_STOP_OR_CRASH
-def test_aborted_transactions_are_restored(disk: Disk, restart: Callable[[Disk], None]) -> None:
-    log = disk.log()
+def test_aborted_transactions_are_restored(log: PartitionLog, disk: Disk, restart: Callable[[Disk], None]) -> None:
     for number in range(8):
         append(log, batch([bytes(100)] * 2, producer_id=7 + number, sequence=0, transactional=True))
         end_transaction(log, ABORT if number % 2 else COMMIT, 7 + number)
@@ -309,9 +301,8 @@ def test_aborted_transactions_are_restored(disk: Disk, restart: Callable[[Disk],
     ],
 )
 def test_invalid_index_is_rebuilt(
-    disk: Disk, name: str, content: bytes | None, message: str, caplog: pytest.LogCaptureFixture
+    log: PartitionLog, disk: Disk, name: str, content: bytes | None, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    log = disk.log()
     for _ in range(30):
         append(log, batch([bytes(100)]))
     disk.stop()
@@ -352,8 +343,7 @@ def test_truncation_is_durable(disk: Disk) -> None:
     assert append(reopened, batch(2, producer_id=7, sequence=5)) == 9, "the producer state forgets truncated batches"
 
 
-def test_interrupted_segment_replacement_is_finished(disk: Disk) -> None:
-    log = disk.log()
+def test_interrupted_segment_replacement_is_finished(log: PartitionLog, disk: Disk) -> None:
     for _ in range(30):
         append(log, batch([bytes(100)]))
     before = batches_in(log)

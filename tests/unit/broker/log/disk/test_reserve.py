@@ -11,7 +11,7 @@ from sluice.broker.log.disk.reserve import RESERVED_BYTES, Reserve
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
-from tests.support.virtual_broker import Client, VirtualBroker
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 
 class Volume(NamedTuple):
@@ -61,8 +61,7 @@ def test_file_system_that_cannot_reserve_space_leaves_no_file(tmp_path: Path, mo
 def test_start_on_a_full_disk_rejects_appends_until_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = VirtualBroker(f"log.dirs={tmp_path}")
-    before.topic()
+    before = broker_with_topic(f"log.dirs={tmp_path}")
     before.topic("u")
     before.cluster.close()
     set_free_bytes(RESERVED_BYTES - 1, monkeypatch)
@@ -80,8 +79,7 @@ def test_start_on_a_full_disk_rejects_appends_until_there_is_room(
 def test_topic_is_deleted_on_a_disk_that_becomes_full(
     tmp_path: Path, reserved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = VirtualBroker(f"log.dirs={tmp_path}")
-    broker.topic()
+    broker = broker_with_topic(f"log.dirs={tmp_path}")
     broker.topic("u")
     client = broker.client()
     space = tmp_path / "reserved-space"
