@@ -25,10 +25,6 @@ def started(path: Path, *overrides: str) -> VirtualBroker:
     return VirtualBroker(f"log.dirs={path}", *overrides)
 
 
-def stop(broker: VirtualBroker) -> None:
-    broker.cluster.close()
-
-
 def produced(broker: VirtualBroker) -> Any:
     response = broker.client().call(produce(PRODUCE_VERSION, batch(b"value")), PRODUCE_VERSION)
     return response.responses[0].partition_responses[0]
@@ -42,7 +38,7 @@ def test_topics_and_records_are_restored_after_a_restart(tmp_path: Path) -> None
     broker = started(tmp_path)
     topic_id = broker.topic("t", partitions=2, retention_ms="77").topic_id
     assert produced(broker).base_offset == 0
-    stop(broker)
+    broker.cluster.close()
     restarted = started(tmp_path)
     topic = restarted.cluster.topics["t"]
     assert (topic.topic_id, len(topic.partitions), topic.config.own) == (topic_id, 2, {"retention.ms": "77"})
@@ -55,12 +51,12 @@ def test_copied_partitions_become_topics(tmp_path: Path) -> None:
     broker = started(tmp_path / "from")
     topic_id = broker.topic("t").topic_id
     produced(broker)
-    stop(broker)
+    broker.cluster.close()
     shutil.copytree(tmp_path / "from" / "t-0", tmp_path / "to" / "t-0")
     restarted = started(tmp_path / "to")
     assert restarted.cluster.topics["t"].topic_id == topic_id
     assert produced(restarted).base_offset == 1
-    stop(restarted)
+    restarted.cluster.close()
     assert started(tmp_path / "to").cluster.topics["t"].partitions[0].log.log_end_offset == 2
 
 

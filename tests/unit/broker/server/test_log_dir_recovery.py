@@ -18,6 +18,7 @@ from tests.support.kafka_data import RELEASES, unpack
 from tests.support.records import batch, fetch, fetched_bytes, produce
 from tests.support.transactions import init_request
 from tests.support.virtual_broker import VirtualBroker
+from tests.unit.broker.controller.metadata_log.cluster_metadata import log_of
 
 ABORT_MARKER = bytes(4)  # version and type of a control record
 KAFKAS_CLUSTER_ID = "c2x1aWNlLWZpeHR1cmUtMA"
@@ -186,10 +187,8 @@ class TestDirectoriesWithoutMetadata:
         broker.topic("a")
         broker.topic("b")
         produce_one(broker, "b", b"old")
-        metadata_log = broker.cluster.metadata_log
-        assert metadata_log is not None
         # The process dies after the deletion is recorded and before the directory is removed.
-        assert not metadata_log.topic_deleted(broker.cluster.topics["b"].topic_id)
+        assert not log_of(broker).topic_deleted(broker.cluster.topics["b"].topic_id)
         kill(broker)
         restarted = start(tmp_path)
         restarted.topic("b")
@@ -208,8 +207,7 @@ class TestFailedCreation:
     def test_topic_without_a_metadata_record_has_no_directories(
         self, broker: VirtualBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        metadata_log = broker.cluster.metadata_log
-        monkeypatch.setattr(metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
+        monkeypatch.setattr(broker.cluster.metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
         error = broker.cluster.auto_create(NewTopic("n"))
         assert error == TopicError(ErrorCode.KAFKA_STORAGE_ERROR, None)
         assert not (tmp_path / "n-0").exists()
@@ -224,12 +222,13 @@ class TestFailedCreation:
     def test_partition_without_a_directory_has_no_metadata_record(self, broker: VirtualBroker, tmp_path: Path) -> None:
         (tmp_path / "t-2").write_text("a file")
         new_partitions = CreatePartitionsTopic(name="t", count=4, assignments=None)
-        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions], timeout_ms=1000), 3).results
+        request = CreatePartitionsRequest(topics=[new_partitions], timeout_ms=1000)
+        (result,) = broker.client().call(request, 3).results
         assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert len(broker.cluster.topics["t"].partitions) == 1
         assert not (tmp_path / "t-1").exists()
         (tmp_path / "t-2").unlink()
-        (result,) = broker.client().call(CreatePartitionsRequest(topics=[new_partitions], timeout_ms=1000), 3).results
+        (result,) = broker.client().call(request, 3).results
         assert result.error_code == 0
         kill(broker)
         assert len(start(tmp_path).cluster.topics["t"].partitions) == 4
@@ -237,7 +236,6 @@ class TestFailedCreation:
     def test_coordinator_is_not_available_if_its_topic_cannot_be_created(
         self, broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        metadata_log = broker.cluster.metadata_log
-        monkeypatch.setattr(metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
+        monkeypatch.setattr(broker.cluster.metadata_log, "append", lambda _: ErrorCode.KAFKA_STORAGE_ERROR)
         (found,) = broker.client().call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4).coordinators
         assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
