@@ -5,7 +5,6 @@ from typing import Any
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
-from tests.support.group_members import converge as converge
 from tests.support.virtual_broker import VirtualBroker
 
 REBALANCE_MS = 60_000

@@ -20,7 +20,7 @@ from tests.support.groups import (
     settled_group,
 )
 from tests.support.transactions import NEW, begun
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 FAILED = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -56,7 +56,7 @@ def test_failed_append_creates_no_classic_group(broker: VirtualBroker) -> None:
 
 
 def test_failed_append_keeps_an_empty_consumer_group() -> None:
-    broker = with_topic(AT_ONCE)
+    broker = broker_with_topic(AT_ONCE)
     joined(ConsumerMember(broker)).leave()
     group = consumer_group(broker)
     member = Member(broker, instance_id="i")
@@ -126,7 +126,7 @@ def test_failed_append_deletes_nothing(broker: VirtualBroker, delete: Callable[[
 
 
 def test_expired_offset_is_removed_once_its_tombstone_can_be_appended() -> None:
-    broker = with_topic("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=60000")
+    broker = broker_with_topic("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=60000")
     broker.client().call(commit_request(), 9)
     groups = broker.broker.groups
     with FailingAppends(broker):
@@ -137,7 +137,7 @@ def test_expired_offset_is_removed_once_its_tombstone_can_be_appended() -> None:
 
 
 def test_failed_append_adds_no_member_to_a_consumer_group() -> None:
-    broker = with_topic(AT_ONCE, partitions=2)
+    broker = broker_with_topic(AT_ONCE, partitions=2)
     first, second = ConsumerMember(broker, "a"), ConsumerMember(broker, "b")
     with FailingAppends(broker):
         assert first.join().error_code == FAILED
@@ -155,7 +155,7 @@ def test_failed_append_adds_no_member_to_a_consumer_group() -> None:
 
 @pytest.mark.parametrize("epoch", [-1, -2], ids=["permanently", "temporarily"])
 def test_failed_append_removes_no_leaving_member(epoch: int) -> None:
-    broker = with_topic(AT_ONCE)
+    broker = broker_with_topic(AT_ONCE)
     member = joined(ConsumerMember(broker, "a", instance_id="i"))
     known = consumer_group(broker).members["a"]
     with FailingAppends(broker):
@@ -165,7 +165,7 @@ def test_failed_append_removes_no_leaving_member(epoch: int) -> None:
 
 
 def test_failed_append_fails_leave_group_of_a_consumer_group() -> None:
-    broker = with_topic(AT_ONCE)
+    broker = broker_with_topic(AT_ONCE)
     joined(ConsumerMember(broker, "a", instance_id="i"))
     classic = Member(broker)
     classic.member_id = "a"
@@ -176,7 +176,7 @@ def test_failed_append_fails_leave_group_of_a_consumer_group() -> None:
 
 
 def test_failed_append_does_not_upgrade_a_classic_group() -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     (member,) = joined_group(broker, 1)
     member.send_sync({member.member_id: b"\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\xff\xff\xff\xff"})
     member.client.take_responses()

@@ -42,7 +42,7 @@ from tests.support.transactions import (
     offsets_request,
     stored,
 )
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 NODES = (1, 2, 3)
@@ -172,7 +172,7 @@ def test_other_broker_returns_not_coordinator(broker: VirtualBroker, api: str) -
 @each_request
 def test_loading_coordinator_returns_coordinator_load_in_progress(api: str) -> None:
     make_request, version = REQUESTS[api]
-    broker = with_topic("sluice.coordinator.load.delay.ms=1000", *ONE_PARTITION)
+    broker = broker_with_topic("sluice.coordinator.load.delay.ms=1000", *ONE_PARTITION)
     client = broker.client()
     broker.broker.cluster.internal_topic(GROUP_METADATA_TOPIC)
     broker.broker.cluster.internal_topic(TRANSACTION_STATE_TOPIC)
@@ -343,7 +343,7 @@ def test_coordinator_move_removes_timers(broker: VirtualBroker) -> None:
 
 
 def test_commit_response_waits_for_the_replicas() -> None:
-    broker = with_topic("sluice.replication.delay.ms=100")
+    broker = broker_with_topic("sluice.replication.delay.ms=100")
     client = broker.client()
     client.send(commit_request(), 9)
     assert client.responses == []
@@ -371,7 +371,7 @@ def test_commit_fails_if_the_leader_changes_before_the_replicas_have_it() -> Non
 
 
 def test_commit_that_is_not_replicated_in_time_returns_coordinator_not_available() -> None:
-    broker = with_topic("sluice.replication.delay.ms=60000", "offsets.commit.timeout.ms=2000")
+    broker = broker_with_topic("sluice.replication.delay.ms=60000", "offsets.commit.timeout.ms=2000")
     client = broker.client()
     client.send(commit_request(), 9)
     broker.advance(2_000)
@@ -526,7 +526,7 @@ def test_single_broker_coordinates_every_group() -> None:
 
 
 def test_coordinators_drop_the_state_that_a_deleted_topic_stored() -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     producer = begun(broker)
     assert commit_code(broker.client().call(commit_request(7), 8)) == ErrorCode.NONE
     for topic in (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC):
@@ -540,7 +540,7 @@ def test_coordinators_drop_the_state_that_a_deleted_topic_stored() -> None:
 
 def test_requests_fail_if_the_topic_of_the_coordinator_cannot_be_created() -> None:
     """A request that is processed in slices may have found its coordinator before."""
-    broker = with_topic()
+    broker = broker_with_topic()
     producer = begun(broker)
     del broker.broker.cluster.topics[TRANSACTION_STATE_TOPIC]
     broker.broker.cluster.unregister(broker.broker.node_id)

@@ -17,7 +17,7 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 )
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 # -- ApiVersions -------------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ def end_of(broker: VirtualBroker, version: int, epoch: int, *, topic: str = "t",
 
 def with_epochs() -> VirtualBroker:
     """Return a broker with two records of epoch 0, then three of epoch 4."""
-    broker = with_topic()
+    broker = broker_with_topic()
     for epoch, count in ((0, 2), (4, 3)):
         broker.partition().leader_epoch = epoch
         for _ in range(count):

@@ -26,7 +26,8 @@ from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, T
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support import streams_groups
-from tests.support.consumer_groups import AT_ONCE, ConsumerMember, converge
+from tests.support.consumer_groups import AT_ONCE, ConsumerMember
+from tests.support.group_members import converge
 from tests.support.groups import settled_group
 from tests.support.records import batch, fetch, produce, produce_of
 from tests.support.share_groups import ShareMember

@@ -27,7 +27,7 @@ from tests.support.groups import (
     subscription,
 )
 from tests.support.records import fetch
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 
 MINUTE_MS = 60_000
 # Offsets are retained for two minutes; the check runs each minute.
@@ -73,7 +73,7 @@ def stay(member: Member, minutes: int) -> None:
 
 
 def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_group() -> None:
-    broker = with_topic(*RETENTION)
+    broker = broker_with_topic(*RETENTION)
     broker.topic("u")
     client = broker.client()
     client.call(commit_request(), 9)
@@ -92,7 +92,7 @@ def test_offsets_without_members_expire_one_by_one_and_the_last_removes_the_grou
 
 @pytest.mark.parametrize("version", [2, 4])
 def test_commit_may_set_the_retention_time(version: int) -> None:
-    broker = with_topic("offsets.retention.check.interval.ms=1000")
+    broker = broker_with_topic("offsets.retention.check.interval.ms=1000")
     broker.client().call(commit_request(retention_time_ms=5_000), version)
     [(_, value_version, value)] = written(broker)
     assert (value_version, value.expire_timestamp) == (1, WALL_START_MS + 5_000)
@@ -103,7 +103,7 @@ def test_commit_may_set_the_retention_time(version: int) -> None:
 
 
 def test_retention_starts_when_the_last_member_leaves() -> None:
-    broker = with_topic(*RETENTION)
+    broker = broker_with_topic(*RETENTION)
     (member,) = settled_group(broker, 1)
     member.commit()
     stay(member, 5)
@@ -117,7 +117,7 @@ def test_retention_starts_when_the_last_member_leaves() -> None:
 
 
 def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
-    broker = with_topic(*RETENTION)
+    broker = broker_with_topic(*RETENTION)
     broker.topic("u")
     (member,) = settled_group(broker, 1)  # subscribed to t
     for topic in ("t", "u"):
@@ -129,7 +129,7 @@ def test_group_with_members_expires_offsets_of_unsubscribed_topics() -> None:
 
 
 def test_offsets_do_not_expire_if_the_subscription_is_unreadable() -> None:
-    broker = with_topic(*RETENTION)
+    broker = broker_with_topic(*RETENTION)
     (member,) = settled_group(broker, 1)
     member.commit()
     classic_group(broker).protocol_type = "connect"
@@ -218,7 +218,7 @@ def test_offset_record_bytes_equal_kafkas(broker: VirtualBroker) -> None:
 
 
 def test_record_written_by_a_timer_completes_a_pending_fetch() -> None:
-    broker = with_topic(*RETENTION)
+    broker = broker_with_topic(*RETENTION)
     (member,) = settled_group(broker, 1)
     partition = broker.broker.groups.log.partition_of("group")
     end = partition.log.log_end_offset

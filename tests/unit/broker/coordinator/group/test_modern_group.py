@@ -20,7 +20,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support import consumer_groups, share_groups, streams_groups
 from tests.support.coordinators import reload_groups
 from tests.support.groups import commit_code, commit_request, fetch_request, fetched, stable_group
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 STALE, UNKNOWN, ILLEGAL = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION
 NewMember = Callable[[VirtualBroker, str], Any]
@@ -41,7 +41,7 @@ STATIC = ["consumer", "streams"]  # group types with static members
 
 def make_broker(*overrides: str) -> VirtualBroker:
     at_once = (consumer_groups.AT_ONCE, share_groups.AT_ONCE, *streams_groups.AT_ONCE)
-    broker = with_topic(*at_once, *overrides, partitions=4)
+    broker = broker_with_topic(*at_once, *overrides, partitions=4)
     vars(broker.broker)["share_persister"] = share_groups.MemoryPersister()
     return broker
 

@@ -30,7 +30,7 @@ from tests.support.groups import (
     subscription,
 )
 from tests.support.transactions import begun
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, broker_with_topic
 
 T = bytes(range(16))
 OFFSET_KEY = "0001 0001 67 0001 74 00000002"  # group "g", topic "t", partition 2
@@ -223,7 +223,7 @@ def test_group_above_the_maximum_size_rebalances_after_a_load() -> None:
 
 
 def test_consumer_group_is_unchanged_after_a_load() -> None:
-    broker = with_topic(AT_ONCE, partitions=4)
+    broker = broker_with_topic(AT_ONCE, partitions=4)
     broker.topic("u")
     members = [
         ConsumerMember(broker, "a", topics=["t", "u"]),
@@ -244,7 +244,7 @@ def test_consumer_group_is_unchanged_after_a_load() -> None:
 
 
 def test_load_restarts_the_rebalance_timeout_of_a_member_that_must_revoke() -> None:
-    broker = with_topic(AT_ONCE, "group.consumer.session.timeout.ms=60000", partitions=2)
+    broker = broker_with_topic(AT_ONCE, "group.consumer.session.timeout.ms=60000", partitions=2)
     first = joined(ConsumerMember(broker, "a", rebalance_timeout_ms=20_000))
     joined(ConsumerMember(broker, "b"))
     first.clings = True
@@ -319,7 +319,7 @@ def test_deleted_group_stays_deleted_after_a_load(topic: Topic, client: Client, 
 
 
 def test_load_does_not_change_when_offsets_expire() -> None:
-    broker = with_topic("offsets.retention.minutes=2", "offsets.retention.check.interval.ms=1000")
+    broker = broker_with_topic("offsets.retention.minutes=2", "offsets.retention.check.interval.ms=1000")
     broker.client().call(commit_request(), 9)
     broker.advance(119_000)
     reload_groups(broker)

@@ -12,7 +12,7 @@ from sluice.protocol.records.batch import batch_bounds
 from sluice.protocol.records.record import iter_records
 from tests.support.records import fetch, fetched
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, initialized, stored
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 
 BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 CHECK_MS = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
@@ -29,7 +29,7 @@ def state(broker: VirtualBroker, transactional_id: str = "tx") -> str | None:
 
 @BOTH
 def test_transaction_is_aborted_at_the_first_check_after_its_timeout(versions: dict[str, int]) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     begun(broker, versions, timeout_ms=15_000)
     broker.advance(2 * CHECK_MS - 1)
     assert state(broker) == "Ongoing"
@@ -91,7 +91,7 @@ def test_timeout_completes_a_pending_fetch(topic: Topic, broker: VirtualBroker) 
 
 
 def test_kafka_3_9_increments_the_epoch_on_timeout_and_fences_the_producer() -> None:
-    broker = with_topic("sluice.kafka.release=kafka-3.9")
+    broker = broker_with_topic("sluice.kafka.release=kafka-3.9")
     begun(broker, timeout_ms=1_000)
     broker.advance(CHECK_MS)
     assert stored(broker)[-1][0].producer_epoch == 1
@@ -105,7 +105,7 @@ def test_kafka_3_9_increments_the_epoch_on_timeout_and_fences_the_producer() -> 
 
 
 def test_unused_transactional_id_expires_and_gets_a_new_producer_id() -> None:
-    broker = with_topic(f"transactional.id.expiration.ms={2 * HOUR_MS}", "connections.max.idle.ms=-1")
+    broker = broker_with_topic(f"transactional.id.expiration.ms={2 * HOUR_MS}", "connections.max.idle.ms=-1")
     producer = initialized(broker)
     broker.advance(HOUR_MS)
     producer.commit_values(b"v")
@@ -120,7 +120,7 @@ def test_unused_transactional_id_expires_and_gets_a_new_producer_id() -> None:
 
 def test_open_transaction_does_not_expire() -> None:
     day_ms = 24 * HOUR_MS
-    broker = with_topic(f"transactional.id.expiration.ms={HOUR_MS}", f"transaction.max.timeout.ms={day_ms}")
+    broker = broker_with_topic(f"transactional.id.expiration.ms={HOUR_MS}", f"transaction.max.timeout.ms={day_ms}")
     begun(broker, timeout_ms=day_ms)
     broker.advance(5 * HOUR_MS)
     assert state(broker) == "Ongoing"

@@ -5,7 +5,7 @@ import pytest
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_code, fetch_request, fetched
 from tests.support.transactions import LEGACY, NEW, init_request, initialized, offsets_request
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 BOTH = pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 
@@ -17,7 +17,7 @@ def committed(broker: VirtualBroker) -> int:
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    return with_topic()
+    return broker_with_topic()
 
 
 @BOTH
@@ -78,12 +78,12 @@ def test_commit_for_a_group_outside_the_transaction_adds_it_or_is_rejected(
 
 
 def test_offset_commit_without_verification_needs_no_transaction() -> None:
-    broker = with_topic("transaction.partition.verification.enable=false")
+    broker = broker_with_topic("transaction.partition.verification.enable=false")
     assert code(broker, 4, 0, 0) == 0
 
 
 def test_commit_of_transaction_version_2_waits_until_its_partition_is_added() -> None:
-    broker = with_topic("sluice.replication.delay.ms=100")
+    broker = broker_with_topic("sluice.replication.delay.ms=100")
     client = broker.client()
     client.send(init_request(), 5)
     broker.advance(100)

@@ -21,7 +21,7 @@ from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Topic, TopicPa
 from sluice.protocol.errors import ErrorCode
 from tests.support.coordinators import broker_with_recorded, reload_transactions
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 
 T_0 = TopicPartition("t", 0)
 
@@ -128,7 +128,7 @@ def test_load_does_not_change_when_a_transaction_times_out(topic: Topic, broker:
 )
 @pytest.mark.parametrize("has_markers", [False, True], ids=["without markers", "with marker"])
 def test_load_completes_a_prepared_transaction(state: TransactionState, final_state: str, has_markers: bool) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     producer = begun(broker)
     current = known(broker)
     if has_markers:

@@ -8,7 +8,7 @@ from sluice.protocol.apis.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 ASSIGNMENT = "The manual partition assignment includes "
 INVALID, UNKNOWN = ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -28,7 +28,7 @@ REASSIGNMENTS = {
 def test_reassignment_accepts_only_the_current_replicas(
     version: int, name: str, index: int, replicas: list[int] | None, code: ErrorCode, message: str | None
 ) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     partition = ReassignablePartition(partition_index=index, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=name, partitions=[partition])])
     response = broker.client().call(request, version)

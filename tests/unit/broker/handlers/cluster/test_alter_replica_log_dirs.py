@@ -12,7 +12,7 @@ from sluice.protocol.apis.alter_replica_log_dirs import (
 )
 from sluice.protocol.apis.describe_log_dirs import DescribeLogDirsRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 ErrorCodes = dict[tuple[str, int], int]
 
@@ -48,12 +48,12 @@ def log_dir(broker: VirtualBroker) -> str:
     ],
 )
 def test_moving_a_replica_to_the_log_directory_validates_the_partition(topic: str, index: int, code: ErrorCode) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     assert altered(broker, (log_dir(broker), topic, index)) == {(topic, index): code}
 
 
 def test_directory_on_disk_is_accepted(tmp_path: Path) -> None:
-    broker = with_topic(f"log.dirs={tmp_path}")
+    broker = broker_with_topic(f"log.dirs={tmp_path}")
     assert log_dir(broker) == str(tmp_path)
     assert altered(broker, (str(tmp_path), "t", 0)) == {("t", 0): ErrorCode.NONE}
     assert altered(broker, ("memory", "t", 0)) == {("t", 0): ErrorCode.LOG_DIR_NOT_FOUND}

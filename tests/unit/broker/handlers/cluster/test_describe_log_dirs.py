@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.support.records import batch, produce
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 SIZE = len(batch())
 
@@ -53,7 +53,7 @@ def test_partition_sizes_are_returned(
 
 @pytest.mark.parametrize("version", range(6))
 def test_total_and_usable_bytes_are_returned_from_version_4(version: int) -> None:
-    broker = with_topic("sluice.log.memory.bytes=1Mi")
+    broker = broker_with_topic("sluice.log.memory.bytes=1Mi")
     before = describe(broker, None, version)
     broker.client().call(produce(9), 9)
     after = describe(broker, None, version)
@@ -65,6 +65,6 @@ def test_total_and_usable_bytes_are_returned_from_version_4(version: int) -> Non
 
 
 def test_usable_bytes_are_never_negative() -> None:
-    broker = with_topic("sluice.log.memory.bytes=1")
+    broker = broker_with_topic("sluice.log.memory.bytes=1")
     broker.client().call(produce(9), 9)
     assert describe(broker, None).usable_bytes == 0

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.protocol.apis.elect_leaders import ElectLeadersRequest, TopicPartitions
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 PREFERRED, UNCLEAN, UNKNOWN = 0, 1, 5
 NOT_NEEDED = (ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
@@ -14,7 +14,7 @@ NOT_NEEDED = (ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for top
 
 def elect(kind: int, partitions: dict[str, list[int]] | None, version: int = 2) -> tuple[int, dict[str, Any]]:
     """Return the top-level error and (partition, code, message) per topic; t-0 and t-1 exist."""
-    broker = with_topic(partitions=2)
+    broker = broker_with_topic(partitions=2)
     topics = (
         None if partitions is None else [TopicPartitions(topic=name, partitions=p) for name, p in partitions.items()]
     )

@@ -6,7 +6,7 @@ from sluice.protocol.apis.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from tests.support.virtual_broker import with_topic
+from tests.support.virtual_broker import broker_with_topic
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,6 @@ from tests.support.virtual_broker import with_topic
     ],
 )
 def test_no_reassignments_are_listed(topics: list[ListPartitionReassignmentsTopics] | None) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     response = broker.client().call(ListPartitionReassignmentsRequest(topics=topics), 0)
     assert (response.error_code, response.error_message, response.topics) == (0, None, [])

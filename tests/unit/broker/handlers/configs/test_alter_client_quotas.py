@@ -6,7 +6,7 @@ from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch_of, fetch, produce
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 P, C = "producer_byte_rate", "consumer_byte_rate"
 Parts = list[tuple[str, str | None]]
@@ -42,7 +42,7 @@ def throttled_ms(client: Client) -> int:
 
 @pytest.mark.parametrize("version", range(2))
 def test_new_quota_applies_from_the_next_request_and_counts_earlier_bytes(version: int) -> None:
-    broker = with_topic("quota.producer.default=1000000")
+    broker = broker_with_topic("quota.producer.default=1000000")
     client = broker.client("gold")
     assert [throttled_ms(client) for _ in range(2)] == [0, 0]
     assert alter(broker, entry(GOLD, (P, 1000.0)), version=version) == [(GOLD, 0, None)]
@@ -94,7 +94,7 @@ def test_rejected_entity_does_not_affect_the_others(topic: Topic, broker: Virtua
     ],
 )
 def test_duplicate_entity_returns_one_error_and_the_first_value_applies(entries: list[EntryData], entity: str) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     ((_, code, message),) = alter(broker, *entries)
     assert (code, message) == (INVALID, f"Ignoring duplicate entity ClientQuotaEntity(entries={entity})")
     assert (throttled_ms(broker.client("gold")) > 0) == (len(entries) == 2)

@@ -13,7 +13,7 @@ from sluice.protocol.apis.describe_configs import (
     DescribeConfigsResult,
 )
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 OURS = ("sluice.", "quota.consumer.", "quota.producer.", "quota.profile")
 # A property of 3.9, and two of the authorizer.
@@ -72,7 +72,7 @@ def test_values_given_at_the_start_are_static() -> None:
 
 @pytest.mark.parametrize("version", range(5))
 def test_config_source_is_returned(version: int) -> None:
-    broker = with_topic("log.retention.bytes=5000", retention_ms="1234")
+    broker = broker_with_topic("log.retention.bytes=5000", retention_ms="1234")
     configs = by_name(describe(broker, TOPIC, "t", version=version))
     sources = {
         name: (configs[name].value, configs[name].config_source if version >= 1 else configs[name].is_default)
@@ -101,7 +101,7 @@ def synonyms(config: DescribeConfigsResourceResult) -> list[tuple[str, str | Non
 
 
 def test_synonyms_and_documentation_are_returned_on_request() -> None:
-    broker = with_topic("log.retention.bytes=5000", retention_bytes="7000")
+    broker = broker_with_topic("log.retention.bytes=5000", retention_bytes="7000")
     brief = by_name(describe(broker, TOPIC, "t"))["retention.bytes"]
     assert (brief.synonyms, brief.documentation) == ([], None)
     detailed = by_name(describe(broker, TOPIC, "t", include_synonyms=True, include_documentation=True))

@@ -16,7 +16,7 @@ from sluice.protocol.apis.incremental_alter_configs import (
 )
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import batch, produce
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -286,7 +286,7 @@ REJECTIONS = [
 def test_invalid_config_is_rejected_and_nothing_changes(
     altered: AlterConfigsResource, code: ErrorCode, message: str
 ) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     ((actual, actual_message),) = alter_all(broker, altered)
     assert actual == code
     assert actual_message is not None
@@ -306,7 +306,7 @@ def test_sessions_of_a_group_must_exceed_its_heartbeat_interval() -> None:
 
 class TestTopics:
     def test_altered_configs_apply_to_open_logs(self) -> None:
-        broker = with_topic()
+        broker = broker_with_topic()
         client = broker.client()
         assert error_codes(client.call(produce(9, batch(bytes(2000))), 9)) == []
         alter(broker, TOPIC, "t", ("max.message.bytes", SET, "1000"), ("retention.ms", SET, "77"))
@@ -316,7 +316,7 @@ class TestTopics:
         assert error_codes(client.call(produce(9, batch(bytes(2000))), 9)) == []
 
     def test_altered_min_insync_replicas_applies_immediately(self) -> None:
-        broker = with_topic()
+        broker = broker_with_topic()
         broker.partition().replicas = (1, 2)  # one of them is in sync
         alter(broker, TOPIC, "t", ("min.insync.replicas", SET, "2"))
         assert error_codes(broker.client().call(produce(9, acks=-1), 9)) == [ErrorCode.NOT_ENOUGH_REPLICAS]
@@ -339,18 +339,18 @@ class TestTopics:
         self, before: str | None, operation: int, value: str | None, after: tuple[str, int]
     ) -> None:
         configs: dict[str, Any] = {"cleanup_policy": before} if before else {}
-        broker = with_topic(**configs)
+        broker = broker_with_topic(**configs)
         alter(broker, TOPIC, "t", ("cleanup.policy", operation, value))
         assert configs_of(broker, TOPIC, "t", "cleanup.policy") == {"cleanup.policy": after}
 
     def test_other_configs_of_the_topic_do_not_change(self) -> None:
-        broker = with_topic(retention_ms="5")
+        broker = broker_with_topic(retention_ms="5")
         alter(broker, TOPIC, "t", ("retention.bytes", SET, "6"))
         configs = configs_of(broker, TOPIC, "t", "retention.ms", "retention.bytes")
         assert configs == {"retention.ms": ("5", 1), "retention.bytes": ("6", 1)}
 
     def test_value_above_kafkas_maximum_size_is_rejected(self) -> None:
-        broker = with_topic()
+        broker = broker_with_topic()
         key = "leader.replication.throttled.replicas"
         alter(broker, TOPIC, "t", (key, SET, ",".join(f"{n}:1" for n in range(3000))))
         longer = resource(TOPIC, "t", (key, APPEND, ",".join(f"{n}:1" for n in range(3000, 6000))))
@@ -358,10 +358,10 @@ class TestTopics:
         assert alter_all(broker, longer) == [(INVALID_CONFIG, message)]
 
     def test_unknown_config_may_be_deleted(self) -> None:
-        alter(with_topic(), TOPIC, "t", ("no.such", DELETE, None))
+        alter(broker_with_topic(), TOPIC, "t", ("no.such", DELETE, None))
 
     def test_validate_only_changes_nothing(self) -> None:
-        broker = with_topic()
+        broker = broker_with_topic()
         good, bad = resource(TOPIC, "t", ("flush.ms", SET, "9")), resource(TOPIC, "u", ("flush.ms", SET, "9"))
         codes = [code for code, _ in alter_all(broker, good, bad, validate_only=True)]
         assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
@@ -370,7 +370,7 @@ class TestTopics:
 
 class TestBrokers:
     def test_cluster_and_broker_configs_apply_to_topics(self) -> None:
-        broker = with_topic()
+        broker = broker_with_topic()
         log = broker.partition().log
         alter(broker, BROKER, "", ("log.retention.ms", SET, "8888"), ("message.max.bytes", SET, "2000"))
         assert (log.config.retention_ms, log.config.append.max_message_bytes) == (8888, 2000)
@@ -384,7 +384,7 @@ class TestBrokers:
         assert (log.config.retention_ms, log.config.append.max_message_bytes) == (8888, 1_048_588)
 
     def test_topic_config_precedes_broker_config(self) -> None:
-        broker = with_topic(retention_ms="5")
+        broker = broker_with_topic(retention_ms="5")
         alter(broker, BROKER, "1", ("log.retention.ms", SET, "7777"))
         assert broker.partition().log.config.retention_ms == 5
 
@@ -394,7 +394,7 @@ class TestBrokers:
         assert (topic.config.names("cleanup.policy"), topic.min_insync_replicas) == (("delete", "compact"), 2)
 
     def test_producer_id_expiration_is_altered(self) -> None:
-        broker = with_topic()
+        broker = broker_with_topic()
         alter(broker, BROKER, "1", ("producer.id.expiration.ms", SET, "5"))
         assert broker.partition().log.config.producer_id_expiration_ms == 5
 
@@ -455,7 +455,7 @@ class TestLoggers:
 
 
 def test_duplicate_resource_is_rejected_and_unchanged() -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     twice = (resource(TOPIC, "t", ("flush.ms", SET, "1")), resource(TOPIC, "t", ("flush.messages", SET, "1")))
     rejected = (INVALID_REQUEST, "Each resource must appear at most once.")
     assert alter_all(broker, *twice) == [rejected, rejected]

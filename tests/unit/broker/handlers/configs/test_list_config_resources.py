@@ -4,13 +4,13 @@ import pytest
 
 from sluice.protocol.apis.list_config_resources import ListConfigResourcesRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.virtual_broker import with_topic
+from tests.support.virtual_broker import broker_with_topic
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def listed(version: int, *kinds: int) -> tuple[int, list[tuple[int, str]]]:
-    broker = with_topic("node.id=3")
+    broker = broker_with_topic("node.id=3")
     broker.topic("u")
     configs = broker.broker.configs
     configs.groups.configure("g", {"consumer.session.timeout.ms": "50000"})

@@ -5,12 +5,12 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember
 from tests.support.group_members import joined
 from tests.support.groups import stable_group
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 def two_members() -> tuple[VirtualBroker, ConsumerMember, ConsumerMember]:
     """Return a broker and two members: "one" has t-0 to t-3 and must revoke t-2 and t-3, which "two" awaits."""
-    broker = with_topic(AT_ONCE, partitions=4)
+    broker = broker_with_topic(AT_ONCE, partitions=4)
     one = joined(ConsumerMember(broker, "one", instance_id="i", assignor="uniform"), rack_id="r")
     two = joined(ConsumerMember(broker, "two"))
     one.heartbeat()

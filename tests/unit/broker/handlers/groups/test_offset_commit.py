@@ -16,7 +16,7 @@ from tests.support.groups import (
     settled_group,
     stable_group,
 )
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 VERSIONS = range(11)
 UNKNOWN, TOO_LARGE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -123,7 +123,7 @@ def test_commit_without_a_valid_partition_creates_no_group(broker: VirtualBroker
 
 
 def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:
-    broker = with_topic("offset.metadata.max.bytes=30000", partitions=40)
+    broker = broker_with_topic("offset.metadata.max.bytes=30000", partitions=40)
     client = broker.client()
     client.call(commit_request(), 9)
     request = commit_request()

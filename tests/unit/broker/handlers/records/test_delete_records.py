@@ -9,7 +9,7 @@ from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRe
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 HIGH_WATERMARK = -1
 Result = tuple[int, int]  # low watermark, error code
@@ -36,7 +36,7 @@ def results(message: Any) -> dict[tuple[str, int], Result]:
 
 def broker_with_records(*overrides: str) -> VirtualBroker:
     """Return a broker whose t-0 has replicated offsets 0 to 4."""
-    broker = with_topic(*overrides, partitions=2)
+    broker = broker_with_topic(*overrides, partitions=2)
     for _ in range(5):
         broker.client().call(produce(9), 9)
     broker.advance(1000)
@@ -137,7 +137,7 @@ class TestWithReplicas:
         assert (delay_ms, responses["t", 0]) == (0, (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
     def test_offset_above_the_replicated_records_is_rejected(self) -> None:
-        broker = with_topic("sluice.replication.delay.ms=100")
+        broker = broker_with_topic("sluice.replication.delay.ms=100")
         client = broker.client()
         client.call(produce(9), 9)
         responses = results(client.call(request({("t", 0): 1}), 2))

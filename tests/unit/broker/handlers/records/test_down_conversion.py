@@ -8,7 +8,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import read_header
 from sluice.protocol.records.legacy import iter_messages, read_message
 from tests.support.records import batch, fetch, fetched, fetched_bytes, produce, records_of, values
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 
@@ -63,9 +63,9 @@ def test_zstd_batch_of_a_producer_is_rejected_only_if_it_needs_down_conversion(
 @pytest.mark.parametrize("topic_config", [True, False], ids=["topic config", "broker config"])
 def test_message_downconversion_enable_false_rejects_old_clients(version: int, topic_config: bool) -> None:
     if topic_config:
-        broker = with_topic(message_downconversion_enable="false")
+        broker = broker_with_topic(message_downconversion_enable="false")
     else:
-        broker = with_topic("log.message.downconversion.enable=false")
+        broker = broker_with_topic("log.message.downconversion.enable=false")
     client = broker.client()
     client.call(produce(9, batch(b"a")), 9)
     data = fetched(client.call(fetch(0, topic_id=broker.partition().topic.topic_id), version))
@@ -74,7 +74,7 @@ def test_message_downconversion_enable_false_rejects_old_clients(version: int, t
 
 
 def test_down_conversion_error_is_not_repeated_in_an_unchanged_session() -> None:
-    client = with_topic(compression_type="zstd").client()
+    client = broker_with_topic(compression_type="zstd").client()
     request = fetch(0)
     request.session_epoch = 0
     opened = client.call(request, 9)

@@ -11,7 +11,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
 from tests.support.records import batch, batch_of, fetch, fetched, fetched_bytes, produce, records_of, values
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 VERSIONS = range(19)
@@ -134,7 +134,7 @@ def test_topic_deletion_completes_pending_fetches(topic: Topic, broker: VirtualB
     ],
 )
 def test_size_limits_apply_except_to_the_first_batch(limits: dict[str, int], sizes: list[int]) -> None:
-    client = with_topic(partitions=2).client()
+    client = broker_with_topic(partitions=2).client()
     for _ in range(3):
         client.call(produce(9, batch_of(1_000)), 9)
     client.call(produce(9, batch_of(1_000), partition=1), 9)
@@ -151,7 +151,7 @@ def test_fetch_at_its_size_limit_does_not_wait_for_min_bytes(topic: Topic, clien
 
 
 def test_broker_fetch_max_bytes_limits_the_response() -> None:
-    client = with_topic("fetch.max.bytes=2500").client()
+    client = broker_with_topic("fetch.max.bytes=2500").client()
     for _ in range(5):
         client.call(produce(9, batch_of(1_000)), 9)
     assert len(fetched_bytes(client.call(fetch(0), 11))) == 2_000
@@ -201,7 +201,7 @@ def test_read_committed_fetch_waits_for_the_end_of_a_transaction(topic: Topic, c
 
 
 def test_unreplicated_records_are_not_visible() -> None:
-    broker = with_topic("sluice.replication.delay.ms=300")
+    broker = broker_with_topic("sluice.replication.delay.ms=300")
     consumer, producer = broker.client(), broker.client()
     producer.call(produce(9), 9)
     assert fetched_bytes(consumer.call(fetch(0), 11)) == b""
@@ -241,7 +241,7 @@ UNKNOWN_ID = bytes(15) + b"\7"
     ],
 )
 def test_partition_error_completes_the_fetch_immediately(fields: dict[str, Any], version: int, code: int) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     client = broker.client()
     for _ in range(2):
         client.call(produce(9), 9)

@@ -15,7 +15,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
 from sluice.protocol.records.batch import ATTRIBUTES_AT, CRC_AT, HEADER_BYTES
 from tests.support.records import batch, batch_of, produce
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 NOW = WALL_START_MS
@@ -41,7 +41,7 @@ def look_up(
 
 def filled(*overrides: str) -> VirtualBroker:
     """Return a broker with five records, timestamped 100, 300, 200, 50 and 50 ms before now."""
-    broker = with_topic(*overrides)
+    broker = broker_with_topic(*overrides)
     client = broker.client()
     for age_ms in (100, 300, 200, 50, 50):
         client.call(produce(9, batch(b"v", timestamp=NOW - age_ms)), 9)
@@ -128,7 +128,7 @@ def test_read_committed_ends_at_the_last_stable_offset() -> None:
 
 def segmented(every_ms: int = 1_000, *overrides: str) -> VirtualBroker:
     """Return a broker with segments at offsets 0, 1 and 2, appended one second apart by default."""
-    broker = with_topic("log.segment.bytes=4096", *overrides)
+    broker = broker_with_topic("log.segment.bytes=4096", *overrides)
     for _ in range(3):
         broker.client().call(produce(9, batch_of(3_000)), 9)
         broker.advance(every_ms)
@@ -227,7 +227,7 @@ def test_unsupported_timestamp_is_reported_before_an_unknown_partition() -> None
 
 
 def test_unreadable_records_return_unknown_server_error() -> None:
-    broker = with_topic("sluice.record.validation.max.bytes=0")
+    broker = broker_with_topic("sluice.record.validation.max.bytes=0")
     damaged = bytearray(batch_of(100))
     damaged[HEADER_BYTES : HEADER_BYTES + 8] = b"\xff" * 8
     damaged[CRC_AT:ATTRIBUTES_AT] = crc.crc32c(memoryview(damaged)[ATTRIBUTES_AT:]).to_bytes(4)

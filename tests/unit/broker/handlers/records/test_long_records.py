@@ -14,7 +14,7 @@ from sluice.protocol.records.compression import GZIP, NAMES, NONE, ZSTD
 from sluice.protocol.records.record import Record
 from tests.support.held_worker import HeldWorker
 from tests.support.records import batch, fetch, fetched_bytes, produce, records_for
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, broker_with_topic
 
 KEYED = build_batch([Record(offset, WALL_START_MS, b"key", b"") for offset in range(60)], compression=GZIP)
 NOT_KEYED = build_batch([Record(offset, WALL_START_MS, None, b"") for offset in range(60)], compression=GZIP)
@@ -28,7 +28,7 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_worker(*overrides: str, **configs: Any) -> tuple[VirtualBroker, HeldWorker]:
-    broker = with_topic(*overrides, **configs)
+    broker = broker_with_topic(*overrides, **configs)
     worker = broker.cluster.worker = HeldWorker()
     return broker, worker
 
@@ -69,7 +69,7 @@ def test_long_records_are_validated_in_the_worker(version: int, records: bytes, 
     assert (len(worker), client.responses) == (1, [])
     worker.work()
     assert client.response().api == "Produce"
-    plain = with_topic(**configs)
+    plain = broker_with_topic(**configs)
     response = plain.client().call(produce(version, records), version)
     assert plain.partition().log.log_end_offset == broker.partition().log.log_end_offset
     if not partition_response(response).error_code:

@@ -21,7 +21,7 @@ from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
 from sluice.protocol.types import ZERO_UUID
 from tests.support.records import batch, batch_of, fetch, fetched_bytes, produce, records_for
-from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, Client, VirtualBroker, broker_with_topic
 
 VERSIONS = range(14)
 ALL = -1
@@ -109,7 +109,7 @@ def corrupt() -> bytes:
 def test_invalid_produce_returns_an_error_and_appends_nothing(
     request_: ProduceRequest, version: int, code: ErrorCode
 ) -> None:
-    broker = with_topic("message.max.bytes=1000")
+    broker = broker_with_topic("message.max.bytes=1000")
     client = broker.client()
     response = produced(client.call(request_, version))
     assert (response.error_code, response.base_offset) == (code, -1)
@@ -126,7 +126,7 @@ def test_version_8_names_the_invalid_record_and_the_reason(topic: Topic, broker:
 
 
 def test_min_insync_replicas_applies_only_to_acks_all() -> None:
-    broker = with_topic("min.insync.replicas=2")
+    broker = broker_with_topic("min.insync.replicas=2")
     broker.partition().replicas = (1, 2)  # one of them is in sync
     client = broker.client()
     assert produced(client.call(produce(9, acks=ALL), 9)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
@@ -135,7 +135,7 @@ def test_min_insync_replicas_applies_only_to_acks_all() -> None:
 
 
 def test_min_insync_replicas_is_capped_at_the_replication_factor() -> None:
-    client = with_topic("min.insync.replicas=2").client()
+    client = broker_with_topic("min.insync.replicas=2").client()
     assert produced(client.call(produce(9, acks=ALL), 9)).error_code == 0
 
 
@@ -234,7 +234,7 @@ def test_acks_all_without_replication_delay_returns_immediately(topic: Topic, cl
 
 def slow_replication() -> tuple[VirtualBroker, Client]:
     """Return a broker with a topic whose followers fetch after 300 ms, and a connection."""
-    broker = with_topic("sluice.replication.delay.ms=300")
+    broker = broker_with_topic("sluice.replication.delay.ms=300")
     return broker, broker.client()
 
 

@@ -26,7 +26,7 @@ from tests.support.transactions import (
     produce_request,
     stored,
 )
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 BY_NAME = range(3, 13)  # versions with transactions and topic names
 ADDS_SINCE = 12
@@ -47,7 +47,7 @@ def transaction(broker: VirtualBroker) -> tuple[str, set[TopicPartition]]:
 
 def initialized(*overrides: str, partitions: int = 1) -> tuple[VirtualBroker, Client]:
     """Return a broker where "tx" has producer id 0, epoch 0 and no transaction, and a client."""
-    broker = with_topic(*overrides, partitions=partitions)
+    broker = broker_with_topic(*overrides, partitions=partitions)
     client = broker.client()
     client.call(init_request(), 5)
     return broker, client
@@ -196,7 +196,7 @@ Prepare = Callable[[VirtualBroker], None]
 
 def completing(*overrides: str) -> tuple[VirtualBroker, Client]:
     """Return a broker whose transaction of epoch 0 waits for the replicas of its marker (1000 ms by default)."""
-    broker = with_topic("sluice.replication.delay.ms=1000", *overrides, partitions=2)
+    broker = broker_with_topic("sluice.replication.delay.ms=1000", *overrides, partitions=2)
     client = broker.client()
     for request, version in ((init_request(), 5), (add_request(3, 0, 0), 3), (end_request(0, 0), 5)):
         client.send(request, version)

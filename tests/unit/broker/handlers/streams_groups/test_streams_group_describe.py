@@ -7,11 +7,11 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.group_members import converge
 from tests.support.groups import stable_group
 from tests.support.streams_groups import AT_ONCE, StreamsMember
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    return with_topic(*AT_ONCE, "group.streams.num.standby.replicas=1", *overrides, partitions=2)
+    return broker_with_topic(*AT_ONCE, "group.streams.num.standby.replicas=1", *overrides, partitions=2)
 
 
 def test_a_group_is_described_with_its_topology_and_members() -> None:

@@ -8,7 +8,7 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from tests.support.records import produce
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 VERSIONS = range(7)
@@ -97,7 +97,7 @@ def test_duplicate_name_does_not_affect_deletion_by_id(topic: Topic, broker: Vir
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_delete_topic_enable_false_rejects_all_deletions(version: int) -> None:
-    broker = with_topic("delete.topic.enable=false")
+    broker = broker_with_topic("delete.topic.enable=false")
     (result,) = delete(broker, version, "t")
     expected = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
     assert result.error_code == expected

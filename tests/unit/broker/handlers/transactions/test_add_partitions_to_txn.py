@@ -9,7 +9,7 @@ from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import add_request, added_codes, end_request, init_request, initialized
-from tests.support.virtual_broker import INTERNAL_PARTITIONS, Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import INTERNAL_PARTITIONS, Client, VirtualBroker, broker_with_topic
 
 VERSIONS = range(6)
 T_0 = ("t", 0)
@@ -18,7 +18,7 @@ T_0 = ("t", 0)
 @pytest.fixture
 def broker() -> VirtualBroker:
     """Return a broker with two partitions of "t", where "tx" has producer id 0 and epoch 1."""
-    broker = with_topic(partitions=2)
+    broker = broker_with_topic(partitions=2)
     for _ in range(2):
         initialized(broker)
     return broker
@@ -143,7 +143,7 @@ def verifies(client: Client) -> Codes | None:
 def test_completing_transaction_returns_concurrent_transactions(
     call: Callable[[Client], Codes | None], completed: Codes | None
 ) -> None:
-    broker = with_topic("sluice.replication.delay.ms=100")
+    broker = broker_with_topic("sluice.replication.delay.ms=100")
     client = broker.client()
     for request, version in ((init_request(), 5), (add_request(3, 0, 0), 3), (end_request(0, 0), 4)):
         client.send(request, version)

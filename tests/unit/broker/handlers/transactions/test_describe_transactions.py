@@ -10,7 +10,7 @@ from sluice.protocol.apis.list_transactions import ListTransactionsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import produce
 from tests.support.transactions import NEW, Producer, begun, initialized
-from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, with_topic
+from tests.support.virtual_broker import WALL_START_MS, VirtualBroker, broker_with_topic
 
 # -- DescribeTransactions ----------------------------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ def test_unknown_transactional_id_is_rejected(transactional_id: str, code: Error
 @pytest.fixture
 def broker() -> VirtualBroker:
     """Return a broker at 20 s with "open-a", started at 0 s, "open-b", started at 10 s, "done" and "empty"."""
-    broker = with_topic()
+    broker = broker_with_topic()
     for transactional_id in ("open-a", "open-b"):
         begun(broker, transactional_id=transactional_id)
         broker.advance(10_000)
@@ -118,7 +118,7 @@ def described(broker: VirtualBroker, topic: str, *partitions: int) -> list[Any]:
 
 
 def test_active_producers_of_a_partition_are_described() -> None:
-    broker = with_topic(partitions=2)
+    broker = broker_with_topic(partitions=2)
     broker.client().call(produce(9), 9)
     first = begun(broker, NEW, transactional_id="a")
     first.send(b"w")
@@ -142,6 +142,6 @@ def test_active_producers_of_a_partition_are_described() -> None:
     ],
 )
 def test_unknown_partition_is_rejected(topic: str, code: ErrorCode, has_message: bool) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     (result,) = described(broker, topic, 1)
     assert (result.partition_index, result.error_code, result.error_message is not None) == (1, code, has_message)

@@ -7,7 +7,7 @@ from sluice.broker.coordinator.transaction.metadata import TransactionState
 from sluice.broker.metadata.topic import Topic, TopicPartition
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, begun, end_request, init_request, initialized, stored
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 COMMIT, ABORT = True, False
 LAST_EPOCH = 32766
@@ -156,7 +156,7 @@ def test_last_epoch_ends_with_a_new_producer_id_also_on_retry(broker: VirtualBro
 
 def replicating_broker() -> tuple[VirtualBroker, Producer]:
     """Return a broker with 100 ms replication delay, and an initialized producer."""
-    broker = with_topic("sluice.replication.delay.ms=100")
+    broker = broker_with_topic("sluice.replication.delay.ms=100")
     producer = Producer(broker, NEW)
     producer.client.send(init_request(), 5)
     broker.advance(100)
@@ -197,7 +197,7 @@ def test_response_and_markers_wait_for_their_replicas() -> None:
 
 
 def test_markers_wait_for_their_replicas_without_a_timeout() -> None:
-    broker = with_topic("sluice.replication.delay.ms=40000")
+    broker = broker_with_topic("sluice.replication.delay.ms=40000")
     client = broker.client()
     for request, version in ((init_request(transaction_timeout_ms=50_000), 5), (end_request(0, 0), 4)):
         client.send(request, version)
@@ -252,7 +252,7 @@ def test_partition_deleted_while_its_marker_waits_does_not_block_the_end() -> No
 
 
 def test_transaction_with_a_rejected_marker_hangs(caplog: pytest.LogCaptureFixture) -> None:
-    broker = with_topic("transaction.partition.verification.enable=false")
+    broker = broker_with_topic("transaction.partition.verification.enable=false")
     producer = begun(broker)
     rogue = Producer(broker)  # writes with an epoch that no coordinator assigned
     rogue.producer_id, rogue.epoch = producer.producer_id, 5

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import LEGACY, NEW, Producer, begun, init_request, stored
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 LAST_EPOCH = 32766  # 32767 fences the producer with this epoch
 
@@ -119,7 +119,7 @@ def test_fencing_the_last_epoch_leads_to_a_new_producer_id(topic: Topic, broker:
 
 @pytest.mark.parametrize("versions", [LEGACY, NEW], ids=["legacy client", "transaction version 2"])
 def test_open_transaction_is_aborted_before_the_next_producer_gets_its_epoch(versions: dict[str, int]) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     older = begun(broker, versions)
     newer = Producer(broker, versions)
     assert newer.init() == ErrorCode.CONCURRENT_TRANSACTIONS

@@ -11,7 +11,7 @@ from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_code, commit_request, fetch_request, fetched, stable_group
 from tests.support.transactions import Producer, initialized, offsets_request
-from tests.support.virtual_broker import Client, VirtualBroker, with_topic
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 VERSIONS = range(7)
 TOO_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -119,7 +119,7 @@ def test_unknown_transactional_id_is_rejected(topic: Topic, broker: VirtualBroke
 
 @pytest.mark.parametrize(("commits", "expected"), [(True, (7, 0)), (False, (5, 0))], ids=["commit", "abort"])
 def test_offsets_are_pending_until_the_transaction_ends(commits: bool, expected: tuple[int, int]) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     client = broker.client()
     client.call(commit_request(5), 9)
     producer = in_transaction(broker)
@@ -164,7 +164,7 @@ def test_pending_offsets_are_deleted_with_their_topic_and_group(client: Client, 
 
 
 def test_offset_with_a_pending_replacement_does_not_expire() -> None:
-    broker = with_topic("offsets.retention.check.interval.ms=1000")
+    broker = broker_with_topic("offsets.retention.check.interval.ms=1000")
     producer = in_transaction(broker)
     client = broker.client()
     client.call(commit_request(5, retention_time_ms=5_000), 4)
@@ -178,7 +178,7 @@ def test_offset_with_a_pending_replacement_does_not_expire() -> None:
 
 
 def test_group_with_only_pending_offsets_does_not_expire() -> None:
-    broker = with_topic("offsets.retention.check.interval.ms=1000")
+    broker = broker_with_topic("offsets.retention.check.interval.ms=1000")
     producer = in_transaction(broker)
     call(producer, 3, 7)
     broker.advance(10_000)

@@ -7,7 +7,7 @@ from sluice.protocol.apis.write_txn_markers import WritableTxnMarker, WritableTx
 from sluice.protocol.errors import ErrorCode
 from tests.support.records import fetch, fetched
 from tests.support.transactions import Producer, begun, stored
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 def marker(
@@ -88,7 +88,7 @@ OLD = ErrorCode.INVALID_PRODUCER_EPOCH
     ],
 )
 def test_marker_epoch_is_validated_by_the_transaction_version(sent: WritableTxnMarker, code: int) -> None:
-    broker = with_topic()
+    broker = broker_with_topic()
     Producer(broker).init()
     assert begun(broker).epoch == 1
     assert codes(broker, 2, sent) == {0: {("t", 0): code}}
@@ -106,7 +106,7 @@ def test_request_without_markers_returns_no_results() -> None:
 
 @pytest.mark.parametrize(("delay_ms", "code"), [(29_999, 0), (30_001, ErrorCode.REQUEST_TIMED_OUT)])
 def test_response_waits_up_to_30_seconds_for_the_replicas(delay_ms: int, code: int) -> None:
-    broker = with_topic(f"sluice.replication.delay.ms={delay_ms}")
+    broker = broker_with_topic(f"sluice.replication.delay.ms={delay_ms}")
     client = broker.client()
     request = WriteTxnMarkersRequest(markers=[marker(7, 0, 0, 9)])
     client.send(request, 1)

@@ -9,7 +9,7 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
 from tests.support.group_members import joined
 from tests.support.groups import REBALANCE_MS, SESSION_MS, Member, protocol
-from tests.support.virtual_broker import with_topic
+from tests.support.virtual_broker import broker_with_topic
 
 UNKNOWN, FENCED = ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID
 INCONSISTENT, ILLEGAL = ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.ILLEGAL_GENERATION
@@ -19,7 +19,7 @@ class Mixed:
     """A group with a member of each protocol; the classic one has joined and has not synced."""
 
     def __init__(self, *overrides: str, instance_id: str | None = None) -> None:
-        self.broker = with_topic(AT_ONCE, *overrides, partitions=4)
+        self.broker = broker_with_topic(AT_ONCE, *overrides, partitions=4)
         self.new = joined(ConsumerMember(self.broker, "new", instance_id="new-instance"))
         self.old = Member(self.broker, instance_id=instance_id)
         self.old.send_join()
@@ -107,7 +107,7 @@ def test_join_of_a_full_group_is_rejected() -> None:
 
 
 def test_disabled_migration_policy_rejects_classic_members() -> None:
-    broker = with_topic(AT_ONCE, "group.consumer.migration.policy=disabled", partitions=4)
+    broker = broker_with_topic(AT_ONCE, "group.consumer.migration.policy=disabled", partitions=4)
     ConsumerMember(broker, "new").join()
     request = Member(broker).join_request(member_id="another")
     assert broker.client().call(request, 9).error_code == INCONSISTENT

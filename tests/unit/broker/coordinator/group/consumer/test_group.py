@@ -9,12 +9,12 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
 from tests.support.group_members import joined
 from tests.support.groups import delete_offsets_request
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 @pytest.fixture
 def broker() -> VirtualBroker:
-    return with_topic(AT_ONCE, partitions=4)
+    return broker_with_topic(AT_ONCE, partitions=4)
 
 
 def test_list_groups_returns_group_type_and_state(broker: VirtualBroker) -> None:

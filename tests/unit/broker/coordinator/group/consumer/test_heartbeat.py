@@ -15,14 +15,14 @@ from tests.support.consumer_groups import (
     topic_partitions,
 )
 from tests.support.group_members import joined, settled
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
 SESSION_MS = 45_000
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    return with_topic(AT_ONCE, *overrides, partitions=4)
+    return broker_with_topic(AT_ONCE, *overrides, partitions=4)
 
 
 @pytest.fixture

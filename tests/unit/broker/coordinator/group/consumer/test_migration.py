@@ -19,13 +19,13 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember, consumer_group
 from tests.support.group_members import joined
 from tests.support.groups import SESSION_MS, Member, protocol, subscription
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 OFF = "group.consumer.migration.policy=disabled"
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    return with_topic(AT_ONCE, "group.initial.rebalance.delay.ms=0", *overrides, partitions=4)
+    return broker_with_topic(AT_ONCE, "group.initial.rebalance.delay.ms=0", *overrides, partitions=4)
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from sluice.protocol.errors import ErrorCode
 from tests.support.configs import config_changes
 from tests.support.consumer_groups import AT_ONCE, REBALANCE_MS, ConsumerMember, consumer_group
 from tests.support.group_members import converge, joined, settled
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 SESSION_MS = 45_000
 _GROUP = 32  # ConfigResource.Type
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    return with_topic(AT_ONCE, *overrides, partitions=4)
+    return broker_with_topic(AT_ONCE, *overrides, partitions=4)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_partitions_of_a_leaving_member_are_reassigned(broker: VirtualBroker) ->
 
 
 def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
-    broker = with_topic(partitions=4)
+    broker = broker_with_topic(partitions=4)
     one, two = joined(ConsumerMember(broker, "one")), ConsumerMember(broker, "two")
     broker.advance(999)
     two.join()
@@ -71,7 +71,7 @@ def test_new_assignment_waits_for_the_minimum_assignment_interval() -> None:
 
 
 def test_empty_group_assigns_again_at_once() -> None:
-    broker = with_topic(partitions=4)
+    broker = broker_with_topic(partitions=4)
     for name in ("one", "two"):
         member = joined(ConsumerMember(broker, name))
         assert member.partitions == {"t": {0, 1, 2, 3}}

@@ -11,7 +11,7 @@ from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import Record, iter_records
 from tests.support.consumer_groups import AT_ONCE, ConsumerMember
 from tests.support.group_members import joined
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 T = bytes(range(16))
 RECORD_TYPES = {
@@ -101,7 +101,7 @@ def type_of(record: Record) -> str:
 
 
 def test_each_change_writes_its_records() -> None:
-    broker = with_topic(AT_ONCE, partitions=2)
+    broker = broker_with_topic(AT_ONCE, partitions=2)
     written = WrittenRecords(broker)
     one, two = joined(ConsumerMember(broker, "one", instance_id="i")), ConsumerMember(broker, "two", regex="t")
     assert written.types() == ["member", "group", "target", "target epoch", "current"]

@@ -13,11 +13,11 @@ from tests.support.consumer_groups import ConsumerMember
 from tests.support.group_members import converge, joined, settled
 from tests.support.groups import Member, protocol
 from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, share_group
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 def make_broker(*overrides: str, partitions: int = 4) -> tuple[VirtualBroker, MemoryPersister]:
-    broker = with_topic(AT_ONCE, *overrides, partitions=partitions)
+    broker = broker_with_topic(AT_ONCE, *overrides, partitions=partitions)
     persister = MemoryPersister()
     vars(broker.broker)["share_persister"] = persister
     return broker, persister

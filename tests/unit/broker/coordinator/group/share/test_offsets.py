@@ -30,7 +30,7 @@ from tests.support.group_members import converge, joined, settled
 from tests.support.groups import fetch_request
 from tests.support.records import produce
 from tests.support.share_groups import AT_ONCE, MemoryPersister, ShareMember, share_group
-from tests.support.virtual_broker import Client, with_topic
+from tests.support.virtual_broker import Client, broker_with_topic
 
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 NO_ERROR = ErrorCode.NONE
@@ -40,7 +40,7 @@ class Stage:
     """A broker with topic `t` of two partitions, share state in memory, and an admin client."""
 
     def __init__(self) -> None:
-        self.broker = with_topic(AT_ONCE, "offsets.retention.minutes=1", partitions=2)
+        self.broker = broker_with_topic(AT_ONCE, "offsets.retention.minutes=1", partitions=2)
         self.persister = MemoryPersister()
         vars(self.broker.broker)["share_persister"] = self.persister
         self.client: Client = self.broker.client()
@@ -281,7 +281,7 @@ def test_group_is_the_same_after_its_coordinator_reloads(stage: Stage) -> None:
 
 
 def test_another_broker_continues_a_group_after_a_move() -> None:
-    broker = with_topic("sluice.brokers=3", AT_ONCE, partitions=3)
+    broker = broker_with_topic("sluice.brokers=3", AT_ONCE, partitions=3)
     partition = CoordinatorLog(broker.broker, GROUP_METADATA_TOPIC).partition_of("group")
     (member,) = settled(ShareMember(broker, client=broker.client(node_id=partition.leader)))
     move_leader(broker, partition, partition.leader % 3 + 1)

@@ -7,11 +7,11 @@ from tests.support.coordinators import reload_groups
 from tests.support.group_members import joined
 from tests.support.groups import Member, commit_code, commit_request, delete_offsets_request
 from tests.support.streams_groups import AT_ONCE, StreamsMember, stateless, streams_group
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 
 def make_broker(*overrides: str) -> VirtualBroker:
-    return with_topic(*AT_ONCE, *overrides, partitions=4)
+    return broker_with_topic(*AT_ONCE, *overrides, partitions=4)
 
 
 def new_member(broker: VirtualBroker) -> StreamsMember:

@@ -41,14 +41,14 @@ from tests.support.streams_groups import (
     tasks_of,
     word_count,
 )
-from tests.support.virtual_broker import VirtualBroker, with_topic
+from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
 SESSION_MS, REBALANCE_MS = 45_000, 60_000
 NO_TASKS: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
 
 
 def make_broker(*overrides: str, partitions: int = 2) -> VirtualBroker:
-    return with_topic(*AT_ONCE, *overrides, partitions=partitions)
+    return broker_with_topic(*AT_ONCE, *overrides, partitions=partitions)
 
 
 @pytest.fixture
@@ -387,7 +387,7 @@ def test_standby_tasks_follow_the_config_of_the_group() -> None:
 
 
 def test_the_first_assignment_waits_for_more_members() -> None:
-    broker = with_topic("group.streams.assignment.interval.ms=0", partitions=2)
+    broker = broker_with_topic("group.streams.assignment.interval.ms=0", partitions=2)
     one, two = stateless_member(broker, "one"), stateless_member(broker, "two")
     delayed = {Status.ASSIGNMENT_DELAYED: "Assignment delayed due to the configured initial rebalance delay."}
     assert statuses(one.join()) == delayed
@@ -400,7 +400,7 @@ def test_the_first_assignment_waits_for_more_members() -> None:
 
 
 def test_the_delay_ends_without_members() -> None:
-    broker = with_topic(partitions=2)
+    broker = broker_with_topic(partitions=2)
     member = joined(stateless_member(broker))
     member.leave()
     broker.advance(3_000)
@@ -410,7 +410,7 @@ def test_the_delay_ends_without_members() -> None:
 
 def test_assignments_have_a_minimum_interval() -> None:
     overrides = ("group.streams.initial.rebalance.delay.ms=0", "group.streams.assignment.interval.ms=1000")
-    broker = with_topic(*overrides, partitions=2)
+    broker = broker_with_topic(*overrides, partitions=2)
     one, two = stateless_member(broker, "one"), stateless_member(broker, "two")
     assert one.join().status == []
     detail = "Assignment delayed due to the configured assignment interval."
