@@ -49,6 +49,16 @@ DISCONNECT: Literal["disconnect"] = "disconnect"
 ScriptedResponse = Message | None | Literal["disconnect"]
 
 
+class Middle(Random):
+    """A random source that always returns the middle: a factor of 1, and the first node."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return (a + b) / 2
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return 0
+
+
 class ReceivedRequest:
     """One request as a broker received it."""
 

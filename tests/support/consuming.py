@@ -62,6 +62,11 @@ class Reading:
             records += await self.consumer.poll(min(1000, until_ms - self.now_ms))
         return values_of(records)
 
+    async def deliver(self, value: bytes, partition: int = 0) -> None:
+        """Produce a record, and read it."""
+        await self.produce(value, partition=partition)
+        assert await self.read(1) == [value]
+
     def requests(self, api: str) -> list[Request]:
         """Return the requests of one API from the journal."""
         client_id = self.consumer.config.text("client.id")

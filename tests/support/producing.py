@@ -8,12 +8,24 @@ from random import Random
 
 from sluice import Broker
 from sluice.client.config import Profile
+from sluice.client.errors import KafkaException
 from sluice.client.producer import Producer, RecordMetadata
 from sluice.journal_events import ConnectionClosed, Fault, Request
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records
 
 TOPIC = "t"
+
+
+class Nobody:
+    """The future of a record whose outcome no caller awaits."""
+
+    def done(self) -> bool:
+        return True
+
+    def set_result(self, result: RecordMetadata, /) -> None: ...
+
+    def set_exception(self, exception: KafkaException, /) -> None: ...
 
 
 @dataclass

@@ -15,9 +15,9 @@ def test_vector_is_reproduced(kind: str) -> None:
     assert failures == []
 
 
+BACKOFF, STATES, CONFIG = "exponential_backoff", "connection_states", "producer_config"
 EXACT: Vector = {"kind": "exact", "initial": 100, "multiplier": 2, "max": 1000, "jitter": 0.0, "attempts": [0, 4]}
 FACTORS: Vector = {"kind": "factors", "initial": 100, "multiplier": 2, "max": 1000, "jitter": 0.2}
-RANGE: Vector = FACTORS | {"kind": "range"}
 CONNECTIONS: Vector = {
     "reconnect_backoff_ms": 50,
     "reconnect_backoff_max_ms": 1000,
@@ -27,20 +27,22 @@ CONNECTIONS: Vector = {
 CONNECTING = {"t": 5, "id": "0", "op": "connecting", "host": "b", "random_factors": [0.9, 1.1]}
 
 
+ACCEPTED: Vector = {"config": {}, "accepted": True, "effective": {}, "warnings": []}
+REJECTED: Vector = {"config": {"acks": "2"}, "accepted": False, "exception": "ConfigException"}
+
+
+def range_from(least: int, mean: float) -> Vector:
+    return FACTORS | {"kind": "range", "ranges": [{"attempt": 0, "min": least, "max": 119, "mean": mean}]}
+
+
 CORRECT_VECTORS = {
-    "a backoff": ("exponential_backoff", EXACT | {"backoff": [100, 1000]}),
-    "a refusal": ("exponential_backoff", EXACT | {"jitter": 1.1, "exception": "IllegalArgumentException"}),
-    "factors": ("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 110], [9, 1.1, 1000]]}),
-    "a range": ("exponential_backoff", RANGE | {"ranges": [{"attempt": 0, "min": 80, "max": 119, "mean": 99.5}]}),
-    "an event": ("connection_states", CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 45}]}),
-    "a config": (
-        "producer_config",
-        {"config": {"linger.ms": "7"}, "accepted": True, "effective": {"linger.ms": 7}, "warnings": []},
-    ),
-    "a rejected config": (
-        "producer_config",
-        {"config": {"acks": "2"}, "accepted": False, "exception": "ConfigException"},
-    ),
+    "a backoff": (BACKOFF, EXACT | {"backoff": [100, 1000]}),
+    "a refusal": (BACKOFF, EXACT | {"jitter": 1.1, "exception": "IllegalArgumentException"}),
+    "factors": (BACKOFF, FACTORS | {"draws": [[0, 1.1, 110], [9, 1.1, 1000]]}),
+    "a range": (BACKOFF, range_from(80, mean=99.5)),
+    "an event": (STATES, CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 45}]}),
+    "a config": (CONFIG, ACCEPTED | {"config": {"linger.ms": "7"}, "effective": {"linger.ms": 7}}),
+    "a rejected config": (CONFIG, REJECTED),
 }
 
 
@@ -49,49 +51,23 @@ def test_check_accepts_a_correct_vector(kind: str, vector: Vector) -> None:
     assert KINDS[kind](vector) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "vector"),
-    [
-        pytest.param("exponential_backoff", EXACT | {"backoff": [100, 999]}, id="another backoff"),
-        pytest.param(
-            "exponential_backoff", EXACT | {"exception": "IllegalArgumentException"}, id="a missing rejection"
-        ),
-        pytest.param("exponential_backoff", EXACT | {"jitter": 1.1, "backoff": [100]}, id="an unexpected rejection"),
-        pytest.param("exponential_backoff", FACTORS | {"draws": [[0, 1.1, 111]]}, id="another value"),
-        pytest.param("exponential_backoff", FACTORS | {"max": 100, "draws": [[0, 1.1, 100]]}, id="a missing draw"),
-        pytest.param(
-            "exponential_backoff",
-            RANGE | {"ranges": [{"attempt": 0, "min": 79, "max": 119, "mean": 99.5}]},
-            id="a value below the minimum",
-        ),
-        pytest.param(
-            "exponential_backoff",
-            RANGE | {"ranges": [{"attempt": 0, "min": 80, "max": 119, "mean": 104.0}]},
-            id="another mean",
-        ),
-        pytest.param(
-            "connection_states", CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 44}]}, id="an event"
-        ),
-        pytest.param(
-            "connection_states",
-            CONNECTIONS | {"events": [CONNECTING | {"random_factors": [0.9, 1.1, 1.0]}]},
-            id="an extra draw",
-        ),
-        pytest.param(
-            "producer_config",
-            {"config": {}, "accepted": True, "effective": {"linger.ms": 0}, "warnings": []},
-            id="another default",
-        ),
-        pytest.param(
-            "producer_config",
-            {"config": {}, "accepted": True, "effective": {}, "warnings": ["static_retry_backoff"]},
-            id="a missing warning",
-        ),
-        pytest.param("producer_config", {"config": {"acks": "2"}, "accepted": True}, id="an unexpected rejection"),
-        pytest.param(
-            "producer_config", {"config": {}, "accepted": False, "exception": "ConfigException"}, id="a missing value"
-        ),
-    ],
-)
+INCORRECT_VECTORS = {
+    "another backoff": (BACKOFF, EXACT | {"backoff": [100, 999]}),
+    "a missing rejection": (BACKOFF, EXACT | {"exception": "IllegalArgumentException"}),
+    "an unexpected rejection of a backoff": (BACKOFF, EXACT | {"jitter": 1.1, "backoff": [100]}),
+    "another value": (BACKOFF, FACTORS | {"draws": [[0, 1.1, 111]]}),
+    "a missing draw": (BACKOFF, FACTORS | {"max": 100, "draws": [[0, 1.1, 100]]}),
+    "a value below the minimum": (BACKOFF, range_from(79, mean=99.5)),
+    "another mean": (BACKOFF, range_from(80, mean=104.0)),
+    "an event": (STATES, CONNECTIONS | {"events": [CONNECTING | {"reconnect_backoff_ms": 44}]}),
+    "an extra draw": (STATES, CONNECTIONS | {"events": [CONNECTING | {"random_factors": [0.9, 1.1, 1.0]}]}),
+    "another default": (CONFIG, ACCEPTED | {"effective": {"linger.ms": 0}}),
+    "a missing warning": (CONFIG, ACCEPTED | {"warnings": ["static_retry_backoff"]}),
+    "an unexpected rejection of a config": (CONFIG, {"config": {"acks": "2"}, "accepted": True}),
+    "a missing value": (CONFIG, REJECTED | {"config": {}}),
+}
+
+
+@pytest.mark.parametrize(("kind", "vector"), INCORRECT_VECTORS.values(), ids=INCORRECT_VECTORS)
 def test_check_rejects(kind: str, vector: Vector) -> None:
     assert len(KINDS[kind](vector)) == 1

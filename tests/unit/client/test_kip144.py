@@ -64,6 +64,20 @@ def gaps(broker: ScriptedBroker) -> list[float]:
     return [later - earlier for earlier, later in pairwise(broker.attempted_at_ms)]
 
 
+def closed_at_once(reconnecting: Reconnecting, ms: int) -> list[float]:
+    """Connect to node 1, which closes each connection at once, and return the gaps."""
+    reconnecting.one.closes_at_once = True
+    reconnecting.want(ONE, ms=ms)
+    return gaps(reconnecting.one)
+
+
+def refused(reconnecting: Reconnecting) -> list[float]:
+    """Connect to node 1, which refuses each connection, and return the gaps at the cap."""
+    reconnecting.one.refuses = True
+    reconnecting.want(ONE, ms=15_000)
+    return gaps(reconnecting.one)[5:]
+
+
 def within(found: list[float], steps: list[int], most: int) -> bool:
     """Return whether gaps are within 20 % of the steps and at most `most`; attempts start at whole milliseconds."""
     return len(found) >= len(steps) and all(
@@ -79,42 +93,26 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 def test_kip144_01_each_consecutive_failure_doubles_the_backoff(seed: int) -> None:
-    reconnecting = Reconnecting(seed)
-    reconnecting.one.closes_at_once = True
-    reconnecting.want(ONE, ms=5000)
-    assert within(gaps(reconnecting.one), STEPS, 1000), gaps(reconnecting.one)
+    found = closed_at_once(Reconnecting(seed), ms=5000)
+    assert within(found, STEPS, 1000), found
 
 
 def test_kip144_02_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
-    reconnecting = Reconnecting(seed)
-    reconnecting.one.refuses = True
-    reconnecting.want(ONE, ms=15_000)
-    at_the_cap = gaps(reconnecting.one)[5:]
+    at_the_cap = refused(Reconnecting(seed))
     assert len(at_the_cap) >= 10
     assert all(800 <= gap <= 1000 for gap in at_the_cap), at_the_cap
 
 
 def test_kip144_02_with_the_kip_profile_jitter_exceeds_the_cap() -> None:
-    found = [
-        gap
-        for seed in range(5)
-        for gap in gaps(_failing(Reconnecting(seed, profile="kip", reconnect_backoff_max_ms=1000)))[5:]
-    ]
+    clients = [Reconnecting(seed, profile="kip", reconnect_backoff_max_ms=1000) for seed in range(5)]
+    found = [gap for client in clients for gap in refused(client)]
     assert all(800 <= gap <= 1201 for gap in found), found
     assert max(found) > 1050
 
 
-def _failing(reconnecting: Reconnecting) -> ScriptedBroker:
-    reconnecting.one.refuses = True
-    reconnecting.want(ONE, ms=15_000)
-    return reconnecting.one
-
-
 def test_kip144_03_api_versions_response_resets_the_backoff(seed: int) -> None:
     reconnecting = Reconnecting(seed)
-    reconnecting.one.closes_at_once = True
-    reconnecting.want(ONE, ms=3000)
-    assert gaps(reconnecting.one)[-1] > 300
+    assert closed_at_once(reconnecting, ms=3000)[-1] > 300
     reconnecting.one.closes_at_once = False
     reconnecting.want(ONE, ms=1500)
     assert reconnecting.client.is_ready(1, reconnecting.network.clock.monotonic_ms())
@@ -142,8 +140,7 @@ def test_kip144_05_backoff_applies_after_a_successful_connection(seed: int) -> N
 
 def test_kip144_06_nodes_back_off_independently(seed: int) -> None:
     reconnecting = Reconnecting(seed)
-    reconnecting.one.closes_at_once = True
-    reconnecting.want(ONE, ms=3000)
+    closed_at_once(reconnecting, ms=3000)
     reconnecting.two.closes_at_once = True
     began_ms = reconnecting.network.now_ms
     reconnecting.want(ONE, TWO, ms=1000)
@@ -161,25 +158,17 @@ def test_kip144_06_nodes_back_off_independently(seed: int) -> None:
     ],
 )
 def test_kip144_07_and_08_constant_backoff_has_no_jitter(given: dict[str, int], constant: int, seed: int) -> None:
-    reconnecting = Reconnecting(seed, profile="kafka", sasl=False, **given)
-    reconnecting.one.closes_at_once = True
-    reconnecting.want(ONE, ms=2000)
-    assert set(gaps(reconnecting.one)) == {constant}
+    found = closed_at_once(Reconnecting(seed, profile="kafka", sasl=False, **given), ms=2000)
+    assert set(found) == {constant}
 
 
 def test_kip144_09_jitter_is_uniform_and_drawn_once_per_disconnect() -> None:
-    third = []
-    for seed in range(60):
-        reconnecting = Reconnecting(seed)
-        reconnecting.one.closes_at_once = True
-        reconnecting.want(ONE, ms=500)
-        third.append(gaps(reconnecting.one)[2])
+    third = [closed_at_once(Reconnecting(seed), ms=500)[2] for seed in range(60)]
     assert all(160 <= gap <= 240 for gap in third)
     assert min(third) < 170
     assert max(third) > 230
-    assert (
-        abs(mean(third) - 200) < 9
-    )  # the mean of 60 draws with a deviation of 23 has a standard error of 3: three times that
+    # The mean of 60 draws with a deviation of 23 has a standard error of 3: three times that.
+    assert abs(mean(third) - 200) < 9
 
 
 def test_kip144_10_no_second_attempt_starts_while_one_is_pending() -> None:

@@ -4,7 +4,6 @@ Each test name has the number of its statement.
 """
 
 import asyncio
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -21,6 +20,7 @@ from sluice.clock import LoopClock
 from sluice.protocol.apis.create_topics import CreatableTopicResult, CreateTopicsResponse
 from sluice.protocol.errors import ErrorCode
 from tests.support.client_network import ReceivedRequest, ScriptedBroker, VirtualNetwork
+from tests.support.consuming import gaps
 
 STEPS = [100, 200, 400, 800, 1000, 1000, 1000]
 
@@ -30,11 +30,6 @@ def seed(request: pytest.FixtureRequest) -> int:
     number = request.param
     assert isinstance(number, int)
     return number
-
-
-def gaps(times: list[float]) -> list[float]:
-    """Return the gaps between consecutive times."""
-    return [later - earlier for earlier, later in pairwise(times)]
 
 
 def within(found: list[float], steps: list[int], slack_ms: float = 2) -> bool:
@@ -88,11 +83,10 @@ class Sending:
         )
         self.client = self.network.client(config, self.metadata, seed=random)
 
-    def add(self, topic: str) -> None:
+    def add(self, topic: str, ms: float) -> None:
+        """Request metadata of a topic, and let this time pass."""
         self.metadata.add(topic, self.network.clock.monotonic_ms())
         self.client.wakeup()
-
-    def advance(self, ms: float) -> None:
         self.network.advance(ms)
 
 
@@ -102,14 +96,11 @@ def test_kip580_02_backoff_at_the_cap_is_800_to_1000_ms(seed: int) -> None:
     assert all(800 <= gap <= 1002 for gap in at_the_cap), at_the_cap
 
 
-def test_kip580_03_base_above_the_maximum_is_the_maximum_without_jitter(seed: int) -> None:
-    found = gaps(admin_retries(seed, 2000, retry_backoff_ms=500, retry_backoff_max_ms=200))
-    assert len(found) > 5
-    assert all(200 <= gap < 201 for gap in found), found
-
-
-def test_kip580_04_equal_base_and_maximum_have_no_jitter(seed: int) -> None:
-    found = gaps(admin_retries(seed, 2000, retry_backoff_ms=200, retry_backoff_max_ms=200))
+@pytest.mark.parametrize(
+    "base", [pytest.param(500, id="03 base above the maximum"), pytest.param(200, id="04 equal base and maximum")]
+)
+def test_kip580_03_and_04_calls_wait_the_maximum_without_jitter(base: int, seed: int) -> None:
+    found = gaps(admin_retries(seed, 2000, retry_backoff_ms=base, retry_backoff_max_ms=200))
     assert len(found) > 5
     assert all(200 <= gap < 201 for gap in found), found
 
@@ -125,8 +116,7 @@ def test_kip580_04_with_the_kip_profile_the_first_gap_has_jitter() -> None:
 
 def test_kip580_08_unknown_topic_is_requested_with_growing_backoff(seed: int) -> None:
     sending = Sending(seed)
-    sending.add("nowhere")
-    sending.advance(8000)
+    sending.add("nowhere", 8000)
     times = sending.broker.request_times_ms("Metadata")
     assert times[0] == 0, "a new topic does not wait"
     assert within(gaps(times), STEPS), gaps(times)
@@ -134,18 +124,15 @@ def test_kip580_08_unknown_topic_is_requested_with_growing_backoff(seed: int) ->
 
 def test_kip580_08_new_topic_does_not_wait_for_others(seed: int) -> None:
     sending = Sending(seed)
-    sending.add("nowhere")
-    sending.advance(4000)
+    sending.add("nowhere", 4000)
     sending.broker.topics["t"] = [1]
-    sending.add("t")
-    sending.advance(0)
+    sending.add("t", 0)
     assert sending.metadata.cluster.partitions_of("t") == [0]
 
 
 def test_kip580_08_with_the_kip_profile_successful_responses_do_not_back_off(seed: int) -> None:
     sending = Sending(seed, "kip")
-    sending.add("nowhere")
-    sending.advance(4000)
+    sending.add("nowhere", 4000)
     found = gaps(sending.broker.request_times_ms("Metadata"))
     assert len(found) > 25
     assert all(80 <= gap <= 121 for gap in found), found
@@ -159,8 +146,7 @@ def test_kip580_09_failed_metadata_waits_for_the_longer_of_two_backoffs(seed: in
     """
     sending = Sending(seed, metadata_recovery_strategy="none")
     sending.broker.closes_at_once = True
-    sending.add("t")
-    sending.advance(6000)
+    sending.add("t", 6000)
     found = gaps(sending.broker.connected_at_ms)
     for gap, shortest, longest in zip(found, (100, 100, 200, 400, 800), STEPS, strict=False):
         assert 0.8 * shortest <= gap <= min(1.2 * longest, 1000) + 2, found
@@ -169,8 +155,7 @@ def test_kip580_09_failed_metadata_waits_for_the_longer_of_two_backoffs(seed: in
 def test_kip580_09_longer_reconnect_backoff_applies(seed: int) -> None:
     sending = Sending(seed, reconnect_backoff_ms="700", metadata_recovery_strategy="none")
     sending.broker.closes_at_once = True
-    sending.add("t")
-    sending.advance(4000)
+    sending.add("t", 4000)
     found = gaps(sending.broker.connected_at_ms)
     assert all(gap >= 700 for gap in found), found
     assert found[0] <= 701

@@ -5,10 +5,7 @@ import pytest
 from sluice.client.backoff import ExponentialBackoff, KipRetryBackoff, StaticBackoff
 from sluice.client.config import Profile, producer_config
 from sluice.client.retry_sites import RetrySite, backoff_at
-
-
-def middle(low: float, high: float) -> float:
-    return (low + high) / 2
+from tests.support.client_network import Middle
 
 
 @pytest.mark.parametrize(
@@ -25,7 +22,8 @@ def middle(low: float, high: float) -> float:
     ],
 )
 def test_backoff_of_each_site(site: RetrySite, profile: Profile, kind: type) -> None:
-    backoff = backoff_at(site, producer_config({"bootstrap.servers": "a:1", "retry.backoff.ms": 70}, profile), middle)
+    config = producer_config({"bootstrap.servers": "a:1", "retry.backoff.ms": 70}, profile)
+    backoff = backoff_at(site, config, Middle().uniform)
     assert type(backoff) is kind
     assert backoff.backoff(0) == 70
     assert backoff.backoff(1) == (70 if kind is StaticBackoff else 140)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
-from random import Random
 from typing import Any
 
 import pytest
@@ -42,17 +41,7 @@ from sluice.protocol.apis.write_txn_markers import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, VirtualNetwork
-
-
-class Middle(Random):
-    """A random source that always returns the middle: a factor of 1, and the first node."""
-
-    def uniform(self, a: float, b: float) -> float:
-        return (a + b) / 2
-
-    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
-        return 0
+from tests.support.client_network import DISCONNECT, Middle, ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 
 class Admin(TopicAdmin, PartitionAdmin, GroupAdmin, TransactionAdmin, AccessAdmin):
@@ -99,13 +88,9 @@ class Admin(TopicAdmin, PartitionAdmin, GroupAdmin, TransactionAdmin, AccessAdmi
 
 def created(code: int) -> Callable[[ReceivedRequest], Message]:
     """Answer CreateTopics with this error code."""
-
-    def respond(request: ReceivedRequest) -> Message:
-        return CreateTopicsResponse(
-            topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
-        )
-
-    return respond
+    return lambda request: CreateTopicsResponse(
+        topics=[CreatableTopicResult(name=topic.name, error_code=code) for topic in request.message.topics]
+    )
 
 
 def first_gaps(broker: ScriptedBroker, api: str, count: int) -> list[int]:
@@ -354,12 +339,8 @@ def deleted(codes: dict[int, int]) -> Callable[[ReceivedRequest], Message]:
     def respond(request: ReceivedRequest) -> Message:
         (topic,) = request.message.topics
         results = [
-            DeleteRecordsPartitionResult(
-                partition_index=partition.partition_index,
-                low_watermark=7,
-                error_code=codes.get(partition.partition_index, 0),
-            )
-            for partition in topic.partitions
+            DeleteRecordsPartitionResult(partition_index=index, low_watermark=7, error_code=codes.get(index, 0))
+            for index in _indexes(request)
         ]
         return DeleteRecordsResponse(topics=[DeleteRecordsTopicResult(name=topic.name, partitions=results)])
 

@@ -22,13 +22,19 @@ from sluice.client.consumer import (
 )
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.producer import Producer
-from tests.support.consuming import P0, TOPIC, gaps, reading
+from tests.support.consuming import P0, TOPIC, Reading, gaps, reading
 
 THREE: dict[str, str | float] = {"num.partitions": 3}
 
 
 def numbers(count: int, first: int = 0) -> list[bytes]:
     return [b"%d" % number for number in range(first, first + count)]
+
+
+async def produce_and_assign(stage: Reading, count: int) -> None:
+    """Produce numbered records, and assign their partition."""
+    await stage.produce(*numbers(count))
+    stage.consumer.assign([P0])
 
 
 class TestRecords:
@@ -52,8 +58,7 @@ class TestRecords:
 
     async def test_poll_returns_at_most_max_poll_records(self) -> None:
         async with reading({"max.poll.records": 10}) as stage:
-            await stage.produce(*numbers(25))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 25)
             sizes = [len(await stage.consumer.poll(1000)) for _ in range(3)]
             assert sizes == [10, 10, 5]
 
@@ -69,8 +74,7 @@ class TestRecords:
 
     async def test_records_of_paused_partitions_are_kept(self) -> None:
         async with reading({"max.poll.records": 10}) as stage:
-            await stage.produce(*numbers(30))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 30)
             await stage.consumer.poll(1000)
             stage.consumer.pause([P0])
             request = len(stage.requests("Fetch"))
@@ -146,11 +150,9 @@ class TestTransactions:
 class TestPositions:
     async def test_position_starts_at_the_reset_policy(self) -> None:
         async with reading({"auto.offset.reset": "latest"}) as stage:
-            await stage.produce(*numbers(5))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 5)
             assert await stage.consumer.position(P0) == 5
-            await stage.produce(b"new")
-            assert await stage.read(1) == [b"new"]
+            await stage.deliver(b"new")
 
     @pytest.mark.parametrize(("ago", "expected"), [("PT1H30M", [b"old", b"new"]), ("PT30M", [b"new"]), ("PT1S", [])])
     async def test_position_can_start_a_duration_ago(self, ago: str, expected: list[bytes]) -> None:
@@ -161,13 +163,11 @@ class TestPositions:
             await asyncio.sleep(60)
             stage.consumer.assign([P0])
             assert await stage.read(2, 2000) == expected
-            await stage.produce(b"next")
-            assert await stage.read(1) == [b"next"]
+            await stage.deliver(b"next")
 
     async def test_without_a_reset_policy_a_seek_is_required(self) -> None:
         async with reading({"auto.offset.reset": "none"}) as stage:
-            await stage.produce(*numbers(3))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 3)
             with pytest.raises(NoOffsetForPartitionError, match=r"^no committed offset, .*: t-0; seek first$"):
                 await stage.consumer.poll(1000)
             stage.consumer.seek(P0, 1)
@@ -179,15 +179,13 @@ class TestPositions:
 
     async def test_position_out_of_range_is_reset(self) -> None:
         async with reading() as stage:
-            await stage.produce(*numbers(3))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 3)
             stage.consumer.seek(P0, 99)
             assert await stage.read(3) == numbers(3)
 
     async def test_seek_sets_the_position(self) -> None:
         async with reading() as stage:
-            await stage.produce(*numbers(10))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 10)
             assert await stage.read(10) == numbers(10)
             stage.consumer.seek(P0, 7)
             assert await stage.read(3) == numbers(3, 7)
@@ -213,8 +211,7 @@ TWO_BROKERS: dict[str, str | float] = {"sluice.brokers": 2, "default.replication
 class TestLeaders:
     async def test_moved_leader_is_followed(self) -> None:
         async with reading(broker_config=TWO_BROKERS) as stage:
-            await stage.produce(*numbers(3))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 3)
             assert await stage.read(3) == numbers(3)
             for number in range(3, 9):
                 leader = stage.broker.cluster.partition(TOPIC, 0).leader
@@ -224,13 +221,11 @@ class TestLeaders:
 
     async def test_new_leader_validates_the_position(self) -> None:
         async with reading(broker_config=TWO_BROKERS) as stage:
-            await stage.produce(*numbers(3))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 3)
             await stage.read(3)
             leader = stage.broker.cluster.partition(TOPIC, 0).leader
             await stage.broker.cluster.move_leader(TOPIC, 0, 3 - leader)
-            await stage.produce(b"3")
-            assert await stage.read(1) == [b"3"]
+            await stage.deliver(b"3")
             assert len(stage.requests("OffsetForLeaderEpoch")) == 1
 
     @pytest.mark.parametrize("policy", ["earliest", "none"])
@@ -258,8 +253,7 @@ class TestLeaders:
 class TestSessions:
     async def test_lost_fetch_session_is_restarted(self) -> None:
         async with reading() as stage:
-            await stage.produce(*numbers(3))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 3)
             await stage.read(3)
             stage.broker.faults.add(Error("FETCH_SESSION_ID_NOT_FOUND"), api="Fetch", times=2)
             await stage.produce(*numbers(3, 3))
@@ -269,8 +263,7 @@ class TestSessions:
 class TestThrottling:
     async def test_throttle_time_delays_fetches_and_is_counted(self) -> None:
         async with reading() as stage:
-            await stage.produce(*numbers(3))
-            stage.consumer.assign([P0])
+            await produce_and_assign(stage, 3)
             await stage.read(3)
             stage.broker.faults.add(Throttle(throttle_time_ms=2000), api="Fetch", times=1)
             await stage.consumer.poll(5000)

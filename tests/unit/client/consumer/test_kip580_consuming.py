@@ -46,8 +46,7 @@ async def test_failed_fetch_waits_for_metadata() -> None:
         stage.broker.faults.add(Error("NOT_LEADER_OR_FOLLOWER"), api="Fetch", times=5)
         await stage.produce(b"w")
         assert await stage.read(1) == [b"w"], "returned by the fetch pending before the fault"
-        await stage.produce(b"x")
-        assert await stage.read(1) == [b"x"]
+        await stage.deliver(b"x")
         failed = [request for request in stage.requests("Fetch") if request.error_codes]
         times = [request.received_ns / 1e6 for request in failed]
         assert len(times) == 5
@@ -64,8 +63,7 @@ async def test_no_request_is_sent_to_a_removed_broker() -> None:
         await stage.broker.cluster.stop(1)
         assert await stage.consumer.poll(10_000) == []
         await stage.broker.cluster.start(1)
-        await stage.produce(b"w")
-        assert await stage.read(1) == [b"w"]
+        await stage.deliver(b"w")
 
 
 STEPS = [100, 200, 400, 800, 1000]
@@ -79,8 +77,7 @@ async def test_kip580_10_coordinator_lookup_backoff_doubles(seed: int, code: str
     async with reading(MEMBER, broker_config=AT_ONCE, seed=seed) as stage:
         stage.broker.faults.add(Error(code), api="FindCoordinator", times=5)
         stage.consumer.subscribe(["t"])
-        await stage.produce(b"v")
-        assert await stage.read(1) == [b"v"]
+        await stage.deliver(b"v")
         times = stage.request_times_ms("FindCoordinator")
         # Each failure also waits for fresh metadata; the longer of both backoffs counts.
         assert within(gaps(times), STEPS, METADATA_FIRST_MS + 200), gaps(times)
@@ -109,8 +106,7 @@ async def test_kip580_12_join_retries_wait_the_same_each_time(api: str) -> None:
     async with reading(MEMBER, broker_config=AT_ONCE) as stage:
         stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api=api, times=6)
         stage.consumer.subscribe(["t"])
-        await stage.produce(b"v")
-        assert await stage.read(1) == [b"v"]
+        await stage.deliver(b"v")
         failed = [request.received_ns / 1e6 for request in stage.requests(api) if 14 in request.error_codes]
         found = gaps(failed)
         assert len(found) == 5
@@ -121,8 +117,7 @@ async def test_kip580_12_unknown_member_rejoins_at_once() -> None:
     async with reading(MEMBER, broker_config=AT_ONCE) as stage:
         stage.broker.faults.add(Error("UNKNOWN_MEMBER_ID"), api="JoinGroup", times=3)
         stage.consumer.subscribe(["t"])
-        await stage.produce(b"v")
-        assert await stage.read(1) == [b"v"]
+        await stage.deliver(b"v")
         times = stage.request_times_ms("JoinGroup")
         assert times[3] - times[0] < 50, times
 

@@ -16,6 +16,7 @@ from sluice.protocol.apis.metadata import (
     MetadataResponseTopic,
 )
 from sluice.protocol.errors import ErrorCode
+from tests.support.client_network import Middle
 
 LATEST = 13
 ID, OTHER_ID = bytes([1] * 16), bytes([2] * 16)
@@ -23,27 +24,13 @@ T0 = TopicPartition("t", 0)
 NODES = {1: Node(1, "a", 9092), 2: Node(2, "b", 9092)}
 
 
-def middle(low: float, high: float) -> float:
-    return (low + high) / 2
-
-
 def backoff() -> ExponentialBackoff:
-    return ExponentialBackoff(100, 2, 1000, 0.2, middle)
-
-
-def some_metadata() -> Metadata:
-    metadata = Metadata(backoff(), 300_000, equivalent_backoff=backoff())
-    metadata.bootstrap(["a:9092"])
-    return metadata
+    return ExponentialBackoff(100, 2, 1000, 0.2, Middle().uniform)
 
 
 @pytest.fixture
 def metadata() -> Metadata:
-    return some_metadata()
-
-
-def producer_metadata() -> ProducerMetadata:
-    metadata = ProducerMetadata(backoff(), 300_000, 10_000, equivalent_backoff=backoff())
+    metadata = Metadata(backoff(), 300_000, equivalent_backoff=backoff())
     metadata.bootstrap(["a:9092"])
     return metadata
 
@@ -74,8 +61,8 @@ def update(metadata: Metadata, now_ms: float, *topics: MetadataResponseTopic, ve
 
 
 class TestWhen:
-    def test_new_client_requests_metadata_at_once(self) -> None:
-        assert some_metadata().time_to_next_update_ms(0.0) == 0
+    def test_new_client_requests_metadata_at_once(self, metadata: Metadata) -> None:
+        assert metadata.time_to_next_update_ms(0.0) == 0
 
     def test_metadata_is_refreshed_when_it_expires(self, metadata: Metadata) -> None:
         update(metadata, 0.0)
@@ -101,8 +88,8 @@ class TestWhen:
             assert {metadata.time_to_next_update_ms(waits[-1]) for _ in range(20)} == {0}
         assert waits == sorted(set(waits)), "each failure draws a new backoff"
 
-    def test_failed_attempts_back_off_exponentially(self) -> None:
-        metadata, now_ms, waits = some_metadata(), 0.0, []
+    def test_failed_attempts_back_off_exponentially(self, metadata: Metadata) -> None:
+        now_ms, waits = 0.0, []
         for _ in range(6):
             metadata.failed_update(now_ms)
             waits.append(metadata.time_to_next_update_ms(now_ms))
@@ -116,8 +103,8 @@ class TestWhen:
         metadata.request_update()
         assert metadata.time_to_next_update_ms(300.0) == 100
 
-    def test_responses_without_news_back_off_exponentially(self) -> None:
-        metadata, now_ms, waits = some_metadata(), 0.0, []
+    def test_responses_without_news_back_off_exponentially(self, metadata: Metadata) -> None:
+        now_ms, waits = 0.0, []
         update(metadata, now_ms, topic())
         for _ in range(6):
             update(metadata, now_ms, topic())
@@ -191,8 +178,9 @@ class TestLeaders:
             pytest.param(topic(leader=9, epoch=6), LeaderAndEpoch(None, 6), id="an unknown leader is ignored"),
         ],
     )
-    def test_leader_is_updated_by_epoch(self, topic_metadata: MetadataResponseTopic, expected: LeaderAndEpoch) -> None:
-        metadata = some_metadata()
+    def test_leader_is_updated_by_epoch(
+        self, metadata: Metadata, topic_metadata: MetadataResponseTopic, expected: LeaderAndEpoch
+    ) -> None:
         update(metadata, 0.0, topic(epoch=5))
         update(metadata, 0.0, topic_metadata)
         assert metadata.current_leader(T0) == expected
@@ -241,8 +229,9 @@ class TestErrors:
             pytest.param(topic(leader=-1, partition_error=ErrorCode.LEADER_NOT_AVAILABLE), id="a partition error"),
         ],
     )
-    def test_retriable_error_requests_an_update(self, topic_metadata: MetadataResponseTopic) -> None:
-        metadata = some_metadata()
+    def test_retriable_error_requests_an_update(
+        self, metadata: Metadata, topic_metadata: MetadataResponseTopic
+    ) -> None:
         update(metadata, 0.0, topic_metadata)
         assert metadata.update_requested
         metadata.raise_topic_error("t")
@@ -268,9 +257,15 @@ class TestErrors:
 
 
 class TestOfAProducer:
-    def test_new_topic_is_requested_alone_and_at_once(self) -> None:
-        metadata = producer_metadata()
+    @pytest.fixture
+    def metadata(self) -> ProducerMetadata:
+        """Metadata with topic t."""
+        metadata = ProducerMetadata(backoff(), 300_000, 10_000, equivalent_backoff=backoff())
+        metadata.bootstrap(["a:9092"])
         metadata.add("t", 0.0)
+        return metadata
+
+    def test_new_topic_is_requested_alone_and_at_once(self, metadata: ProducerMetadata) -> None:
         update(metadata, 0.0, topic())
         metadata.add("t", 1.0)
         assert metadata.time_to_next_update_ms(1.0) > 0
@@ -283,18 +278,14 @@ class TestOfAProducer:
         assert sorted(metadata.cluster.topics) == ["t", "u"]
         assert not metadata.update_requested
 
-    def test_topic_added_during_an_update_is_requested_next(self) -> None:
-        metadata = producer_metadata()
-        metadata.add("t", 0.0)
+    def test_topic_added_during_an_update_is_requested_next(self, metadata: ProducerMetadata) -> None:
         pending = metadata.next_request(0.0)
         metadata.add("u", 0.0)
         metadata.update(pending, response(topic("t")), LATEST, 0.0)
         assert metadata.update_requested
         assert [named.name for named in metadata.next_request(0.0).request.topics or ()] == ["u"]
 
-    def test_idle_topic_expires(self) -> None:
-        metadata = producer_metadata()
-        metadata.add("t", 0.0)
+    def test_idle_topic_expires(self, metadata: ProducerMetadata) -> None:
         metadata.add("u", 0.0)
         update(metadata, 0.0, topic("t"), topic("u"))
         metadata.add("u", 5_000.0)
@@ -304,15 +295,11 @@ class TestOfAProducer:
         assert list(metadata.cluster.topics) == ["u"]
         assert metadata.last_seen_leader_epoch(T0) == -1
 
-    def test_topic_without_metadata_does_not_expire(self) -> None:
-        metadata = producer_metadata()
-        metadata.add("t", 0.0)
+    def test_topic_without_metadata_does_not_expire(self, metadata: ProducerMetadata) -> None:
         update(metadata, 20_000.0)
         assert metadata.topics == ["t"]
 
-    def test_unknown_topic_is_requested_without_waiting_for_known_ones(self) -> None:
-        metadata = producer_metadata()
-        metadata.add("t", 0.0)
+    def test_unknown_topic_is_requested_without_waiting_for_known_ones(self, metadata: ProducerMetadata) -> None:
         update(metadata, 0.0)
         metadata.request_update_for_topic("t")
         assert metadata.time_to_next_update_ms(0.0) == 0

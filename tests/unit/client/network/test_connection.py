@@ -141,9 +141,7 @@ def test_size_prefix_allocates_no_memory() -> None:
     """An HTTP port responds to a Kafka request with text whose first bytes announce 1.2 GB."""
     connection, _, events = made()
     tracemalloc.start()
-    text = b"HTTP/1.1 400 Bad Request"
-    connection.get_buffer(-1)[: len(text)] = text
-    connection.buffer_updated(len(text))
+    receive(connection, b"HTTP/1.1 400 Bad Request")
     assert len(connection.get_buffer(-1)) > 1e9
     assert tracemalloc.get_traced_memory()[1] < 100_000
     tracemalloc.stop()

@@ -4,25 +4,25 @@ import pytest
 
 from sluice.client.backoff import ExponentialBackoff
 from sluice.client.network.connection_states import Address, ClusterConnectionStates, ConnectionState
+from tests.support.client_network import Middle
 
 A: Address = ("10.0.0.1", 9092)
 B: Address = ("10.0.0.2", 9092)
 C: Address = ("10.0.0.3", 9092)
 
 
-def middle(low: float, high: float) -> float:
-    return (low + high) / 2
-
-
-def connection_states() -> ClusterConnectionStates:
+@pytest.fixture
+def states() -> ClusterConnectionStates:
+    uniform = Middle().uniform
     return ClusterConnectionStates(
-        ExponentialBackoff(50, 2, 1000, 0.2, middle), ExponentialBackoff(10_000, 2, 30_000, 0.2, middle)
+        ExponentialBackoff(50, 2, 1000, 0.2, uniform), ExponentialBackoff(10_000, 2, 30_000, 0.2, uniform)
     )
 
 
-@pytest.fixture
-def states() -> ClusterConnectionStates:
-    return connection_states()
+def fail(states: ClusterConnectionStates, host: str = "a") -> None:
+    """Lose a connection attempt to node 1."""
+    states.connecting(1, 0.0, host)
+    states.disconnected(1, 0.0)
 
 
 def test_untried_node_is_ready_to_connect(states: ClusterConnectionStates) -> None:
@@ -35,8 +35,7 @@ def test_untried_node_is_ready_to_connect(states: ClusterConnectionStates) -> No
 def test_each_failure_doubles_the_backoff_of_its_node_only(states: ClusterConnectionStates) -> None:
     waits = []
     for _ in range(6):
-        states.connecting(1, 0.0, "a")
-        states.disconnected(1, 0.0)
+        fail(states)
         waits.append(states.connection_delay_ms(1, 0.0))
     assert waits == [50, 100, 200, 400, 800, 1000]
     assert states.can_connect(2, 0.0)
@@ -44,8 +43,7 @@ def test_each_failure_doubles_the_backoff_of_its_node_only(states: ClusterConnec
 
 def test_connection_resets_the_backoff_only_after_api_versions(states: ClusterConnectionStates) -> None:
     for _ in range(2):
-        states.connecting(1, 0.0, "a")
-        states.disconnected(1, 0.0)
+        fail(states)
     states.connecting(1, 0.0, "a")
     states.checking_api_versions(1)
     states.disconnected(1, 0.0)
@@ -58,8 +56,7 @@ def test_connection_resets_the_backoff_only_after_api_versions(states: ClusterCo
 
 
 def test_authentication_failure_counts_twice(states: ClusterConnectionStates) -> None:
-    states.connecting(1, 0.0, "a")
-    states.disconnected(1, 0.0)
+    fail(states)
     error = PermissionError("authentication failed")
     states.authentication_failed(1, 0.0, error)
     connection = states.get(1)
@@ -88,8 +85,7 @@ def test_throttle_outlasts_a_reconnect_and_never_shrinks(states: ClusterConnecti
 
 
 def test_removed_node_is_ready_to_connect(states: ClusterConnectionStates) -> None:
-    states.connecting(1, 0.0, "a")
-    states.disconnected(1, 0.0)
+    fail(states)
     states.remove(1)
     assert states.can_connect(1, 0.0)
     states.remove(1)
@@ -97,31 +93,9 @@ def test_removed_node_is_ready_to_connect(states: ClusterConnectionStates) -> No
 
 def test_changed_host_is_a_new_broker(states: ClusterConnectionStates) -> None:
     for _ in range(3):
-        states.connecting(1, 0.0, "a")
-        states.disconnected(1, 0.0)
-    states.connecting(1, 0.0, "b")
-    states.disconnected(1, 0.0)
+        fail(states)
+    fail(states, "b")
     assert states.connection_delay_ms(1, 0.0) == 50
-
-
-def attempts(states: ClusterConnectionStates, resolving_to: list[list[Address]], *events: str) -> list[Address]:
-    """Return the first address, then the address after each event, as the host resolves to these lists in turn."""
-    responses = iter(resolving_to)
-    tried = []
-    for event in ("first", *events):
-        if event == "lost":
-            states.ready(1)
-        if event != "first":
-            states.disconnected(1, 0.0)
-        connection = states.connecting(1, 0.0, "a")
-        address = connection.next_address()
-        if address is None:
-            connection.resolved(next(responses))
-            address = connection.next_address()
-        assert address is not None
-        tried.append(address)
-    assert next(responses, None) is None, "no unrequested resolution"
-    return tried
 
 
 @pytest.mark.parametrize(
@@ -136,8 +110,25 @@ def attempts(states: ClusterConnectionStates, resolving_to: list[list[Address]],
         pytest.param([[A, B], [A, B]], ["lost"], [A, B], id="a lost connection resolves the name again"),
     ],
 )
-def test_addresses_of_a_host(resolving_to: list[list[Address]], events: list[str], expected: list[Address]) -> None:
-    assert attempts(connection_states(), resolving_to, *events) == expected
+def test_addresses_of_a_host(
+    states: ClusterConnectionStates, resolving_to: list[list[Address]], events: list[str], expected: list[Address]
+) -> None:
+    """The first address, then the address after each event, as the host resolves to these lists in turn."""
+    responses = iter(resolving_to)
+    tried = []
+    for event in ("first", *events):
+        if event == "lost":
+            states.ready(1)
+        if event != "first":
+            states.disconnected(1, 0.0)
+        connection = states.connecting(1, 0.0, "a")
+        address = connection.next_address()
+        if address is None:
+            connection.resolved(next(responses))
+            address = connection.next_address()
+        tried.append(address)
+    assert tried == expected
+    assert next(responses, None) is None, "no unrequested resolution"
 
 
 def test_connection_setup_timeout_grows_with_each_failure(states: ClusterConnectionStates) -> None:

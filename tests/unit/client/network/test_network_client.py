@@ -18,19 +18,9 @@ from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchRequest, Fet
 from sluice.protocol.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from sluice.protocol.apis.metadata import MetadataResponse
 from sluice.protocol.errors import ErrorCode
-from tests.support.client_network import DISCONNECT, ReceivedRequest, ScriptedBroker, VirtualNetwork
+from tests.support.client_network import DISCONNECT, Middle, ReceivedRequest, ScriptedBroker, VirtualNetwork
 
 NODE = Node(1, "a", 9092)
-
-
-class Middle:
-    """A random source that always returns the middle: a factor of 1, and the first node."""
-
-    def uniform(self, low: float, high: float) -> float:
-        return (low + high) / 2
-
-    def randrange(self, _stop: int) -> int:
-        return 0
 
 
 class Setup:
@@ -45,18 +35,12 @@ class Setup:
         middle = Middle()
         backoff = config.retry_backoff(middle.uniform)
         metadata = Metadata(backoff, config.integer("metadata.max.age.ms"), equivalent_backoff=backoff)
-        self.client: NetworkClient = self.network.client(
-            config,
-            metadata,
-            max_in_flight=max_in_flight,
-            seed=middle,  # type: ignore[arg-type]  # as much of a Random as it uses
-        )
+        self.client: NetworkClient = self.network.client(config, metadata, max_in_flight=max_in_flight, seed=middle)
         self.done: list[tuple[float, Exchange]] = []
 
     def connected(self) -> "Setup":
         """Return a client with metadata and a ready connection to the node."""
-        self.client.wakeup()
-        self.advance(0)
+        self.wakeup()
         self.client.ready(NODE, self.now_ms)
         self.advance(0)
         assert self.client.is_ready(1, self.now_ms)
@@ -70,11 +54,22 @@ class Setup:
     def advance(self, ms: float) -> None:
         self.network.advance(ms)
 
+    def wakeup(self, ms: float = 0) -> None:
+        """Let the client connect, and let this time pass."""
+        self.client.wakeup()
+        self.advance(ms)
+
     def send(self, request: Request | None = None) -> Exchange:
         return self.client.send(1, request or request_of(DescribeClusterRequest()), self._done, self.now_ms)
 
     def _done(self, exchange: Exchange) -> None:
         self.done.append((self.network.now_ms, exchange))
+
+    def throttle(self, ms: int) -> None:
+        """Receive a response with this throttle time."""
+        self.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=ms)
+        self.send(request_of(ListGroupsRequest()))
+        self.advance(0)
 
     def failures(self) -> list[tuple[float, str]]:
         return [(at_ms, type(exchange.failure()).__name__) for at_ms, exchange in self.done]
@@ -85,14 +80,9 @@ def setup() -> Setup:
     return Setup()
 
 
-def respond_with(message: DescribeClusterResponse) -> Callable[[ReceivedRequest], DescribeClusterResponse]:
-    return lambda _request: message
-
-
 class TestConnecting:
     def test_new_client_requests_api_versions_then_metadata(self, setup: Setup) -> None:
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert [request.api for request in setup.broker.received] == ["ApiVersions", "Metadata"]
         assert setup.broker.received[0].message.client_software_name == "sluice"
         assert setup.client.metadata.cluster.nodes == {1: NODE}
@@ -109,8 +99,7 @@ class TestConnecting:
     def test_unsupported_api_versions_version_is_downgraded(self, highest: int, expected: list[int]) -> None:
         setup = Setup()
         setup.broker.versions["ApiVersions"] = (0, highest)
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert [request.version for request in setup.broker.requests("ApiVersions")] == expected
         assert setup.broker.requests("Metadata")
         assert len(setup.broker.connected_at_ms) == 1
@@ -131,8 +120,7 @@ class TestConnecting:
             request.respond(ApiVersionsResponse(error_code=error, api_keys=api_keys), version=0)
 
         setup.broker.responses["ApiVersions"] = refuse
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert [request.version for request in setup.broker.requests("ApiVersions")] == versions
         assert setup.client.connection_failed(-1), "a refused version 0 closes the connection"
 
@@ -147,22 +135,19 @@ class TestConnecting:
             return response
 
         setup.broker.responses["ApiVersions"] = old
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert [request.version for request in setup.broker.requests("ApiVersions")] == [5, 0]
         assert setup.broker.requests("Metadata")
 
     def test_other_api_versions_error_closes_the_connection(self, setup: Setup) -> None:
         setup.broker.responses["ApiVersions"] = lambda _: ApiVersionsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert setup.client.connection_failed(-1)
 
     def test_host_is_resolved_and_its_addresses_are_tried_in_turn(self) -> None:
         setup = Setup("host:9092", metadata_recovery_strategy="none")
         setup.network.names["host"] = ["10.0.0.1", "a"]
-        setup.client.wakeup()
-        setup.advance(200)
+        setup.wakeup(200)
         assert setup.network.resolved == ["host"]
         assert setup.broker.connected_at_ms[0] > 0
         assert setup.client.metadata.cluster.nodes == {1: NODE}
@@ -170,16 +155,14 @@ class TestConnecting:
     def test_unresolvable_host_is_a_failed_attempt(self) -> None:
         setup = Setup("nowhere:9092", metadata_recovery_strategy="none")
         setup.network.names["nowhere"] = []
-        setup.client.wakeup()
-        setup.advance(10)
+        setup.wakeup(10)
         assert setup.client.connection_failed(-1)
 
     def test_last_failure_is_kept_until_a_node_is_ready(self) -> None:
         setup = Setup("host:9092", metadata_recovery_strategy="none")
         setup.network.names["host"] = ["10.0.0.1", "a"]
         setup.broker.refuses = True
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert setup.client.connection_failed(-1)
         assert setup.client.last_failure is None
         setup.advance(200)
@@ -192,8 +175,7 @@ class TestConnecting:
     def test_connection_setup_times_out_after_ten_then_twenty_seconds(self) -> None:
         setup = Setup(metadata_recovery_strategy="none", reconnect_backoff_ms="0")
         setup.broker.hangs = True
-        setup.client.wakeup()
-        setup.advance(60_000)
+        setup.wakeup(60_000)
         attempts = setup.broker.attempted_at_ms
         gaps = [later - earlier for earlier, later in pairwise(attempts)]
         # Timeouts fire 1 ms after their duration. Metadata waits for a separate backoff after each failure.
@@ -219,7 +201,7 @@ class TestConnecting:
 class TestRequests:
     def test_response_completes_its_request(self) -> None:
         setup = Setup().connected()
-        setup.broker.responses["DescribeCluster"] = respond_with(DescribeClusterResponse(cluster_id="c"))
+        setup.broker.responses["DescribeCluster"] = lambda _: DescribeClusterResponse(cluster_id="c")
         exchange = setup.send()
         assert setup.done == [], "never from within send"
         setup.advance(0)
@@ -359,7 +341,7 @@ class TestRequests:
         def fail(_exchange: Exchange) -> None:
             raise RuntimeError
 
-        setup.broker.responses["DescribeCluster"] = respond_with(DescribeClusterResponse())
+        setup.broker.responses["DescribeCluster"] = lambda _: DescribeClusterResponse()
         setup.client.send(1, request_of(DescribeClusterRequest()), fail, setup.now_ms)
         setup.send()
         setup.advance(0)
@@ -404,9 +386,7 @@ class TestThrottling:
 
     def test_throttled_connection_sends_nothing(self) -> None:
         setup = Setup().connected()
-        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
-        setup.send(request_of(ListGroupsRequest()))
-        setup.advance(0)
+        setup.throttle(500)
         assert not setup.client.ready(NODE, setup.now_ms)
         assert setup.client.poll_delay_ms(1, setup.now_ms) == 500
         setup.advance(499)
@@ -419,18 +399,14 @@ class TestThrottling:
         coordinator = Node(2**31 - 1 - NODE.id, NODE.host, NODE.port)
         setup.client.ready(coordinator, setup.now_ms)
         setup.advance(0)
-        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
-        setup.send(request_of(ListGroupsRequest()))
-        setup.advance(0)
+        setup.throttle(500)
         assert not setup.client.ready(NODE, setup.now_ms)
         assert setup.client.ready(coordinator, setup.now_ms)
 
     def test_api_versions_without_client_throttling_do_not_wait_twice(self, setup: Setup) -> None:
         setup.broker.versions["ListGroups"] = (0, 1)
         setup.connected()
-        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=500)
-        setup.send(request_of(ListGroupsRequest()))
-        setup.advance(0)
+        setup.throttle(500)
         assert setup.client.ready(NODE, setup.now_ms)
 
     def test_pending_requests_have_their_timeout_extended_by_the_throttle_time(self) -> None:
@@ -445,9 +421,7 @@ class TestThrottling:
 
     def test_reconnect_does_not_end_a_throttle(self) -> None:
         setup = Setup().connected()
-        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=5000)
-        setup.send(request_of(ListGroupsRequest()))
-        setup.advance(0)
+        setup.throttle(5000)
         setup.broker.drop()
         for _ in range(1000):
             setup.client.ready(NODE, setup.now_ms)
@@ -459,12 +433,9 @@ class TestThrottling:
 
     def test_throttle_times_are_counted_by_node(self) -> None:
         setup = Setup().connected()
-        times = iter([300, 100])
-        setup.broker.responses["ListGroups"] = lambda _: ListGroupsResponse(throttle_time_ms=next(times))
-        setup.send(request_of(ListGroupsRequest()))
+        setup.throttle(300)
         setup.advance(300)
-        setup.send(request_of(ListGroupsRequest()))
-        setup.advance(0)
+        setup.throttle(100)
         assert setup.client.throttle_times.of_node(1, setup.now_ms).max == 300
         assert setup.client.throttle_times.of_node(-1, setup.now_ms) == (0, 0)
 
@@ -487,8 +458,7 @@ class TestMetadata:
 
     def test_empty_metadata_is_a_failure(self, setup: Setup) -> None:
         setup.broker.responses["Metadata"] = lambda _: MetadataResponse()
-        setup.client.wakeup()
-        setup.advance(1600)
+        setup.wakeup(1600)
         assert setup.broker.request_times_ms("Metadata") == [0, 100, 300, 700, 1500]
 
     def test_metadata_is_requested_after_a_disconnect(self) -> None:
@@ -522,8 +492,7 @@ class TestMetadata:
     def test_listeners_receive_metadata_updates(self, setup: Setup) -> None:
         heard: list[int] = []
         setup.client.listen(lambda: heard.append(setup.client.metadata.update_version))
-        setup.client.wakeup()
-        setup.advance(0)
+        setup.wakeup()
         assert heard[-1] == 2  # the first update is the bootstrap list
 
 
@@ -556,8 +525,7 @@ class TestLeastLoadedNode:
         setup.broker.refuses = True
         setup.client.ready(Node(-1, "a", 9092), setup.now_ms)
         setup.advance(0)
-        least_loaded = setup.client.least_loaded_node(setup.now_ms)
-        assert least_loaded.is_hopeless
+        assert setup.client.least_loaded_node(setup.now_ms).is_hopeless
 
 
 class TestRebootstrap:
@@ -571,8 +539,7 @@ class TestRebootstrap:
         del setup.network.brokers["b", 9092]
         setup.network.brokers["b", 9092] = other
         other.node_id = -1  # a proxy or load balancer, not a broker of the cluster
-        setup.client.wakeup()
-        setup.advance(1000)
+        setup.wakeup(1000)
         assert list(setup.client.metadata.cluster.nodes) == [1]
         setup.broker.refuses = True
         setup.broker.drop()

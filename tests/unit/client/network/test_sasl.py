@@ -77,30 +77,23 @@ class TestConversations:
     def test_unsupported_mechanism_fails(self) -> None:
         talk = conversation("PLAIN", USER)
         next(talk)
+        code, mechanisms = ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["GSSAPI", "SCRAM-SHA-256"]
         with pytest.raises(ApiException, match="does not accept PLAIN; expected one of GSSAPI, SCRAM") as caught:
-            talk.send(
-                SaslHandshakeResponse(
-                    error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=["GSSAPI", "SCRAM-SHA-256"]
-                )
-            )
+            talk.send(SaslHandshakeResponse(error_code=code, mechanisms=mechanisms))
         assert type(caught.value).__name__ == "UnsupportedSaslMechanismException"
 
     def test_rejected_credentials_fail(self) -> None:
         talk = conversation("PLAIN", USER)
         next(talk)
         talk.send(SaslHandshakeResponse())
+        code = ErrorCode.SASL_AUTHENTICATION_FAILED
         with pytest.raises(SaslAuthenticationException, match="wrong password"):
-            talk.send(
-                SaslAuthenticateResponse(
-                    error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="wrong password"
-                )
-            )
+            talk.send(SaslAuthenticateResponse(error_code=code, error_message="wrong password"))
 
     def test_malformed_server_response_fails(self) -> None:
         talk = conversation("SCRAM-SHA-256", USER)
         next(talk)
         talk.send(SaslHandshakeResponse())
-        with pytest.raises(
-            SaslAuthenticationException, match=r"^the broker's response is not valid for SCRAM-SHA-256$"
-        ):
+        problem = r"^the broker's response is not valid for SCRAM-SHA-256$"
+        with pytest.raises(SaslAuthenticationException, match=problem):
             talk.send(SaslAuthenticateResponse(auth_bytes=b"hello"))

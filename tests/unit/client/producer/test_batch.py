@@ -29,7 +29,8 @@ class RecordingFuture:
         self.error = exception
 
 
-RECORDS: list[tuple[int, bytes | None, bytes | None, tuple[Header, ...]]] = [
+Fields = tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
+RECORDS: list[Fields] = [
     (1000, None, b"value", ()),
     (1005, b"key", None, (("name", b"content"), ("nothing", None))),
     (990, b"", b"", ()),
@@ -37,13 +38,17 @@ RECORDS: list[tuple[int, bytes | None, bytes | None, tuple[Header, ...]]] = [
 ]
 
 
-def batch_of(*records: tuple[int, bytes | None, bytes | None, tuple[Header, ...]], **fields: int) -> ProducerBatch:
+def batch_of(*records: Fields, **fields: int) -> ProducerBatch:
     batch = ProducerBatch(
         TopicPartition("t", 3), Codec(fields.pop("codec", 0)), fields.pop("limit", 1 << 20), 500, memory=0, ratio=1.0
     )
     for record in records:
         assert batch.try_append(*record, RecordingFuture())
     return batch
+
+
+def futures_of(batch: ProducerBatch) -> list[RecordingFuture]:
+    return [future for future in batch.deliveries if isinstance(future, RecordingFuture)]
 
 
 class TestBytes:
@@ -111,9 +116,7 @@ class TestRoom:
         assert not batch.try_append(0, None, b"", (), RecordingFuture())
 
     @pytest.mark.parametrize("record", RECORDS, ids=["small", "headers", "empty", "large"])
-    def test_estimated_size_never_exceeds_the_limit(
-        self, record: tuple[int, bytes | None, bytes | None, tuple[Header, ...]]
-    ) -> None:
+    def test_estimated_size_never_exceeds_the_limit(self, record: Fields) -> None:
         assert len(batch_of(record).records()) <= size_upper_bound(*record[1:])
 
 
@@ -121,26 +124,19 @@ class TestItsEnd:
     def test_completed_batch_reports_each_offset(self) -> None:
         batch = batch_of(*RECORDS[:2])
         assert batch.complete(100, -1)
-        first, second = batch.deliveries
-        assert isinstance(first, RecordingFuture)
-        assert isinstance(second, RecordingFuture)
-        assert (first.result, second.result) == (("t", 3, 100, 1000), ("t", 3, 101, 1005))
+        assert [future.result for future in futures_of(batch)] == [("t", 3, 100, 1000), ("t", 3, 101, 1005)]
 
     def test_completed_batch_reports_log_append_time(self) -> None:
         batch = batch_of(RECORDS[0])
         batch.complete(100, 777)
-        assert [delivery.result for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)] == [
-            ("t", 3, 100, 777)
-        ]
+        assert [future.result for future in futures_of(batch)] == [("t", 3, 100, 777)]
 
     def test_batch_completes_once(self) -> None:
         batch = batch_of(RECORDS[0])
         assert batch.fail(KafkaException("first"))
         assert not batch.complete(1, -1)
         assert not batch.fail(KafkaException("second"))
-        (delivered,) = batch.deliveries
-        assert isinstance(delivered, RecordingFuture)
-        assert str(delivered.error) == "first"
+        assert [str(future.error) for future in futures_of(batch)] == ["first"]
 
     def test_cancelled_futures_are_skipped(self) -> None:
         batch = ProducerBatch(TopicPartition("t", 0), Codec(), 1000, 0, memory=0, ratio=1.0)
@@ -152,8 +148,7 @@ class TestItsEnd:
     def test_some_records_can_have_a_different_error(self) -> None:
         batch = batch_of(*RECORDS[:3])
         batch.fail(KafkaException("the batch"), {1: KafkaException("this one")})
-        delivered = [str(delivery.error) for delivery in batch.deliveries if isinstance(delivery, RecordingFuture)]
-        assert delivered == ["the batch", "this one", "the batch"]
+        assert [str(future.error) for future in futures_of(batch)] == ["the batch", "this one", "the batch"]
 
 
 class TestSplitting:

@@ -61,23 +61,21 @@ class TestStickyPartitioner:
     def test_any_partition_is_used_if_none_has_a_leader(self) -> None:
         assert StickyPartitioner(1, Random(1)).current(partitions(-1, -1)) in (0, 1)
 
-    def test_partitions_with_short_queues_are_preferred(self) -> None:
+    @pytest.mark.parametrize(
+        ("queues", "expected"),
+        [
+            pytest.param({0: 0, 1: 3, 2: 1}, [4000, 1000, 3000], id="short queues are preferred"),
+            pytest.param(None, [1000, 1000], id="unknown queues are uniform"),
+            pytest.param({0: 2, 1: 2}, [1000, 1000], id="equal queues are uniform"),
+            pytest.param({}, [1000, 1000], id="no queues are uniform"),
+        ],
+    )
+    def test_partitions_are_weighed_by_their_queues(self, queues: dict[int, int] | None, expected: list[int]) -> None:
         partitioner = StickyPartitioner(1, Random(1))
-        known = partitions(1, 1, 1)
-        partitioner.weigh({0: 0, 1: 3, 2: 1}, 3)
-        counts = [0, 0, 0]
-        for _ in range(8000):
+        known = partitions(*[1] * len(expected))
+        partitioner.weigh(queues, len(expected))
+        counts = [0] * len(expected)
+        for _ in range(sum(expected)):
             partitioner.produced(1, known, may_switch=True)
             counts[partitioner.current(known)] += 1
-        assert counts == pytest.approx([4000, 1000, 3000], rel=0.1)
-
-    @pytest.mark.parametrize("waiting", [None, {0: 2, 1: 2}, {}], ids=str)
-    def test_partitions_with_equal_queues_are_uniform(self, waiting: dict[int, int] | None) -> None:
-        partitioner = StickyPartitioner(1, Random(1))
-        known = partitions(1, 1)
-        partitioner.weigh(waiting, 2)
-        counts = [0, 0]
-        for _ in range(2000):
-            partitioner.produced(1, known, may_switch=True)
-            counts[partitioner.current(known)] += 1
-        assert counts == pytest.approx([1000, 1000], rel=0.1)
+        assert counts == pytest.approx(expected, rel=0.1)

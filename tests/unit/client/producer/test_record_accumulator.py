@@ -7,24 +7,16 @@ import pytest
 from sluice.client.backoff import StaticBackoff
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import Cluster, Node, PartitionMetadata, TopicPartition
-from sluice.client.producer.batch import Codec, ProducerBatch, RecordMetadata
+from sluice.client.producer.batch import Codec, ProducerBatch
 from sluice.client.producer.buffer_pool import BufferPool
 from sluice.client.producer.record_accumulator import AccumulatorSettings, RecordAccumulator
 from sluice.client.producer.sequences import ProducerIdAndEpoch
 from sluice.client.producer.transaction_manager import TransactionManager
+from tests.support.producing import Nobody
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 ONE, TWO = Node(1, "one", 9092), Node(2, "two", 9092)
 LINGER_MS, TIMEOUT_MS, BACKOFF_MS = 50, 1000, 100
-
-
-class Nobody:
-    def done(self) -> bool:
-        return True
-
-    def set_result(self, result: RecordMetadata, /) -> None: ...
-
-    def set_exception(self, exception: KafkaException, /) -> None: ...
 
 
 def cluster(*leaders: int, epoch: int = 0) -> Cluster:

@@ -71,7 +71,7 @@ class Sending:
         self.one, self.two = (self.network.broker(node, f"{name}:9092") for node, name in ((1, "a"), (2, "b")))
         for broker in (self.one, self.two):
             broker.topics["t"] = [1, 2]
-            broker.responses["Produce"] = well
+            broker.responses["Produce"] = produce_response
         given: dict[str, str | int] = {
             "bootstrap.servers": "a:9092",
             "request.timeout.ms": REQUEST_MS,
@@ -123,28 +123,20 @@ def sending() -> Sending:
 
 def produce_response(request: ReceivedRequest, code: int = 0, **fields: object) -> ProduceResponse:
     """Return a response with the same error code for all partitions."""
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    PartitionProduceResponse(
-                        index=one.index,
-                        error_code=code,
-                        base_offset=-1 if code else 7,
-                        **fields,  # type: ignore[arg-type]  # those of the message, as a test names them
-                    )
-                    for one in topic.partition_data
-                ],
+    offset = -1 if code else 7
+    topics = []
+    for topic in request.message.topic_data:
+        partitions = [
+            PartitionProduceResponse(
+                index=one.index,
+                error_code=code,
+                base_offset=offset,
+                **fields,  # type: ignore[arg-type]  # those of the message, as a test names them
             )
-            for topic in request.message.topic_data
+            for one in topic.partition_data
         ]
-    )
-
-
-def well(request: ReceivedRequest) -> ProduceResponse:
-    return produce_response(request)
+        topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
+    return ProduceResponse(responses=topics)
 
 
 def first_then(first: ScriptedResponse | int, broker: ScriptedBroker) -> Callable[[ReceivedRequest], ScriptedResponse]:
@@ -152,7 +144,7 @@ def first_then(first: ScriptedResponse | int, broker: ScriptedBroker) -> Callabl
 
     def handle(request: ReceivedRequest) -> ScriptedResponse:
         if len(broker.requests("Produce")) > 1:
-            return well(request)
+            return produce_response(request)
         return produce_response(request, first) if isinstance(first, int) else first
 
     return handle
@@ -210,7 +202,7 @@ def test_stale_leader_requests_a_metadata_update(sending: Sending, first: int, r
 
 def test_new_leader_named_in_a_response_is_used_at_once(sending: Sending) -> None:
     leader = sending.network.broker(3, "c:9092")  # not in the metadata yet
-    leader.responses["Produce"] = well
+    leader.responses["Produce"] = produce_response
 
     def moved(request: ReceivedRequest) -> ScriptedResponse:
         response = produce_response(
@@ -283,7 +275,7 @@ def test_with_one_in_flight_the_next_batch_of_a_partition_waits() -> None:
     sending.put(b"b")
     sending.run(50)
     (request,) = sending.produced
-    request.respond(well(request))
+    request.respond(produce_response(request))
     sending.run(5)
     assert len(sending.produced) == 2
 

@@ -6,22 +6,14 @@ import pytest
 from sluice.client.backoff import ExponentialBackoff, StaticBackoff
 from sluice.client.errors import ApiException, KafkaException, UnsupportedVersionException, exception_of
 from sluice.client.metadata.cluster import TopicPartition
-from sluice.client.producer.batch import Codec, ProducerBatch, RecordMetadata
+from sluice.client.producer.batch import Codec, ProducerBatch
 from sluice.client.producer.sequences import ProducerIdAndEpoch
 from sluice.client.producer.transaction_manager import TransactionManager
 from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
+from tests.support.producing import Nobody
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-class Nobody:
-    def done(self) -> bool:
-        return True
-
-    def set_result(self, result: RecordMetadata, /) -> None: ...
-
-    def set_exception(self, exception: KafkaException, /) -> None: ...
 
 
 def a_batch(records: int = 1, partition: TopicPartition = T0) -> ProducerBatch:
@@ -43,10 +35,11 @@ def manager() -> TransactionManager:
     return with_id()
 
 
-def drained(manager: TransactionManager, *batches: ProducerBatch) -> None:
+def drained(manager: TransactionManager, *batches: ProducerBatch) -> list[ProducerBatch]:
     for batch in batches:
         assert manager.may_drain(batch)
         manager.drained(batch)
+    return list(batches)
 
 
 class TestTheId:
@@ -109,8 +102,7 @@ class TestTheId:
 
 class TestSequences:
     def test_sequences_count_records_by_partition(self, manager: TransactionManager) -> None:
-        batches = [a_batch(3), a_batch(2), a_batch(5, T1)]
-        drained(manager, *batches)
+        batches = drained(manager, a_batch(3), a_batch(2), a_batch(5, T1))
         assert [batch.state for batch in batches] == [(7, 0, 0, False), (7, 0, 3, False), (7, 0, 0, False)]
 
     def test_retried_batch_keeps_its_sequence(self, manager: TransactionManager) -> None:
@@ -120,8 +112,7 @@ class TestSequences:
         assert manager.sequences.next_sequence(T0) == 3
 
     def test_retry_waits_for_the_previous_batch(self, manager: TransactionManager) -> None:
-        first, second = a_batch(), a_batch()
-        drained(manager, first, second)
+        first, second = drained(manager, a_batch(), a_batch())
         assert not manager.may_drain(second)
         manager.completed(first, 0)
         assert manager.may_drain(second)
@@ -133,15 +124,13 @@ def out_of_order(manager: TransactionManager, batch: ProducerBatch) -> bool:
 
 class TestAGap:
     def test_out_of_order_error_behind_an_unresolved_batch_is_retried(self, manager: TransactionManager) -> None:
-        first, second = a_batch(), a_batch()
-        drained(manager, first, second)
+        _, second = drained(manager, a_batch(), a_batch())
         assert out_of_order(manager, second)
         manager.resolve_sequences()
         assert manager.producer == (7, 0)
 
     def test_out_of_order_error_of_the_first_batch_bumps_the_epoch(self, manager: TransactionManager) -> None:
-        first, second, third, other = a_batch(3), a_batch(2), a_batch(4), a_batch(1, T1)
-        drained(manager, first, second, third, other)
+        first, second, third, other = drained(manager, a_batch(3), a_batch(2), a_batch(4), a_batch(1, T1))
         manager.completed(first, 10)
         assert out_of_order(manager, second)
         manager.resolve_sequences()
@@ -150,13 +139,11 @@ class TestAGap:
         assert other.state == (7, 0, 0, False), "no gap in its partition"
         assert not manager.may_drain(a_batch(1, T1)), "until its batches in flight complete"
         manager.completed(other, 0)
-        later = a_batch(1, T1)
-        drained(manager, later)
+        (later,) = drained(manager, a_batch(1, T1))
         assert later.state == (7, 1, 0, False)
 
     def test_out_of_order_error_for_former_sequences_of_a_renumbered_batch(self, manager: TransactionManager) -> None:
-        first, second = a_batch(), a_batch()
-        drained(manager, first, second)
+        first, second = drained(manager, a_batch(), a_batch())
         out_of_order(manager, first)
         manager.resolve_sequences()
         assert out_of_order(manager, second)
@@ -165,8 +152,7 @@ class TestAGap:
 
     def test_epoch_exhaustion_requests_a_new_producer_id(self) -> None:
         manager = with_id(2**15 - 1)
-        batch = a_batch()
-        drained(manager, batch)
+        (batch,) = drained(manager, a_batch())
         out_of_order(manager, batch)
         manager.resolve_sequences()
         assert manager.next_request_ms() is not None
@@ -175,16 +161,14 @@ class TestAGap:
 
 class TestABatchThatFailed:
     def test_rejected_batch_bumps_the_epoch(self, manager: TransactionManager) -> None:
-        batch = a_batch()
-        drained(manager, batch)
+        (batch,) = drained(manager, a_batch())
         manager.failed(batch, ErrorCode.INVALID_RECORD, is_refused=True)
         manager.resolve_sequences()
         assert manager.producer == (7, 1)
         assert manager.sequences.next_sequence(T0) == 0
 
     def test_possibly_written_batch_blocks_its_partition_until_resolved(self, manager: TransactionManager) -> None:
-        first, second = a_batch(3), a_batch(2)
-        drained(manager, first, second)
+        first, second = drained(manager, a_batch(3), a_batch(2))
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         manager.resolve_sequences()
         assert not manager.may_drain(a_batch())
@@ -196,16 +180,14 @@ class TestABatchThatFailed:
         assert manager.producer == (7, 0), "the second was accepted, so the first was written"
 
     def test_unwritten_batch_is_detected_by_the_next(self, manager: TransactionManager) -> None:
-        first, second = a_batch(3), a_batch(2)
-        drained(manager, first, second)
+        first, second = drained(manager, a_batch(3), a_batch(2))
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         assert out_of_order(manager, second)
         manager.resolve_sequences()
         assert second.state == (7, 1, 0, False)
 
     def test_next_batch_keeps_its_sequence_while_an_attempt_may_arrive(self, manager: TransactionManager) -> None:
-        first, second, third = a_batch(3), a_batch(2), a_batch(1)
-        drained(manager, first, second, third)
+        first, second, third = drained(manager, a_batch(3), a_batch(2), a_batch(1))
         manager.failed(first, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         second.may_be_written = True
         assert out_of_order(manager, second)
@@ -217,22 +199,19 @@ class TestABatchThatFailed:
         assert third.state == (7, 1, 0, False), "no attempt of this batch can arrive any more"
 
     def test_last_unresolved_batch_bumps_the_epoch(self, manager: TransactionManager) -> None:
-        batch = a_batch()
-        drained(manager, batch)
+        (batch,) = drained(manager, a_batch())
         manager.failed(batch, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         manager.resolve_sequences()
         assert manager.producer == (7, 1)
         drained(manager, a_batch())
 
     def test_authorization_error_is_fatal(self, manager: TransactionManager) -> None:
-        batch = a_batch()
-        drained(manager, batch)
+        (batch,) = drained(manager, a_batch())
         manager.failed(batch, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, is_refused=True)
         assert manager.fatal_error is not None
 
     def test_late_response_of_a_former_epoch_is_ignored(self, manager: TransactionManager) -> None:
-        late = a_batch(5)
-        drained(manager, late)
+        (late,) = drained(manager, a_batch(5))
         manager.failed(late, ErrorCode.REQUEST_TIMED_OUT, is_refused=False)
         manager.resolve_sequences()
         manager.completed(late, 100)
@@ -253,8 +232,7 @@ def test_forgotten_producer_id_restarts_its_sequences(
     prepare: Callable[[TransactionManager, ProducerBatch], None], log_start_offset: int, epoch: int
 ) -> None:
     manager = with_id()
-    batch = a_batch()
-    drained(manager, batch)
+    (batch,) = drained(manager, a_batch())
     prepare(manager, batch)
     assert manager.can_retry(batch, ErrorCode.UNKNOWN_PRODUCER_ID, log_start_offset)
     manager.resolve_sequences()
@@ -265,6 +243,5 @@ def test_forgotten_producer_id_restarts_its_sequences(
     ("code", "expected"), [(ErrorCode.NOT_LEADER_OR_FOLLOWER, True), (ErrorCode.INVALID_RECORD, False)]
 )
 def test_other_errors_are_returned_unchanged(manager: TransactionManager, code: ErrorCode, expected: bool) -> None:
-    batch = a_batch()
-    drained(manager, batch)
+    (batch,) = drained(manager, a_batch())
     assert manager.can_retry(batch, code, -1) == expected

@@ -68,8 +68,7 @@ async def committed(broker: Broker) -> list[bytes]:
 async def committed_after_abort(broker: Broker, producer: Producer) -> list[bytes]:
     """Abort the transaction, commit the next one, and return the committed values."""
     await producer.abort_transaction()
-    await transaction(producer, b"after")
-    await producer.commit_transaction()
+    await commit(producer, b"after")
     return await committed(broker)
 
 
@@ -79,13 +78,17 @@ async def transaction(producer: Producer, *values: bytes) -> None:
         await producer.send("t", value, partition=number % 2)
 
 
+async def commit(producer: Producer, *values: bytes) -> None:
+    await transaction(producer, *values)
+    await producer.commit_transaction()
+
+
 @release
 class TestATransaction:
     async def test_committed_transaction_is_read(self, release: str) -> None:
         async with initialized(release) as (broker, producer):
             for first in (b"a", b"c"):
-                await transaction(producer, first, bytes([first[0] + 1]))
-                await producer.commit_transaction()
+                await commit(producer, first, bytes([first[0] + 1]))
             assert await committed(broker) == [b"a", b"b", b"c", b"d"]
 
     async def test_aborted_transaction_is_not_read(self, release: str) -> None:
@@ -95,8 +98,7 @@ class TestATransaction:
             await producer.abort_transaction()
             await transaction(producer, b"never sent")
             await producer.abort_transaction()
-            await transaction(producer, b"committed")
-            await producer.commit_transaction()
+            await commit(producer, b"committed")
             assert await committed(broker) == [b"committed"]
 
     async def test_empty_transaction_ends_at_once(self, release: str) -> None:
@@ -141,8 +143,7 @@ class TestATransaction:
     async def test_retriable_error_is_retried(self, release: str, api: str, fault: Error | Close) -> None:
         async with initialized(release) as (broker, producer):
             broker.faults.add(fault, api=api, times=2)
-            await transaction(producer, b"a", b"b")
-            await producer.commit_transaction()
+            await commit(producer, b"a", b"b")
             assert await committed(broker) == [b"a", b"b"]
 
     async def test_failed_record_allows_only_an_abort(self, release: str) -> None:
@@ -199,14 +200,12 @@ class TestATransaction:
     async def test_late_end_of_the_previous_transaction_does_not_end_the_next(self, release: str) -> None:
         async with initialized(release) as (broker, producer):
             broker.faults.add(Delay(ms=3000), api="EndTxn", times=1)  # one second longer than the client's timeout
-            await transaction(producer, b"one")
-            await producer.commit_transaction()
+            await commit(producer, b"one")
             await transaction(producer, b"two")
             await producer.flush()
             await asyncio.sleep(5)
             await producer.abort_transaction()
-            await transaction(producer, b"three")
-            await producer.commit_transaction()
+            await commit(producer, b"three")
             assert await committed(broker) == [b"one", b"three"]
 
     async def test_fenced_producer_fails_permanently(self, release: str) -> None:
@@ -215,8 +214,7 @@ class TestATransaction:
             await producer.flush()
             async with producer_for(broker, seed=1) as other:
                 await other.init_transactions()
-                await transaction(other, b"of the new one")
-                await other.commit_transaction()
+                await commit(other, b"of the new one")
             with pytest.raises(ApiException) as fenced:
                 await producer.commit_transaction()
             assert fenced.value.code.name in ("PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
@@ -305,8 +303,7 @@ async def test_timed_out_operation_continues_when_repeated() -> None:
         with pytest.raises(TimeoutException, match="did not complete within 20000 ms; call it again to continue"):
             await producer.init_transactions()
         await producer.init_transactions()
-        await transaction(producer, b"v")
-        await producer.commit_transaction()
+        await commit(producer, b"v")
 
 
 async def test_broker_without_transactions_causes_a_fatal_error() -> None:
@@ -320,7 +317,6 @@ async def test_broker_without_transactions_causes_a_fatal_error() -> None:
 async def test_first_partition_of_a_transaction_waits_20_ms_for_the_previous_one_to_end() -> None:
     async with initialized(RELEASES["clients add partitions"]) as (broker, producer):
         broker.faults.add(Error("CONCURRENT_TRANSACTIONS"), api="AddPartitionsToTxn", times=1)
-        await transaction(producer, b"a")
-        await producer.commit_transaction()
+        await commit(producer, b"a")
         first, second = (request.received_ns / 1e6 for request in broker.journal.requests(api="AddPartitionsToTxn"))
         assert second - first == pytest.approx(20, abs=2)

@@ -150,10 +150,6 @@ def test_control_records_return_the_transaction_outcome(kind: int, is_abort: boo
     assert opened(batch).is_abort_marker() is is_abort
 
 
-def _cut(batch: bytes, size: int) -> bytes:
-    return batch[:size]
-
-
 def _spoiled(batch: bytes, at: int, byte: int) -> bytes:
     return batch[: HEADER_BYTES + at] + bytes((byte,)) + batch[HEADER_BYTES + at + 1 :]
 
@@ -182,8 +178,8 @@ def test_corrupt_byte_in_a_run_of_equal_records_fails_as_in_record_by_record_dec
 @pytest.mark.parametrize(
     ("spoil", "good"),
     [
-        pytest.param(lambda batch: _cut(batch, HEADER_BYTES), 0, id="no records"),
-        pytest.param(lambda batch: _cut(batch, len(batch) - 1), 1, id="the last byte is missing"),
+        pytest.param(lambda batch: batch[:HEADER_BYTES], 0, id="no records"),
+        pytest.param(lambda batch: batch[:-1], 1, id="the last byte is missing"),
         pytest.param(lambda batch: _spoiled(batch, 9, 30), 1, id="a length beyond the end"),
         pytest.param(lambda batch: _spoiled(batch, 13, 6), 1, id="a key beyond its record"),
         pytest.param(lambda batch: _spoiled(batch, 17, 1), 1, id="a negative number of headers"),

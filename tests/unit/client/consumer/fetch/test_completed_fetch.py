@@ -14,7 +14,6 @@ from sluice.protocol.records.build import build_batch, build_transaction_marker
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record, iter_records
 
-P0 = TopicPartition("t", 0)
 ALL, COMMITTED = (FetchSettings(checks_crcs=True, read_committed=which) for which in (False, True))
 
 
@@ -44,12 +43,8 @@ ABORT, COMMIT = 0, 1
 def fetch(
     data: bytes, offset: int = 0, settings: FetchSettings = ALL, aborted: list[AbortedTransaction] | None = None
 ) -> CompletedFetch:
-    return CompletedFetch(
-        P0,
-        FetchFrom(b"", offset, 0, 0),
-        PartitionData(records=memoryview(data), aborted_transactions=aborted),
-        settings,
-    )
+    partition = PartitionData(records=memoryview(data), aborted_transactions=aborted)
+    return CompletedFetch(TopicPartition("t", 0), FetchFrom(b"", offset, 0, 0), partition, settings)
 
 
 def taken(fetched: CompletedFetch, most: int = 100) -> list[int]:

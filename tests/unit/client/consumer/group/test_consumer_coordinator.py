@@ -71,13 +71,18 @@ async def until_assigned(consumer: Consumer, count: int) -> None:
     raise AssertionError(f"{len(consumer.assignment())} partitions, not {count}")
 
 
+async def join(consumer: Consumer, listener: RebalanceListener | None = None) -> None:
+    """Subscribe to the topic, and wait for its four partitions."""
+    consumer.subscribe([TOPIC], listener=listener)
+    await until_assigned(consumer, 4)
+
+
 class TestMembers:
     async def test_lone_member_owns_all_partitions(self) -> None:
         async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
             listener = RecordingListener()
             stage.consumer.subscribe([TOPIC], listener=listener)
-            await stage.produce(b"a", partition=3)
-            assert await stage.read(1) == [b"a"]
+            await stage.deliver(b"a", partition=3)
             assert stage.consumer.assignment() == ALL
             assert listener.calls == [("assigned", {0, 1, 2, 3})]
             assert stage.consumer.group_metadata().id == 1
@@ -85,8 +90,7 @@ class TestMembers:
     @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
     async def test_members_share_partitions_and_take_over_those_of_a_leaving_member(self, assignor: str) -> None:
         async with reading({"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR) as stage:
-            stage.consumer.subscribe([TOPIC])
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer)
             async with polling(stage, partition_assignment_strategy=assignor) as other:
                 await until_assigned(stage.consumer, 2)
                 for _ in range(100):
@@ -108,8 +112,7 @@ class TestMembers:
     ) -> None:
         async with reading({"group.id": "g", "partition.assignment.strategy": assignor}, broker_config=FOUR) as stage:
             listener = RecordingListener()
-            stage.consumer.subscribe([TOPIC], listener=listener)
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer, listener)
             async with polling(stage, partition_assignment_strategy=assignor):
                 await until_assigned(stage.consumer, 2)
                 kinds = [(kind, len(partitions)) for kind, partitions in listener.calls[:3]]
@@ -118,8 +121,7 @@ class TestMembers:
     async def test_failed_commit_before_a_rebalance_is_repeated(self) -> None:
         settings: Settings = {"group.id": "g", "auto.commit.interval.ms": 600_000}
         async with reading(settings, broker_config=FOUR) as stage:
-            stage.consumer.subscribe([TOPIC])
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer)
             await stage.produce(b"a")
             await stage.read(1)
             stage.broker.faults.add(Error("COORDINATOR_LOAD_IN_PROGRESS"), api="OffsetCommit", times=1)
@@ -133,8 +135,7 @@ class TestMembers:
             generations = []
             for _ in range(2):
                 async with Consumer(config) as consumer:
-                    consumer.subscribe([TOPIC])
-                    await until_assigned(consumer, 4)
+                    await join(consumer)
                     generations.append(consumer.group_metadata().id)
                 await asyncio.sleep(5)
             assert generations == [1, 1]
@@ -143,8 +144,7 @@ class TestMembers:
         config: Settings = {"group.id": "g", "max.poll.interval.ms": 10_000, "session.timeout.ms": 6000}
         async with reading({**config, "enable.auto.commit": "false"}, broker_config=FOUR) as stage:
             listener = RecordingListener()
-            stage.consumer.subscribe([TOPIC], listener=listener)
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer, listener)
             await asyncio.sleep(20)
             assert len(stage.requests("LeaveGroup")) == 1
             with pytest.raises(CommitFailedError, match="not a member of the group"):
@@ -154,8 +154,7 @@ class TestMembers:
 
     async def test_heartbeats_are_sent_between_polls(self) -> None:
         async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
-            stage.consumer.subscribe([TOPIC])
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer)
             await asyncio.sleep(31)
             assert 9 <= len(stage.requests("Heartbeat")) <= 11
 
@@ -172,26 +171,22 @@ class TestMembers:
     async def test_unsubscribe_leaves_the_group(self) -> None:
         async with reading({"group.id": "g"}, broker_config=FOUR) as stage:
             listener = RecordingListener()
-            stage.consumer.subscribe([TOPIC], listener=listener)
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer, listener)
             await stage.consumer.unsubscribe()
             assert stage.consumer.assignment() == set()
             assert listener.calls[-1] == ("revoked", {0, 1, 2, 3})
             assert len(stage.requests("LeaveGroup")) == 1
             stage.consumer.assign([P0])
-            await stage.produce(b"v")
-            assert await stage.read(1) == [b"v"]
+            await stage.deliver(b"v")
 
     async def test_member_survives_a_coordinator_move(self) -> None:
         config: dict[str, str | float] = {**FOUR, "sluice.brokers": 3, "default.replication.factor": 3}
         async with reading({"group.id": "g", "auto.offset.reset": "earliest"}, broker_config=config) as stage:
-            stage.consumer.subscribe([TOPIC])
-            await until_assigned(stage.consumer, 4)
+            await join(stage.consumer)
             for node in (1, 2):
                 await stage.broker.cluster.stop(node)
                 await asyncio.sleep(1)
-                await stage.produce(b"v", partition=0)
-                assert await stage.read(1) == [b"v"]
+                await stage.deliver(b"v")
                 await stage.broker.cluster.start(node)
                 await stage.consumer.poll(1000)
 
@@ -313,8 +308,7 @@ async def test_listener_can_commit_revoked_partitions_on_close() -> None:
             await self.consumer.commit({P0: OffsetAndMetadata(1, "by the listener")})
 
     async with reading({"group.id": "g", "enable.auto.commit": "false"}, broker_config=FOUR) as stage:
-        stage.consumer.subscribe([TOPIC], listener=Committing(stage.consumer))
-        await until_assigned(stage.consumer, 4)
+        await join(stage.consumer, Committing(stage.consumer))
         await stage.consumer.close()
         async with Consumer({"bootstrap.servers": stage.broker.bootstrap, "group.id": "g"}) as other:
             assert await other.committed([P0]) == {P0: OffsetAndMetadata(1, "by the listener")}

@@ -1,6 +1,8 @@
 """A member of a classic group, at a scripted coordinator in virtual time: request contents and error handling."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -33,7 +35,7 @@ JOIN_BACKOFF_MS, INTERVAL_MS, SESSION_MS, POLL_MS = 100, 1000, 5000, 20_000
 class Member:
     """A member subscribed to topic t. The coordinator accepts it as `m-1` in generation 1 with both partitions."""
 
-    def __init__(self, stage: GroupStage, instance_id: str | None = None, assignor: str = "range") -> None:
+    def __init__(self, stage: GroupStage, instance_id: str | None, assignor: str) -> None:
         self.stage = stage
         self.heartbeats = Heartbeats(INTERVAL_MS, SESSION_MS, POLL_MS, Steps())
         self.membership = Membership(
@@ -65,6 +67,23 @@ class Member:
         await asyncio.wait([task])
 
 
+@asynccontextmanager
+async def new_member(
+    instance_id: str | None = None, assignor: str = "range"
+) -> AsyncIterator[tuple[GroupStage, Member]]:
+    """Start a member that has not joined."""
+    async with group_stage() as stage:
+        yield stage, Member(stage, instance_id, assignor)
+
+
+@asynccontextmanager
+async def joined_member(instance_id: str | None = None) -> AsyncIterator[tuple[GroupStage, Member]]:
+    """Start a member that has joined."""
+    async with new_member(instance_id) as (stage, member):
+        await member.join()
+        yield stage, member
+
+
 def place(stage: GroupStage, racks: dict[int, str]) -> None:
     """Place each partition of topic t on one broker in a rack."""
     others = {100 + ord(rack): Node(100 + ord(rack), "h", 1, rack) for rack in racks.values()}
@@ -87,8 +106,7 @@ def joined(
 
 
 async def test_member_joins_and_receives_its_assignment() -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
+    async with new_member() as (stage, member):
         assert member.membership.needs_to_join()
         assert await member.join() == Joined("range", [P0, P1])
         assert member.membership.generation == Generation(1, "m-1")
@@ -103,8 +121,7 @@ async def test_member_joins_and_receives_its_assignment() -> None:
 
 
 async def test_leader_assigns_by_all_subscriptions() -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
+    async with new_member() as (stage, member):
         wants = subscription_bytes({"t"}, (), -1)
         others = tuple(JoinGroupResponseMember(member_id=name, metadata=wants) for name in ("m-1", "m-2"))
         stage.one.responses["JoinGroup"] = lambda _: joined(leader="m-1", members=others)
@@ -115,8 +132,7 @@ async def test_leader_assigns_by_all_subscriptions() -> None:
 
 
 async def test_sticky_member_sends_its_previous_assignment() -> None:
-    async with group_stage() as stage:
-        member = Member(stage, assignor="sticky")
+    async with new_member(assignor="sticky") as (stage, member):
         had = subscription_bytes({"t"}, (), -1, user_data=previous_assignment_bytes([P0, P1], 1))
         members = tuple(JoinGroupResponseMember(member_id=name, metadata=had) for name in ("m-1", "m-2"))
         stage.one.responses["JoinGroup"] = lambda _: joined(protocol="sticky", leader="m-1", members=members[:1])
@@ -131,8 +147,7 @@ async def test_sticky_member_sends_its_previous_assignment() -> None:
 
 
 async def test_leader_with_a_rack_assigns_by_racks_and_rejoins_when_they_change() -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
+    async with new_member() as (stage, member):
         wants = [subscription_bytes({"t"}, (), -1, rack) for rack in "ba"]
         others = tuple(JoinGroupResponseMember(member_id=f"m-{at}", metadata=want) for at, want in enumerate(wants, 1))
         stage.one.responses["JoinGroup"] = lambda _: joined(leader="m-1", members=others)
@@ -161,8 +176,7 @@ async def test_leader_with_a_rack_assigns_by_racks_and_rejoins_when_they_change(
     ],
 )
 async def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bool, as_member: str) -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
+    async with new_member() as (stage, member):
         well = stage.one.responses[api]
 
         def once(request: ReceivedRequest) -> ScriptedResponse:
@@ -179,8 +193,7 @@ async def test_retriable_join_error_rejoins(api: str, code: ErrorCode, waits: bo
 
 
 async def test_fatal_join_error_is_raised() -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
+    async with new_member() as (stage, member):
         stage.one.responses["JoinGroup"] = lambda _: joined(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         with pytest.raises(ApiException):
             await member.join()
@@ -189,9 +202,7 @@ async def test_fatal_join_error_is_raised() -> None:
 
 class TestHeartbeats:
     async def test_heartbeats_are_sent_every_interval_while_stable(self) -> None:
-        async with group_stage() as stage:
-            member = Member(stage)
-            await member.join()
+        async with joined_member() as (stage, member):
             await member.beat(5500)
             assert all(gap == pytest.approx(INTERVAL_MS, abs=2) for gap in gaps(stage.request_times_ms("Heartbeat")))
             assert len(stage.request_times_ms("Heartbeat")) == 5
@@ -209,18 +220,14 @@ class TestHeartbeats:
         ],
     )
     async def test_heartbeat_errors_change_the_membership(self, code: ErrorCode, rejoins: bool, out: bool) -> None:
-        async with group_stage() as stage:
-            member = Member(stage)
-            await member.join()
+        async with joined_member() as (stage, member):
             stage.one.responses["Heartbeat"] = lambda _: HeartbeatResponse(error_code=code)
             await member.beat(1050)
             assert member.membership.needs_to_join() is rejoins
             assert member.membership.has_no_generation is out
 
     async def test_fatal_heartbeat_error_is_raised_to_the_application(self) -> None:
-        async with group_stage() as stage:
-            member = Member(stage)
-            await member.join()
+        async with joined_member() as (stage, member):
             refusal = HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
             stage.one.responses["Heartbeat"] = lambda _: refusal
             await member.beat(1050)
@@ -228,9 +235,7 @@ class TestHeartbeats:
                 member.membership.needs_to_join()
 
     async def test_session_without_heartbeat_responses_looks_up_the_coordinator(self) -> None:
-        async with group_stage() as stage:
-            member = Member(stage)
-            await member.join()
+        async with joined_member() as (stage, member):
             stage.one.responses["Heartbeat"] = lambda _: HeartbeatResponse(
                 error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             )
@@ -238,9 +243,7 @@ class TestHeartbeats:
             assert stage.request_times_ms("FindCoordinator")[:2] == [0, SESSION_MS]
 
     async def test_missed_poll_deadline_stops_heartbeats_and_leaves(self) -> None:
-        async with group_stage() as stage:
-            member = Member(stage)
-            await member.join()
+        async with joined_member() as (stage, member):
             await member.beat(POLL_MS + 2000)
             (left,) = stage.one.requests("LeaveGroup")
             assert left.at_ms == pytest.approx(POLL_MS, abs=20)
@@ -249,9 +252,7 @@ class TestHeartbeats:
 
 @pytest.mark.parametrize(("instance_id", "leaves"), [(None, True), ("i", False)], ids=["dynamic", "static"])
 async def test_closing_leaves_the_group_except_for_static_members(instance_id: str | None, leaves: bool) -> None:
-    async with group_stage() as stage:
-        member = Member(stage, instance_id)
-        await member.join()
+    async with joined_member(instance_id) as (stage, member):
         await member.membership.leave("done", stage.deadline())
         assert len(stage.one.requests("LeaveGroup")) == int(leaves)
         if leaves:
@@ -261,9 +262,7 @@ async def test_closing_leaves_the_group_except_for_static_members(instance_id: s
 
 
 async def test_commit_error_of_an_old_generation_is_ignored() -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
-        await member.join()
+    async with joined_member() as (_, member):
         member.membership.rejected(Generation(0, "m-1"), ErrorCode.UNKNOWN_MEMBER_ID)
         assert not member.membership.needs_to_join()
         member.membership.rejected(member.membership.generation, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -271,8 +270,6 @@ async def test_commit_error_of_an_old_generation_is_ignored() -> None:
 
 
 async def test_changed_subscription_rejoins_the_group() -> None:
-    async with group_stage() as stage:
-        member = Member(stage)
-        await member.join()
+    async with joined_member() as (stage, member):
         stage.subscriptions.subscribe(["t", "u"])
         assert member.membership.needs_to_join()
