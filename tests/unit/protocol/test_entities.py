@@ -62,6 +62,8 @@ class Known(NamedTuple):
 
 
 TOPICS: Mapping[bytes, NamedTopic] = {b"i" * 16: Known("known")}
+NODES = [TopologyDescriptionNode(source_topics=["t", "u"]), TopologyDescriptionNode(sink_topic="v")]
+TOPOLOGY = TopologyDescription(subtopologies=[TopologyDescriptionSubtopology(nodes=NODES)])
 Found = tuple[list[tuple[str, int]], list[str], list[str]]
 CASES: dict[str, tuple[Message, Found]] = {
     "StreamsGroupHeartbeat": (
@@ -70,18 +72,7 @@ CASES: dict[str, tuple[Message, Found]] = {
     ),
     "StreamsGroupHeartbeat without topology": (StreamsGroupHeartbeatRequest(group_id="g"), ([], ["g"], [])),
     "StreamsGroupTopologyDescriptionUpdate": (
-        StreamsGroupTopologyDescriptionUpdateRequest(
-            topology_description=TopologyDescription(
-                subtopologies=[
-                    TopologyDescriptionSubtopology(
-                        nodes=[
-                            TopologyDescriptionNode(source_topics=["t", "u"]),
-                            TopologyDescriptionNode(sink_topic="v"),
-                        ]
-                    )
-                ]
-            )
-        ),
+        StreamsGroupTopologyDescriptionUpdateRequest(topology_description=TOPOLOGY),
         ([("t", -1), ("u", -1), ("v", -1)], [], []),
     ),
     "Produce": (

@@ -93,43 +93,26 @@ def test_apis_of_a_code() -> None:
 
 
 PRODUCED = [PartitionProduceResponse(index=index, error_code=code) for index, code in enumerate([3, 0, 3, 6])]
-ADDED = [
-    AddPartitionsToTxnTopicResult(
-        name="t",
-        results_by_partition=[
-            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
-            for index, code in enumerate([55, 0, 29])
-        ],
-    )
+ADDED_PARTITIONS = [
+    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+    for index, code in enumerate([55, 0, 29])
 ]
+ADDED = [AddPartitionsToTxnTopicResult(name="t", results_by_partition=ADDED_PARTITIONS)]
+IN_TRANSACTION = [AddPartitionsToTxnResult(topic_results=ADDED)]
+DELETED = DeleteAclsFilterResult(matching_acls=[DeleteAclsMatchingAcl(error_code=41)])
+CODES: dict[str, tuple[Message, list[int]]] = {
+    "Produce": (ProduceResponse(responses=[TopicProduceResponse(partition_responses=PRODUCED)]), [3, 3, 6]),
+    "Heartbeat": (HeartbeatResponse(error_code=27), [27]),
+    "no error": (HeartbeatResponse(), []),
+    "AddPartitionsToTxn v3": (AddPartitionsToTxnResponse(results_by_topic_v3_and_below=ADDED), [55, 29]),
+    "AddPartitionsToTxn v4": (
+        AddPartitionsToTxnResponse(error_code=31, results_by_transaction=IN_TRANSACTION),
+        [31, 55, 29],
+    ),
+    "a single deletion of DeleteAcls": (DeleteAclsResponse(filter_results=[DELETED]), [41]),
+}
 
 
-@pytest.mark.parametrize(
-    ("response", "expected"),
-    [
-        pytest.param(
-            ProduceResponse(responses=[TopicProduceResponse(partition_responses=PRODUCED)]), [3, 3, 6], id="Produce"
-        ),
-        pytest.param(HeartbeatResponse(error_code=27), [27], id="Heartbeat"),
-        pytest.param(HeartbeatResponse(), [], id="no error"),
-        pytest.param(
-            AddPartitionsToTxnResponse(results_by_topic_v3_and_below=ADDED), [55, 29], id="AddPartitionsToTxn v3"
-        ),
-        pytest.param(
-            AddPartitionsToTxnResponse(
-                error_code=31, results_by_transaction=[AddPartitionsToTxnResult(topic_results=ADDED)]
-            ),
-            [31, 55, 29],
-            id="AddPartitionsToTxn v4",
-        ),
-        pytest.param(
-            DeleteAclsResponse(
-                filter_results=[DeleteAclsFilterResult(matching_acls=[DeleteAclsMatchingAcl(error_code=41)])]
-            ),
-            [41],
-            id="a single deletion of DeleteAcls",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("response", "expected"), CODES.values(), ids=CODES)
 def test_codes_in_a_response(response: Message, expected: list[int]) -> None:
     assert list(codes_in(response)) == expected

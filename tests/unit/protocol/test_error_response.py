@@ -90,11 +90,8 @@ def sample(cls: type[Message], version: int) -> Message:
         if field.is_array and field.struct is not None:
             setattr(message, field.name, [sample(field.struct, version)])
         elif field.is_array and field.type is not None:
-            setattr(
-                message,
-                field.name,
-                ["a", "b"] if "string" in field.type.name else [0, 1] if "int" in field.type.name else [],
-            )
+            values = ["a", "b"] if "string" in field.type.name else [0, 1] if "int" in field.type.name else []
+            setattr(message, field.name, values)
         elif getattr(message, field.name) == "":
             setattr(message, field.name, "t")
     return message
@@ -234,17 +231,14 @@ def test_null_lists_have_no_items() -> None:
 
 
 FAILED = ErrorCode.REQUEST_TIMED_OUT
+NOT_WRITTEN = PartitionProduceResponse(index=2, error_code=FAILED, base_offset=-1)
+NOT_ADDED = AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=FAILED)
+ALICE = EntityData(entity_type="user", entity_name="a")
 RESPONSES: dict[str, tuple[Message, int, Message]] = {
     "Produce": (
         ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(index=2)])]),
         9,
-        ProduceResponse(
-            responses=[
-                TopicProduceResponse(
-                    name="t", partition_responses=[PartitionProduceResponse(index=2, error_code=FAILED, base_offset=-1)]
-                )
-            ]
-        ),
+        ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[NOT_WRITTEN])]),
     ),
     "FindCoordinator v3": (
         FindCoordinatorRequest(key="g"),
@@ -267,14 +261,7 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
         3,
         AddPartitionsToTxnResponse(
             error_code=FAILED,
-            results_by_topic_v3_and_below=[
-                AddPartitionsToTxnTopicResult(
-                    name="t",
-                    results_by_partition=[
-                        AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=FAILED)
-                    ],
-                )
-            ],
+            results_by_topic_v3_and_below=[AddPartitionsToTxnTopicResult(name="t", results_by_partition=[NOT_ADDED])],
         ),
     ),
     "DeleteTopics v5": (
@@ -293,16 +280,10 @@ RESPONSES: dict[str, tuple[Message, int, Message]] = {
         CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=FAILED, error_message=None)]),
     ),
     "AlterClientQuotas": (
-        AlterClientQuotasRequest(entries=[EntryData(entity=[EntityData(entity_type="user", entity_name="a")])]),
+        AlterClientQuotasRequest(entries=[EntryData(entity=[ALICE])]),
         1,
         AlterClientQuotasResponse(
-            entries=[
-                EntryResult(
-                    error_code=FAILED,
-                    error_message=FAILED.message,
-                    entity=[EntityData(entity_type="user", entity_name="a")],
-                )
-            ]
+            entries=[EntryResult(error_code=FAILED, error_message=FAILED.message, entity=[ALICE])]
         ),
     ),
     "DescribeUserScramCredentials": (

@@ -215,6 +215,7 @@ class TestGzip:
 
 class TestSnappy:
     RAW = bytes(cramjam.snappy.compress_raw(TEXT))
+    OK = compress(SNAPPY, b"ok", 2)
 
     def test_raw_snappy_streams_are_read(self) -> None:
         assert decompressed(SNAPPY, self.RAW) == TEXT
@@ -232,7 +233,7 @@ class TestSnappy:
         assert decompressed(SNAPPY, compress(SNAPPY, TEXT, 2) + compress(SNAPPY, b"end", 2)) == TEXT + b"end"
 
     def test_failed_read_of_a_snappy_stream_loses_up_to_2_kib(self) -> None:
-        _, failure = decompress(SNAPPY, compress(SNAPPY, b"ok", 2) + b"\0\0\0\5abc", 2, LIMIT)
+        _, failure = decompress(SNAPPY, self.OK + b"\0\0\0\5abc", 2, LIMIT)
         assert failure is not None
         assert failure.read_bytes == 2048
 
@@ -248,24 +249,24 @@ class TestSnappy:
     @pytest.mark.parametrize(
         ("data", "section", "message"),
         [
-            (b"", b"", "Cannot decompress empty stream"),
-            (XERIAL[:8] + struct.pack(">ii", 0, 1) + RAW, b"", "INCOMPATIBLE_VERSION"),
-            (compress(SNAPPY, b"ok", 2) + b"\xff\xff\xff\xff", b"ok", "negative"),
-            (compress(SNAPPY, b"ok", 2) + b"\0\0\0\5abc", b"ok", "failed to read chunk"),
-            (compress(SNAPPY, b"ok", 2) + b"\0\0\0\3abc", b"ok", "snappy"),
-            (compress(SNAPPY, b"ok", 2) + XERIAL[:10], b"ok", "Insufficient header size"),
-            (b"\xff\xff\xff\xff\x0f" + RAW[2:], b"", "declares 4294967295 bytes"),
-            (compress(SNAPPY, b"ok", 2) + b"\0\0\0\6\xff\xff\xff\xff\7a", b"ok", "declares 2147483647 bytes"),
-        ],
-        ids=[
-            "nothing",
-            "version 0",
-            "a negative length",
-            "a cut block",
-            "a corrupt block",
-            "a cut second header",
-            "more bytes than Java can allocate",
-            "a block of more bytes than its copies can have",
+            pytest.param(b"", b"", "Cannot decompress empty stream", id="nothing"),
+            pytest.param(XERIAL[:8] + struct.pack(">ii", 0, 1) + RAW, b"", "INCOMPATIBLE_VERSION", id="version 0"),
+            pytest.param(OK + b"\xff\xff\xff\xff", b"ok", "negative", id="a negative length"),
+            pytest.param(OK + b"\0\0\0\5abc", b"ok", "failed to read chunk", id="a cut block"),
+            pytest.param(OK + b"\0\0\0\3abc", b"ok", "snappy", id="a corrupt block"),
+            pytest.param(OK + XERIAL[:10], b"ok", "Insufficient header size", id="a cut second header"),
+            pytest.param(
+                b"\xff\xff\xff\xff\x0f" + RAW[2:],
+                b"",
+                "declares 4294967295 bytes",
+                id="more bytes than Java can allocate",
+            ),
+            pytest.param(
+                OK + b"\0\0\0\6\xff\xff\xff\xff\7a",
+                b"ok",
+                "declares 2147483647 bytes",
+                id="a block of more bytes than its copies can have",
+            ),
         ],
     )
     def test_snappy_error_follows_the_valid_data(self, data: bytes, section: bytes, message: str) -> None:
@@ -275,6 +276,8 @@ class TestSnappy:
 
 
 class TestLz4:
+    MAGIC = b"\x04\x22\x4d\x18"
+
     @pytest.mark.parametrize(
         ("data", "expected"),
         [(b"", 0x02CC5D05), (b"abc", 0x32D153FF), (b"Nobody inspects the spammish repetition", 0xE2293B2F)],
@@ -294,7 +297,7 @@ class TestLz4:
         block = bytes(cramjam.lz4.compress_block(b"content" * 9, store_size=False))
         size = struct.pack("<I", len(block))
         descriptor = b"\x7c\x40" + struct.pack("<Q", 63)
-        frame = b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,)) + size + block
+        frame = self.MAGIC + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,)) + size + block
         checked = frame + struct.pack("<I", xxh32(block))
         assert decompressed(LZ4, checked + bytes(4) + b"sum!") == b"content" * 9
         assert broken(LZ4, checked + bytes(4))[0] == b"content" * 9
@@ -303,26 +306,15 @@ class TestLz4:
     @pytest.mark.parametrize(
         ("header", "message"),
         [
-            (b"\x04\x22\x4d\x19\x60\x40\x82", "invalid magic bytes"),
-            (b"\x04\x22\x4d\x18\x40\x40\x82", "unsupported frame flags 0x40"),
-            (b"\x04\x22\x4d\x18\xa0\x40\x82", "unsupported frame flags 0xa0"),
-            (b"\x04\x22\x4d\x18\x61\x40\x82", "unsupported frame flags 0x61"),
-            (b"\x04\x22\x4d\x18\x60\x30\x82", "unsupported block descriptor 0x30"),
-            (b"\x04\x22\x4d\x18\x60\x41\x82", "unsupported block descriptor 0x41"),
-            (b"\x04\x22\x4d\x18\x60\x40\x82\xff\xff\xff\x7f", "exceeded max: 65536"),
-            (b"\x04\x22\x4d\x18\x60\x40\x82\x05\0\0\0abc", "ended prematurely"),
-            (b"\x04\x22\x4d\x18\x60\x40\x82\x03\0\0\0\xff\xff\xff", ""),
-        ],
-        ids=[
-            "magic",
-            "dependent blocks",
-            "version 2",
-            "reserved flag",
-            "small block id",
-            "reserved bits",
-            "a block too large",
-            "a cut block",
-            "a corrupt block",
+            pytest.param(b"\x04\x22\x4d\x19\x60\x40\x82", "invalid magic bytes", id="magic"),
+            pytest.param(MAGIC + b"\x40\x40\x82", "unsupported frame flags 0x40", id="dependent blocks"),
+            pytest.param(MAGIC + b"\xa0\x40\x82", "unsupported frame flags 0xa0", id="version 2"),
+            pytest.param(MAGIC + b"\x61\x40\x82", "unsupported frame flags 0x61", id="reserved flag"),
+            pytest.param(MAGIC + b"\x60\x30\x82", "unsupported block descriptor 0x30", id="small block id"),
+            pytest.param(MAGIC + b"\x60\x41\x82", "unsupported block descriptor 0x41", id="reserved bits"),
+            pytest.param(MAGIC + b"\x60\x40\x82\xff\xff\xff\x7f", "exceeded max: 65536", id="a block too large"),
+            pytest.param(MAGIC + b"\x60\x40\x82\x05\0\0\0abc", "ended prematurely", id="a cut block"),
+            pytest.param(MAGIC + b"\x60\x40\x82\x03\0\0\0\xff\xff\xff", "", id="a corrupt block"),
         ],
     )
     def test_lz4_features_that_kafka_rejects_are_rejected(self, header: bytes, message: str) -> None:

@@ -16,6 +16,7 @@ from sluice.protocol.records.record import Record, VarintError, iter_records, re
 from tests.unit.protocol.records.samples import NOW_MS, PLAIN, record_lists
 
 CODECS = range(len(NAMES))
+INVALID = ErrorCode.INVALID_RECORD
 BODY = b"\0\0\0\1\1\0"  # a record with nothing in it: attributes, deltas, null key and value, no headers
 
 
@@ -92,23 +93,19 @@ def test_truncated_batch_gives_only_the_records_before_the_cut(codec: int) -> No
 @pytest.mark.parametrize(
     ("body", "code", "message"),
     [
-        (
-            varint(-5) + BODY,
-            ErrorCode.INVALID_RECORD,
-            "expected to read -5 bytes in record payload, but instead read 6",
-        ),
-        (varint(7) + BODY, ErrorCode.INVALID_RECORD, "but instead the buffer has only 6 remaining bytes"),
-        (varint(5) + BODY, ErrorCode.INVALID_RECORD, "expected to read 5 bytes in record payload, but instead read 6"),
-        (varint(6) + BODY + b"\0", ErrorCode.INVALID_RECORD, "records still remaining in file"),
-        (b"", ErrorCode.INVALID_RECORD, "premature EOF reached"),
-        (b"\x80\x80", ErrorCode.INVALID_RECORD, "premature EOF reached"),
+        (varint(-5) + BODY, INVALID, "expected to read -5 bytes in record payload, but instead read 6"),
+        (varint(7) + BODY, INVALID, "but instead the buffer has only 6 remaining bytes"),
+        (varint(5) + BODY, INVALID, "expected to read 5 bytes in record payload, but instead read 6"),
+        (varint(6) + BODY + b"\0", INVALID, "records still remaining in file"),
+        (b"", INVALID, "premature EOF reached"),
+        (b"\x80\x80", INVALID, "premature EOF reached"),
         (b"\xff" * 5 + BODY, ErrorCode.UNKNOWN_SERVER_ERROR, "Varint is too long"),
-        (varint(6) + b"\0\0\0\4\1\0", ErrorCode.INVALID_RECORD, "Found invalid record structure"),
-        (varint(6) + b"\0\0\0\1\4\0", ErrorCode.INVALID_RECORD, "Found invalid record structure"),
-        (varint(6) + b"\0\0\0\1\1\1", ErrorCode.INVALID_RECORD, "Found invalid number of record headers -1"),
-        (varint(6) + b"\0\0\0\1\1\2", ErrorCode.INVALID_RECORD, "1 is larger than the remaining size of the buffer"),
-        (varint(8) + b"\0\0\0\1\1\2\1\1", ErrorCode.INVALID_RECORD, "Invalid negative header key size -1"),
-        (varint(16) + b"\0" + b"\xff" * 10 + b"\0\1\1\0\0", ErrorCode.INVALID_RECORD, "invalid record structure"),
+        (varint(6) + b"\0\0\0\4\1\0", INVALID, "Found invalid record structure"),
+        (varint(6) + b"\0\0\0\1\4\0", INVALID, "Found invalid record structure"),
+        (varint(6) + b"\0\0\0\1\1\1", INVALID, "Found invalid number of record headers -1"),
+        (varint(6) + b"\0\0\0\1\1\2", INVALID, "1 is larger than the remaining size of the buffer"),
+        (varint(8) + b"\0\0\0\1\1\2\1\1", INVALID, "Invalid negative header key size -1"),
+        (varint(16) + b"\0" + b"\xff" * 10 + b"\0\1\1\0\0", INVALID, "invalid record structure"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -118,19 +115,20 @@ def test_invalid_record_has_kafkas_error(body: bytes, code: ErrorCode, message: 
     assert error.value.code == code
 
 
+EMPTY = Record(0, -1, None, None)
+
+
 @pytest.mark.parametrize(
     ("body", "record"),
     [
-        (varint(6) + b"\0\0\0\3\5\0", Record(0, -1, None, None)),
-        (varint(9) + b"\0\0\0\1\1\2\2\xff\1", Record(0, -1, None, None, (("\ufffd", None),))),
-        (varint(6) + b"\x7f\0\0\1\1\0", Record(0, -1, None, None)),
-        (varint(7) + b"\0\0\x80\0\1\1\0", Record(0, -1, None, None)),
-    ],
-    ids=[
-        "lengths of -2 and -3 are null",
-        "a header name that is not UTF-8",
-        "attributes",
-        "a varint longer than needed",
+        pytest.param(varint(6) + b"\0\0\0\3\5\0", EMPTY, id="lengths of -2 and -3 are null"),
+        pytest.param(
+            varint(9) + b"\0\0\0\1\1\2\2\xff\1",
+            Record(0, -1, None, None, (("\ufffd", None),)),
+            id="a header name that is not UTF-8",
+        ),
+        pytest.param(varint(6) + b"\x7f\0\0\1\1\0", EMPTY, id="attributes"),
+        pytest.param(varint(7) + b"\0\0\x80\0\1\1\0", EMPTY, id="a varint longer than needed"),
     ],
 )
 def test_deviation_that_kafka_accepts_is_read(body: bytes, record: Record) -> None:
