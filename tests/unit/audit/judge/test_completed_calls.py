@@ -17,31 +17,20 @@ def failing(api: str, *at_ms: float) -> Journal:
     return journal
 
 
-@pytest.mark.parametrize(
-    ("api", "event", "at_ms", "gaps"),
-    [
-        ("DescribeGroups", "call-failed", 150, [[99], [99]]),
-        ("OffsetCommit", "call-failed", 150, [[99], [99]]),
-        ("Heartbeat", "call-failed", 150, [[99, 199, 99]]),
-        ("Heartbeat", "started", 150, [[99], [99]]),
-        ("Heartbeat", "gave-up", 150, [[99], [99]]),
-        ("Heartbeat", "started", 0.5, [[99, 199, 99]]),
-        ("DescribeGroups", "received", 150, [[99, 199, 99]]),
-        ("DescribeGroups", "call-failed", 100.999_995, [[99], [99]]),
-        ("Heartbeat", "started", 300.000_009, [[99], [99]]),
-    ],
-    ids=[
-        "an admin's call that was given up",
-        "a commit that was given up",
-        "requests beside the application's calls",
-        "another client",
-        "requests within a call that was given up",
-        "the first attempt of this client, whose call starts in the same millisecond",
-        "an unrelated event",
-        "a call that was given up in the same moment of virtual time",
-        "another client in the same moment of virtual time",
-    ],
-)
+EVENTS = {
+    "an admin's call that was given up": ("DescribeGroups", "call-failed", 150, [[99], [99]]),
+    "a commit that was given up": ("OffsetCommit", "call-failed", 150, [[99], [99]]),
+    "requests beside the application's calls": ("Heartbeat", "call-failed", 150, [[99, 199, 99]]),
+    "another client": ("Heartbeat", "started", 150, [[99], [99]]),
+    "requests within a call that was given up": ("Heartbeat", "gave-up", 150, [[99], [99]]),
+    "this client, whose first attempt is in the same millisecond": ("Heartbeat", "started", 0.5, [[99, 199, 99]]),
+    "an unrelated event": ("DescribeGroups", "received", 150, [[99, 199, 99]]),
+    "a call given up in the same moment of virtual time": ("DescribeGroups", "call-failed", 100.999_995, [[99], [99]]),
+    "another client in the same moment of virtual time": ("Heartbeat", "started", 300.000_009, [[99], [99]]),
+}
+
+
+@pytest.mark.parametrize(("api", "event", "at_ms", "gaps"), EVENTS.values(), ids=EVENTS)
 def test_next_event(api: str, event: str, at_ms: float, gaps: list[list[float]]) -> None:
     assert gaps_of(api, callback("started", -1), callback(event, at_ms)) == gaps
 

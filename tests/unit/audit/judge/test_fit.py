@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.audit.judge.fit import CONSTANT, EXPONENTIAL, LINEAR, fit
+from sluice.audit.judge.model.verdict import Fit
 
 ROWS, LENGTH = 50, 9
 
@@ -27,6 +28,12 @@ def late(rows: list[list[float]], random: Random, mean_ms: float) -> list[list[f
     return [[wait + (random.expovariate(1 / mean_ms) if mean_ms else 0) for wait in row] for row in rows]
 
 
+def fitted(rows: list[list[float]], seed: int = 0) -> Fit:
+    found = fit(rows, Random(seed))
+    assert found is not None
+    return found
+
+
 @given(
     seed=st.integers(0, 2**32),
     base_ms=st.sampled_from([50.0, 100.0, 250.0]),
@@ -37,8 +44,7 @@ def late(rows: list[list[float]], random: Random, mean_ms: float) -> list[list[f
 def test_base_multiplier_cap_and_jitter_are_found(seed: int, base_ms: float, multiplier: float, jitter: float) -> None:
     random = Random(seed)
     cap_ms = 10 * base_ms
-    found = fit(exponential(random, base_ms, multiplier, cap_ms, jitter), Random(0))
-    assert found is not None
+    found = fitted(exponential(random, base_ms, multiplier, cap_ms, jitter))
     assert (found.model, found.multiplier) == (EXPONENTIAL, multiplier)
     assert found.base_ms == pytest.approx(base_ms, rel=0.05)
     assert found.cap_ms == pytest.approx(cap_ms, rel=0.05)
@@ -50,8 +56,7 @@ def test_base_multiplier_cap_and_jitter_are_found(seed: int, base_ms: float, mul
 @settings(max_examples=6)
 def test_machine_lag_keeps_the_model_and_nearly_its_numbers(seed: int, mean_ms: float) -> None:
     random = Random(seed)
-    found = fit(late(exponential(random, 100, 2, 1000, 0.2), random, mean_ms), Random(0))
-    assert found is not None
+    found = fitted(late(exponential(random, 100, 2, 1000, 0.2), random, mean_ms))
     assert (found.model, found.multiplier) == (EXPONENTIAL, 2)
     assert 95 <= found.base_ms <= 105 + 3 * mean_ms
     assert found.cap_ms is not None
@@ -75,8 +80,7 @@ def test_repeated_draws_keep_base_cap_and_jitter(seed: int, looks: int, rows: in
                 return waited
             waited = next(draw for draw in draws if draw > waited)
 
-    found = fit([[redrawn(100 * 2**n) for n in range(6)] for _ in range(rows)], Random(0))
-    assert found is not None
+    found = fitted([[redrawn(100 * 2**n) for n in range(6)] for _ in range(rows)])
     assert (found.model, found.multiplier) == (EXPONENTIAL, 2)
     assert found.base_ms == pytest.approx(100, rel=0.05)
     assert found.cap_ms == pytest.approx(cap_ms)
@@ -86,16 +90,14 @@ def test_repeated_draws_keep_base_cap_and_jitter(seed: int, looks: int, rows: in
 @pytest.mark.parametrize("jitter", [0.0, 0.1, 0.2])
 def test_equal_waits_are_constant(jitter: float) -> None:
     random = Random(3)
-    found = fit([[100 * random.uniform(1 - jitter, 1 + jitter) for _ in range(8)] for _ in range(8)], Random(0))
-    assert found is not None
+    found = fitted([[100 * random.uniform(1 - jitter, 1 + jitter) for _ in range(8)] for _ in range(8)])
     assert (found.model, found.multiplier, found.cap_ms) == (CONSTANT, 1, None)
     assert found.base_ms == pytest.approx(100, rel=0.05)
     assert found.jitter == pytest.approx(jitter, abs=0.02)
 
 
 def test_waits_with_a_fixed_increment_are_linear_up_to_their_cap() -> None:
-    found = fit([[min(100.0 * (n + 1), 800) for n in range(14)] for _ in range(5)], Random(0))
-    assert found is not None
+    found = fitted([[min(100.0 * (n + 1), 800) for n in range(14)] for _ in range(5)])
     assert (found.model, found.cap_ms) == (LINEAR, 800)
     assert found.base_ms == pytest.approx(100, rel=0.05)
     assert found.multiplier == pytest.approx(100, rel=0.05)
@@ -104,8 +106,7 @@ def test_waits_with_a_fixed_increment_are_linear_up_to_their_cap() -> None:
 def test_cap_before_jitter_is_in_the_middle_of_the_observed_waits() -> None:
     random = Random(5)
     rows = [[min(50 * 2**n, 1000) * random.uniform(0.8, 1.2) for n in range(14)] for _ in range(10)]
-    found = fit(rows, Random(0))
-    assert found is not None
+    found = fitted(rows)
     assert found.cap_ms == pytest.approx(1000, rel=0.05)
 
 
@@ -119,14 +120,12 @@ def test_cap_before_jitter_is_in_the_middle_of_the_observed_waits() -> None:
 def test_cap_that_draws_rarely_reach(capped: int, cap_ms: float) -> None:
     others = 32 - capped
     draws = [800.0] * capped + [640 + 158 * number / others for number in range(others)]
-    found = fit([[100.0, 200.0, 400.0, 800.0, draw] for draw in draws], Random(0))
-    assert found is not None
+    found = fitted([[100.0, 200.0, 400.0, 800.0, draw] for draw in draws])
     assert found.cap_ms == pytest.approx(cap_ms)
 
 
 def test_outlier_does_not_move_the_base() -> None:
-    found = fit([[100.0 + number % 3 for number in range(30)], [2000.0]], Random(1))
-    assert found is not None
+    found = fitted([[100.0 + number % 3 for number in range(30)], [2000.0]], 1)
     assert found.model == CONSTANT
     assert found.base_ms == pytest.approx(101, abs=1)
     assert found.jitter < 0.02

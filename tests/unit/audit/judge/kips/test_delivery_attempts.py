@@ -8,8 +8,7 @@ from sluice.audit.judge import judge
 from sluice.audit.judge.model.verdict import State, Verdict
 from tests.support.audit_events import SETTINGS, Journal, callback, failed_batch, observed
 
-PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
-NOT_OBSERVABLE = State.NOT_OBSERVABLE
+PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 
 
 def failing(statement: str, at_ms: Iterable[float], probe: str, *, ended_ms: float = 20_000, **given: float) -> Verdict:

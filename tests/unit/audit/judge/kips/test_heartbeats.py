@@ -21,16 +21,14 @@ def heartbeats(*at_ms: float) -> Journal:
 @pytest.mark.parametrize(
     ("at_ms", "gaps"),
     [
-        ([0, 100, 300, 1000, 1100, 1300], [[100, 200], [100, 200]]),
-        ([0, 100, 300, 700, 1500, 2500], [[100, 200, 400, 800, 1000]]),
-        ([0, 100, 200, 300, 400], [[100, 100, 100, 100]]),
-        ([0, 100, 300, 640], [[100, 200, 340]]),
-    ],
-    ids=[
-        "two retries, then the next regular heartbeat",
-        "retries until success",
-        "early retries are not regular heartbeats",
-        "unrelated to retry and regular times",
+        pytest.param(
+            [0, 100, 300, 1000, 1100, 1300],
+            [[100, 200], [100, 200]],
+            id="two retries, then the next regular heartbeat",
+        ),
+        pytest.param([0, 100, 300, 700, 1500, 2500], [[100, 200, 400, 800, 1000]], id="retries until success"),
+        pytest.param([0, 100, 200, 300, 400], [[100] * 4], id="early retries are not regular heartbeats"),
+        pytest.param([0, 100, 300, 640], [[100, 200, 340]], id="unrelated to retry and regular times"),
     ],
 )
 def test_classification_of_heartbeats(at_ms: list[float], gaps: list[list[float]]) -> None:

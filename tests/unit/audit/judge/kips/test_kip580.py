@@ -9,8 +9,7 @@ from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
 from tests.support.audit_events import SETTINGS, Journal, failed_batch, observed
 
-PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
-NOT_OBSERVABLE = State.NOT_OBSERVABLE
+PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 RIGHT: list[float] = [100, 210, 380, 840, 1000, 930, 1000]
 CONSTANT: list[float] = [100] * 9
 Settings = Mapping[str, float | str | bool]
@@ -31,12 +30,7 @@ def retried(
 
 
 def judged_calls(
-    statement: str,
-    probe: str,
-    api: str,
-    *calls: Sequence[float],
-    role: Role = Role.CONSUMER,
-    error: int = 14,
+    statement: str, probe: str, api: str, *calls: Sequence[float], role: Role = Role.CONSUMER, error: int = 14
 ) -> Verdict:
     """Judge calls that fail with these waits and then succeed; a single one is made twice."""
     journal, at_ms = Journal(), 0.0
@@ -172,9 +166,8 @@ def test_waits_of_calls(statement: str, waits: list[float], state: State) -> Non
     ],
 )
 def test_kip_580_9_metadata_after_lost_connections(waits: list[float], state: State) -> None:
-    assert (
-        judged_calls("KIP-580/9", "metadata-disconnect", "Metadata", waits, role=Role.PRODUCER, error=13).state is state
-    )
+    verdict = judged_calls("KIP-580/9", "metadata-disconnect", "Metadata", waits, role=Role.PRODUCER, error=13)
+    assert verdict.state is state
 
 
 @pytest.mark.parametrize(

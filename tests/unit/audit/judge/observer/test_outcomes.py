@@ -1,3 +1,5 @@
+import pytest
+
 from sluice.audit.judge.model.attempts import Outcome
 from sluice.audit.judge.observer.outcomes import Outcomes
 from sluice.journal_events import Request
@@ -11,36 +13,29 @@ def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
     return [(attempt.outcome, attempt.ended_ns is not None) for attempt in attempts]
 
 
-def test_request_delayed_until_its_client_left_was_given_up() -> None:
+GIVEN_UP, ANSWERED = (Outcome.ABANDONED, False), (Outcome.SUCCEEDED, True)
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "later_ms", "reconnects", "expected"),
+    [
+        pytest.param(5001, None, True, [GIVEN_UP], id="delayed until its client left: given up"),
+        pytest.param(5001, 4999, True, [GIVEN_UP, GIVEN_UP], id="and a later one on that connection: both given up"),
+        pytest.param(9000, None, True, [ANSWERED], id="answered slowly to a waiting client: a response"),
+        pytest.param(5001, None, False, [ANSWERED], id="answered slowly before its client closes: a response"),
+    ],
+)
+def test_request(
+    left_ms: float, later_ms: float | None, reconnects: bool, expected: list[tuple[Outcome, bool]]
+) -> None:
     journal = Journal()
-    journal.connection(0, 5001, by_client=True)
+    journal.connection(0, left_ms, by_client=True)
     journal.batch(10, 5000)
-    journal.connection(2100)
-    assert ends(journal) == [(Outcome.ABANDONED, False)]
-
-
-def test_requests_after_it_were_given_up_too() -> None:
-    journal = Journal()
-    journal.connection(0, 5001, by_client=True)
-    journal.batch(10, 5000)
-    journal.batch(4999, 5000.5)
-    journal.connection(2100)
-    assert ends(journal) == [(Outcome.ABANDONED, False)] * 2
-
-
-def test_slow_response_to_a_waiting_client_is_a_response() -> None:
-    journal = Journal()
-    journal.connection(0, 9000, by_client=True)
-    journal.batch(10, 5000)
-    journal.connection(2100)
-    assert ends(journal) == [(Outcome.SUCCEEDED, True)]
-
-
-def test_client_that_closes_after_a_slow_response_received_it() -> None:
-    journal = Journal()
-    journal.connection(0, 5001, by_client=True)
-    journal.batch(10, 5000)
-    assert ends(journal) == [(Outcome.SUCCEEDED, True)]
+    if later_ms is not None:
+        journal.batch(later_ms, 5000.5)
+    if reconnects:
+        journal.connection(2100)
+    assert ends(journal) == expected
 
 
 def test_without_a_response_the_closing_side_decides() -> None:
