@@ -7,43 +7,34 @@ import pytest
 from sluice.clock import ManualClock, sleep_ms
 
 
-def test_sleep_ends_when_the_clock_reaches_its_time() -> None:
-    async def run() -> list[bool]:
-        clock = ManualClock()
-        waiting = asyncio.ensure_future(sleep_ms(clock, 20))
+async def test_sleep_ends_when_the_clock_reaches_its_time() -> None:
+    clock = ManualClock()
+    waiting = asyncio.ensure_future(sleep_ms(clock, 20))
+    await asyncio.sleep(0)
+    done = []
+    for ms in (19, 1):
+        clock.advance(ms)
         await asyncio.sleep(0)
-        done = []
-        for ms in (19, 1):
-            clock.advance(ms)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            done.append(waiting.done())
-        return done
-
-    assert asyncio.run(run()) == [False, True]
-
-
-def test_cancelled_sleep_leaves_no_timer() -> None:
-    async def run() -> None:
-        clock = ManualClock()
-        waiting = asyncio.ensure_future(sleep_ms(clock, 20))
         await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        clock.advance(20)
-
-    asyncio.run(run())
+        done.append(waiting.done())
+    assert done == [False, True]
 
 
-def test_sleep_cancelled_as_it_ends_is_no_error() -> None:
-    async def run() -> None:
-        clock = ManualClock()
-        waiting = asyncio.ensure_future(sleep_ms(clock, 20))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        clock.advance(20)  # before the sleeping task has run again
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+async def test_cancelled_sleep_leaves_no_timer() -> None:
+    clock = ManualClock()
+    waiting = asyncio.ensure_future(sleep_ms(clock, 20))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    clock.advance(20)
 
-    asyncio.run(run())
+
+async def test_sleep_cancelled_as_it_ends_is_no_error() -> None:
+    clock = ManualClock()
+    waiting = asyncio.ensure_future(sleep_ms(clock, 20))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    clock.advance(20)  # before the sleeping task has run again
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

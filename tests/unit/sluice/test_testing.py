@@ -81,9 +81,8 @@ class TestABroker:
             async with Broker(admin_port=0):
                 pass
 
-        with pytest.raises(
-            SluiceError, match=r"^admin HTTP port: not available in virtual time, which has no sockets$"
-        ):
+        problem = r"^admin HTTP port: not available in virtual time, which has no sockets$"
+        with pytest.raises(SluiceError, match=problem):
             testing.run(main())
 
     async def test_stopped_broker_releases_its_port(self) -> None:

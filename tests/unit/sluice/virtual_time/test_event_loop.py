@@ -104,10 +104,8 @@ class TestAnEnd:
             worker = asyncio.create_task(nested(), name="worker")
             await worker
 
-        with pytest.raises(
-            DeadlockError,
-            match=r"(?s)deadlock: all tasks wait.*worker waits in waits_forever, .*test_event_loop.py:\d+",
-        ):
+        problem = r"(?s)deadlock: all tasks wait.*worker waits in waits_forever, .*test_event_loop.py:\d+"
+        with pytest.raises(DeadlockError, match=problem):
             testing.run(main())
 
     @pytest.mark.parametrize(

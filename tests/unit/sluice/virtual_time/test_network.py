@@ -46,6 +46,13 @@ async def echo_server(host: str = "server") -> AsyncIterator[Network]:
     await asyncio.sleep(1)  # close open connections
 
 
+@asynccontextmanager
+async def connected() -> AsyncIterator[tuple[Network, Streams]]:
+    """Be the host `client`, with a connection to `echo` at the host `server`."""
+    async with echo_server() as network:
+        yield network, await connect("server", 7)
+
+
 async def took_s(what: Awaitable[object]) -> float:
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -179,8 +186,7 @@ class TestALink:
         ],
     )
     async def test(self, link: Link, size: int, expected_s: float) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             network.link("client", "server", latency_s=link.latency_s, bytes_per_s=link.bytes_per_s)
             assert await took_s(round_trip(streams, bytes(size))) == expected_s
 
@@ -209,16 +215,14 @@ class TestALink:
         assert testing.run(round_trips(), seed=1) != trips
 
     async def test_packet_loss_adds_delay(self) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             network.link("*", loss=0.25)
             trips = [await took_s(round_trip(streams)) for _ in range(400)]
         assert trips.count(0) == pytest.approx(400 * 0.75**2, rel=0.15)
         assert {0.2, 0.4, 0.6} < set(trips)
 
     async def test_latest_link_setting_applies(self) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             trips = []
             for one, other, latency_s in [("*", "*", 1.0), ("server", "*", 2.0), ("client", "server:7", 3.0)]:
                 network.link(one, other, latency_s=latency_s)
@@ -238,15 +242,13 @@ class TestALink:
 
 class TestAPartition:
     async def test_partition_delays_data_until_it_ends(self) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             network.partition("client")
             asyncio.get_running_loop().call_later(600, network.heal)
             assert await took_s(round_trip(streams)) == 600
 
     async def test_partition_times_out_after_a_quarter_of_an_hour(self) -> None:
-        async with echo_server() as network:
-            reader, writer = await connect("server", 7)
+        async with connected() as (network, (reader, writer)):
             network.partition("client", "server")
             writer.write(b"lost")
 
@@ -257,15 +259,13 @@ class TestAPartition:
             assert (await took_s(read()), network.connections()) == (924.6, 1), "the other end is not notified"
 
     async def test_partition_does_not_affect_other_hosts(self) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             network.partition("server", "other")
             network.partition("server:8", "client")
             await round_trip(streams)
 
     async def test_partition_lasts_as_long_as_the_longer_of_two(self) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             network.partition("client", "server")
             network.partition("server")
             loop = asyncio.get_running_loop()
@@ -276,8 +276,7 @@ class TestAPartition:
 
 class TestOpenConnections:
     async def test_open_connections_can_be_reset(self) -> None:
-        async with echo_server() as network:
-            reader, _ = await connect("server", 7)
+        async with connected() as (network, (reader, _)):
             count = network.reset("server:7")
             with pytest.raises(ConnectionResetError, match="Connection reset by peer"):
                 await reader.read()
@@ -285,8 +284,7 @@ class TestOpenConnections:
             assert (count, network.connections()) == (1, 0)
 
     async def test_idle_connections_are_dropped_by_a_middlebox(self) -> None:
-        async with echo_server() as network:
-            streams = await connect("server", 7)
+        async with connected() as (network, streams):
             assert network.forget("client", "server") == 1
             network.heal()
             await round_trip(await connect("server", 7))
