@@ -7,15 +7,23 @@ from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
 from sluice.client.consumer.subscription_state import NoSubscriptionError
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
+from sluice.streams.changelog import ChangelogReader
 from sluice.streams.errors import StreamsException, TaskCorruptedException
+from sluice.streams.task import StreamTask
 from tests.support.streaming import now_ms
 from tests.support.streaming_fakes import LOG0, LOG1, FakeAdmin, FakeConsumer, reader_of, record, restoring
 
 
-async def test_store_is_restored_to_the_end_of_its_changelog() -> None:
+async def registered(end_offset: int) -> tuple[FakeConsumer, ChangelogReader, StreamTask]:
+    """Return a reader of one task, whose changelog ends at this offset, with its consumer."""
     consumer, task = FakeConsumer(), await restoring()
-    reader = reader_of(consumer, FakeAdmin({LOG0: 4}))
+    reader = reader_of(consumer, FakeAdmin({LOG0: end_offset}))
     reader.register(task)
+    return consumer, reader, task
+
+
+async def test_store_is_restored_to_the_end_of_its_changelog() -> None:
+    consumer, reader, task = await registered(4)
     consumer.records = [
         [record(b"1", key=b"a", offset=0, partition=LOG0), record(b"2", key=b"b", offset=1, partition=LOG0)],
         [
@@ -76,9 +84,7 @@ async def test_expired_restoration_names_the_task() -> None:
 
 
 async def test_empty_polls_are_no_timeouts_and_records_are_progress() -> None:
-    consumer, task = FakeConsumer(), await restoring()
-    reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
-    reader.register(task)
+    consumer, reader, task = await registered(2)
     consumer.fail("position", TimeoutException("late"))
     began_ms = now_ms()
     await reader.restore()
@@ -106,9 +112,7 @@ async def test_truncated_changelog_corrupts_its_task() -> None:
 
 
 async def test_task_revoked_during_a_position_lookup_causes_no_error() -> None:
-    consumer, task = FakeConsumer(), await restoring()
-    reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
-    reader.register(task)
+    consumer, reader, task = await registered(2)
     gone, refused = NoSubscriptionError("not assigned"), errors.TopicAuthorizationException("no")
 
     async def position(_partition: TopicPartition) -> int:
@@ -125,9 +129,7 @@ async def test_task_revoked_during_a_position_lookup_causes_no_error() -> None:
 
 
 async def test_revoked_task_is_restored_no_further() -> None:
-    consumer, task = FakeConsumer(), await restoring()
-    reader = reader_of(consumer, FakeAdmin({LOG0: 2}))
-    reader.register(task)
+    consumer, reader, task = await registered(2)
     await reader.restore()
     reader.unregister(task)
     assert consumer.assigned == set()

@@ -13,8 +13,8 @@ from tests.support.streaming_fakes import FakeAdmin, clock
 REPARTITION, CHANGELOG = "app-words-repartition", "app-counts-changelog"
 
 
-def manager(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> InternalTopicManager:
-    return InternalTopicManager(
+async def prepared(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> dict[str, int]:
+    manager = InternalTopicManager(
         admin,
         clock(),
         replication_factor=3,
@@ -22,10 +22,7 @@ def manager(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> InternalTop
         max_poll_interval_ms=max_poll_interval_ms,
         topic_configs={"segment.bytes": "1000"},
     )
-
-
-async def prepared(admin: FakeAdmin, max_poll_interval_ms: int = 20_000) -> dict[str, int]:
-    return await manager(admin, max_poll_interval_ms).prepare(word_count().build("app"))
+    return await manager.prepare(word_count().build("app"))
 
 
 async def test_missing_topics_are_created() -> None:

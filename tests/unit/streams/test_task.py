@@ -1,5 +1,7 @@
 """A single task: processing, sending, commits and start positions."""
 
+from typing import Any
+
 import pytest
 
 from sluice.client.committed_offsets import OffsetAndMetadata
@@ -28,6 +30,12 @@ async def run(task: StreamTask) -> None:
     await task.complete_restoration()
 
 
+async def running(topology: Topology, consumer: FakeConsumer, producer: FakeProducer, **given: Any) -> StreamTask:
+    task = task_with(topology, consumer, producer, **given)
+    await run(task)
+    return task
+
+
 async def test_task_lifecycle_from_created_to_closed() -> None:
     consumer, producer = FakeConsumer(IN0), FakeProducer()
     task = task_with(counting(), consumer, producer)
@@ -47,8 +55,7 @@ async def test_task_lifecycle_from_created_to_closed() -> None:
 
 async def test_output_is_sent_and_then_committed() -> None:
     consumer, producer = FakeConsumer(IN0), FakeProducer()
-    task = task_with(counting(), consumer, producer)
-    await run(task)
+    task = await running(counting(), consumer, producer)
     assert await task.prepare_commit() == {}
     task.add_records(IN0, [record(offset=4, key=b"to"), record(offset=9, key=b"to")])
     assert [await task.process(0) for _ in range(3)] == [True, True, False]
@@ -78,8 +85,7 @@ async def test_timed_out_record_is_processed_again_from_its_source() -> None:
     topology = Topology()
     topology.source("in").process(slow).sink("out")
     producer = FakeProducer()
-    task = task_with(topology, FakeConsumer(IN0), producer)
-    await run(task)
+    task = await running(topology, FakeConsumer(IN0), producer)
     task.add_records(IN0, [record(b"1"), record(b"2", offset=1)])
     with pytest.raises(TimeoutException):
         await task.process(0)
@@ -99,8 +105,7 @@ async def test_processor_error_names_the_processor_and_the_offset(error: Excepti
 
     topology = Topology()
     topology.source("in").process(lambda ctx, record: ctx.forward(record), name="outer").process(inner)
-    task = task_with(topology, FakeConsumer(IN0), FakeProducer())
-    await run(task)
+    task = await running(topology, FakeConsumer(IN0), FakeProducer())
     task.add_records(IN0, [record(offset=7)])
     with pytest.raises(StreamsException, match="task 0_0: processor inner failed at in-0 offset 7: ") as raised:
         await task.process(0)
@@ -111,8 +116,7 @@ async def test_processor_error_names_the_processor_and_the_offset(error: Excepti
 async def test_failed_delivery_ends_the_commit() -> None:
     producer = FakeProducer()
     producer.outcomes = [TimeoutException("120000 ms")]
-    task = task_with(counting(), FakeConsumer(IN0), producer)
-    await run(task)
+    task = await running(counting(), FakeConsumer(IN0), producer)
     task.add_records(IN0, [record()])
     await task.process(0)
     with pytest.raises(TaskCorruptedException):
@@ -138,8 +142,7 @@ async def test_revived_task_returns_to_its_start_position(
 ) -> None:
     consumer = FakeConsumer(IN0)
     consumer.times = {IN0: OffsetAndTimestamp(77, 1)}
-    task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(reset=reset))
-    await run(task)
+    task = await running(counting(), consumer, FakeProducer(), settings=settings_of(reset=reset))
     assert consumer.sought == {}, "a new task starts at the consumer's position"
     task.add_records(IN0, [record()])
     task.close()
@@ -189,8 +192,7 @@ async def test_timed_out_position_lookup_is_retried(call: str) -> None:
 
 async def test_full_partition_buffer_pauses_fetching() -> None:
     consumer = FakeConsumer(IN0)
-    task = task_with(counting(), consumer, FakeProducer(), settings=settings_of(buffered=2))
-    await run(task)
+    task = await running(counting(), consumer, FakeProducer(), settings=settings_of(buffered=2))
     task.add_records(IN0, [record(offset=offset) for offset in range(2)])
     assert consumer.paused == set()
     task.add_records(IN0, [record(offset=2), record(offset=3)])
@@ -219,8 +221,7 @@ async def test_all_processors_are_closed_even_if_one_fails() -> None:
     source = topology.source("in")
     for processor in (Closing, Failing, Closing):
         source.process(processor)
-    task = task_with(topology, FakeConsumer(IN0), FakeProducer())
-    await run(task)
+    task = await running(topology, FakeConsumer(IN0), FakeProducer())
     task.close()
     assert sorted(closed) == ["closing", "closing", "failing"]
 
@@ -236,8 +237,7 @@ async def test_processors_read_global_tables() -> None:
 
     topology.source("in").process(look_up).sink("out")
     producer = FakeProducer()
-    task = task_with(topology, FakeConsumer(IN0), producer, tables={"names": table})
-    await run(task)
+    task = await running(topology, FakeConsumer(IN0), producer, tables={"names": table})
     task.add_records(IN0, [record(b"v")])
     await task.process(0)
     assert producer.sent == [("out", b"k", b"found", None)]

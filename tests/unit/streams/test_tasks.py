@@ -75,6 +75,15 @@ async def managed(timeout_ms: int = 5000, topology: Topology | None = None) -> A
         yield found
 
 
+@asynccontextmanager
+async def changed(*partitions: TopicPartition) -> AsyncIterator[Managed]:
+    """Run tasks that have each processed a record."""
+    async with managed() as stage:
+        await stage.run(*partitions)
+        await stage.processed(*partitions)
+        yield stage
+
+
 async def test_tasks_are_created_from_the_assignment() -> None:
     async with managed() as stage:
         stage.assign(LINES0, LINES1, WORDS0)
@@ -187,9 +196,7 @@ async def test_deadline_counts_from_before_a_record_and_after_a_commit_as_in_kaf
 
 
 async def test_no_commit_happens_during_a_rebalance() -> None:
-    async with managed() as stage:
-        await stage.run(LINES0)
-        await stage.processed(LINES0)
+    async with changed(LINES0) as stage:
         stage.consumer.is_rebalancing = True
         assert not await stage.manager.commit_all()
         stage.consumer.is_rebalancing = False
@@ -206,9 +213,7 @@ async def test_no_commit_happens_during_a_rebalance() -> None:
     ids=["the group has gone on", "anything else"],
 )
 async def test_rejected_commit(error: KafkaException, raised: type[StreamsException]) -> None:
-    async with managed() as stage:
-        await stage.run(LINES0)
-        await stage.processed(LINES0)
+    async with changed(LINES0) as stage:
         stage.consumer.fail("commit", error)
         with pytest.raises(StreamsException) as met:
             await stage.manager.commit_all()
@@ -251,9 +256,7 @@ async def test_failed_commit_in_a_rebalance_revives_the_other_tasks(error: Kafka
 
 
 async def test_lost_tasks_are_closed_without_a_commit() -> None:
-    async with managed() as stage:
-        await stage.run(LINES0)
-        await stage.processed(LINES0)
+    async with changed(LINES0) as stage:
         stage.manager.handle_lost_all()
         assert stage.manager.tasks == {}
         assert stage.consumer.offsets == {}
@@ -271,9 +274,7 @@ async def test_lost_tasks_are_closed_without_a_commit() -> None:
 async def test_corrupted_task_is_revived(
     others: KafkaException | None, states: dict[str, str], committed: set[TopicPartition]
 ) -> None:
-    async with managed() as stage:
-        await stage.run(LINES0, LINES1)
-        await stage.processed(LINES0, LINES1)
+    async with changed(LINES0, LINES1) as stage:
         if others is not None:
             stage.consumer.fail("commit", others)
         await stage.manager.handle_corruption(TaskCorruptedException([T00], "not delivered"))
@@ -306,9 +307,7 @@ async def test_failed_restoration_ends_the_thread() -> None:
 
 @pytest.mark.parametrize("commits", [True, False])
 async def test_clean_shutdown_commits_last(commits: bool) -> None:
-    async with managed() as stage:
-        await stage.run(LINES0)
-        await stage.processed(LINES0)
+    async with changed(LINES0) as stage:
         await stage.manager.shutdown(commits=commits)
         assert stage.manager.tasks == {}
         assert bool(stage.consumer.offsets) == commits
@@ -316,9 +315,7 @@ async def test_clean_shutdown_commits_last(commits: bool) -> None:
 
 async def test_failed_last_commit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, logger="sluice.streams")
-    async with managed() as stage:
-        await stage.run(LINES0)
-        await stage.processed(LINES0)
+    async with changed(LINES0) as stage:
         stage.consumer.fail("commit", TimeoutException("late"))
         await stage.manager.shutdown(commits=True)
     assert caplog.messages == ["the last commit failed: Consumer.commit: late"]

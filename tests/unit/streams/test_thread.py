@@ -1,7 +1,6 @@
 """The stream thread's loop: states, survived errors, and the work between two polls."""
 
 import asyncio
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -10,7 +9,6 @@ from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TopicAuthorizationException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException
-from sluice.streams.tasks import TaskManager
 from sluice.streams.thread import StreamThread, ThreadState
 from tests.support.streaming import now_ms
 from tests.support.streaming_fakes import IN0, FakeConsumer, Script, clock, record
@@ -72,7 +70,7 @@ class Looping:
         self.thread = StreamThread(
             ["in"],
             self.consumer,
-            as_tasks(self.tasks),
+            self.tasks,  # type: ignore[arg-type]  # as much of a TaskManager as the loop uses
             clock(),
             poll_ms=100,
             commit_interval_ms=commit_interval_ms,
@@ -86,10 +84,6 @@ class Looping:
         await asyncio.sleep(seconds)
         self.thread.stop()
         await running
-
-
-def as_tasks(tasks: FakeTasks) -> TaskManager:
-    return tasks  # type: ignore[return-value]  # what the loop asks of tasks, and nothing else
 
 
 async def test_thread_polls_until_stopped_and_then_commits() -> None:
@@ -146,30 +140,25 @@ async def test_thread_polls_before_half_of_the_poll_interval() -> None:
     assert sum(gap > 1000 for gap in gaps) >= 3
 
 
-def corrupted(tasks: FakeTasks, _consumer: FakeConsumer) -> None:
-    tasks.fail("process", TaskCorruptedException([TaskId(0, 0)], "for a reason"))
-
-
-def migrated(tasks: FakeTasks, _consumer: FakeConsumer) -> None:
-    tasks.fail("process", TaskMigratedException("for a reason"))
-
-
-def migrated_while_corrupted(tasks: FakeTasks, consumer: FakeConsumer) -> None:
-    corrupted(tasks, consumer)
-    tasks.fail("handle_corruption", TaskMigratedException("for a reason"))
+CORRUPTED, MIGRATED = TaskCorruptedException([TaskId(0, 0)], "for a reason"), TaskMigratedException("for a reason")
 
 
 @pytest.mark.parametrize(
-    ("happens", "then"),
+    ("failures", "then"),
     [
-        (corrupted, ["handle_corruption"]),
-        (migrated, ["handle_lost_all"]),
-        (migrated_while_corrupted, ["handle_corruption", "handle_lost_all"]),
+        pytest.param({"process": CORRUPTED}, ["handle_corruption"], id="corrupted"),
+        pytest.param({"process": MIGRATED}, ["handle_lost_all"], id="migrated"),
+        pytest.param(
+            {"process": CORRUPTED, "handle_corruption": MIGRATED},
+            ["handle_corruption", "handle_lost_all"],
+            id="migrated while corrupted",
+        ),
     ],
 )
-async def test_thread_survives(happens: Callable[[FakeTasks, FakeConsumer], None], then: list[str]) -> None:
+async def test_thread_survives(failures: dict[str, StreamsException], then: list[str]) -> None:
     stage = Looping()
-    happens(stage.tasks, stage.consumer)
+    for call, error in failures.items():
+        stage.tasks.fail(call, error)
     await stage.run(1)
     assert [call for call in stage.tasks.calls if call.startswith("handle")] == then
     joined = [call for call in stage.consumer.calls if call != "poll"]
