@@ -151,9 +151,8 @@ def test_tags_that_are_not_strings_are_a_failure(
 ) -> None:
     monkeypatch.setattr(Tenants, "quota_metric_tags", lambda *_: {"tenant": 5})
     assert use(manager_of(Tenants()), "a.one") == 0
-    assert ("quota_metric_tags", "TypeError: quota_metric_tags: expected strings, got {'tenant': 5}") in failures(
-        caplog
-    )
+    error = "TypeError: quota_metric_tags: expected strings, got {'tenant': 5}"
+    assert ("quota_metric_tags", error) in failures(caplog)
 
 
 def test_failing_notification_methods_are_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,6 +17,7 @@ COLD_BURST = [(t, 5 * MB) for t in range(0, 9000, 1000)] + [(9000, 15 * MB)]
 STEADY = [(t, 5 * MB) for t in range(0, 20000, 1000)]
 ONE_BURST = [(0, 60 * MB)]
 SMOOTH = [(t, 50_000.0) for t in range(0, 20501, 10)]
+GAP = [(0, MB), (900, MB), (11500, MB)]
 UNEVEN = [(t, 1.85 * MB) for t in range(0, 29971, 370)]
 
 # Figures of the real classes of Kafka 3.8 and later: history, probe (ms), rate, window size (ms), throttle time (ms).
@@ -42,13 +43,7 @@ GOLDEN: dict[str, tuple[History, int, float, int, int]] = {
     "a rate at the bound is not above it": ([(0, 50_000_000.0)], 0, 5000000.0, 10000, 0),
     "above the bound by less than half a millisecond": ([(0, 50_002_499.0)], 0, 5000249.9, 10000, 0),
     "above the bound by half a millisecond": ([(0, 50_002_500.0)], 0, 5000250.0, 10000, 1),
-    "a sample counts for 11 s from its last event": (
-        [(0, MB), (900, MB), (11500, MB)],
-        11500,
-        260869.5652173913,
-        11500,
-        0,
-    ),
+    "a sample counts for 11 s from its last event": (GAP, 11500, 260869.5652173913, 11500, 0),
     "smooth traffic at the quota, at a full second": (SMOOTH[:2001], 20000, 5004545.454545454, 11000, 10),
     "smooth traffic at the quota, half a second later": (SMOOTH, 20500, 5004347.826086956, 11500, 10),
     "requests that straddle window boundaries": (UNEVEN, 29970, 5166666.666666667, 11100, 370),
@@ -76,7 +71,7 @@ def test_golden_figure(history: History, probe_ms: int, rate: float, window_ms: 
 
 # The same histories in Kafka 3.7.1, where the figures differ from those above.
 GOLDEN_UP_TO_37: dict[str, tuple[History, int, float, int, int]] = {
-    "a sample counts for 11 s from its start": ([(0, MB), (900, MB), (11500, MB)], 11500, 100000.0, 10000, 0),
+    "a sample counts for 11 s from its start": (GAP, 11500, 100000.0, 10000, 0),
     "smooth traffic at the quota, at a full second": (SMOOTH[:2001], 20000, 5005000.0, 10000, 10),
     "smooth traffic at the quota, half a second later": (SMOOTH, 20500, 5004761.904761905, 10500, 10),
     "requests that straddle window boundaries": (UNEVEN, 29970, 4713375.796178344, 10990, 0),

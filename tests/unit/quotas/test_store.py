@@ -8,6 +8,7 @@ from sluice.quotas.store import QuotaStore
 
 STATIC = {"gold": 400.0, "silver": 200.0}
 EVERYONE = QuotaEntity(client_id=DEFAULT)
+GOLD, ANONYMOUS = QuotaEntity(client_id="gold"), QuotaEntity(user="ANONYMOUS")
 
 
 def limit_of(manager: ClientQuotaManager, client_id: str) -> float:
@@ -17,20 +18,11 @@ def limit_of(manager: ClientQuotaManager, client_id: str) -> float:
 # Alterations, then the quotas of gold, silver and another client.
 ALTERATIONS: dict[str, tuple[list[tuple[QuotaEntity, float | None]], tuple[float, float, float]]] = {
     "no alteration": ([], (400.0, 200.0, 100.0)),
-    "a dynamic override replaces a static one": ([(QuotaEntity(client_id="gold"), 1.0)], (1.0, 200.0, 100.0)),
-    "a dynamic default replaces the static default, not overrides": (
-        [(QuotaEntity(client_id=DEFAULT), 1.0)],
-        (400.0, 200.0, 1.0),
-    ),
-    "removing a dynamic quota restores the static one": (
-        [(QuotaEntity(client_id="gold"), 1.0), (QuotaEntity(client_id="gold"), None)],
-        (400.0, 200.0, 100.0),
-    ),
-    "a static quota cannot be removed": ([(QuotaEntity(client_id="gold"), None)], (400.0, 200.0, 100.0)),
-    "a user's dynamic quota takes precedence over all client ids'": (
-        [(QuotaEntity(user="ANONYMOUS"), 1.0)],
-        (1.0, 1.0, 1.0),
-    ),
+    "a dynamic override replaces a static one": ([(GOLD, 1.0)], (1.0, 200.0, 100.0)),
+    "a dynamic default replaces the static default, not overrides": ([(EVERYONE, 1.0)], (400.0, 200.0, 1.0)),
+    "removing a dynamic quota restores the static one": ([(GOLD, 1.0), (GOLD, None)], (400.0, 200.0, 100.0)),
+    "a static quota cannot be removed": ([(GOLD, None)], (400.0, 200.0, 100.0)),
+    "a user's dynamic quota takes precedence over all client ids'": ([(ANONYMOUS, 1.0)], (1.0, 1.0, 1.0)),
 }
 
 
@@ -67,9 +59,8 @@ def test_unsubscribed_listener_receives_nothing() -> None:
 
 
 def test_reader_sees_the_effective_quotas() -> None:
-    gold = QuotaEntity(client_id="gold")
     store = QuotaStore({EVERYONE: 100.0})
-    store.alter(gold, 1.0)
-    assert store.holding == {EVERYONE: 100.0, gold: 1.0}
-    store.alter(gold, None)
+    store.alter(GOLD, 1.0)
+    assert store.holding == {EVERYONE: 100.0, GOLD: 1.0}
+    store.alter(GOLD, None)
     assert store.holding == {EVERYONE: 100.0}
