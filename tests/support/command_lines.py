@@ -1,8 +1,9 @@
-"""Parser of sluice command lines that does not run them."""
+"""Command lines of sluice: a parser that does not run them, and the error of a wrong one."""
 
 import shlex
 
 import click
+from click.testing import CliRunner
 
 from sluice.cli.main import cli
 
@@ -19,3 +20,11 @@ def check_command_line(line: str) -> None:
         command, context = found, click.Context(found, context, name)
     if "--help" not in words:
         command.make_context(command.name, words, parent=context.parent)
+
+
+def usage_error(*words: str) -> str:
+    """Return the line that is the only output of a wrong usage."""
+    result = CliRunner().invoke(cli, words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    return result.stderr

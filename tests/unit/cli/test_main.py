@@ -9,6 +9,7 @@ from sluice.cli import main
 from sluice.cli.main import COMMANDS, cli
 from sluice.cli.quota.command import explain, quota
 from sluice.errors import ConfigError, SluiceError
+from tests.support.command_lines import usage_error
 
 
 def test_version() -> None:
@@ -58,12 +59,9 @@ def test_quotas_is_an_alias_of_quota() -> None:
     ],
 )
 def test_wrong_usage_is_one_line_with_exit_code_2(args: list[str], line: str) -> None:
-    result = CliRunner().invoke(cli, args)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert line in result.stderr
-    assert result.stderr.count("\n") == 1
+    error = usage_error(*args)
+    assert error.startswith("Error: ")
+    assert line in error
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from sluice.cli.main import cli
+from tests.support.command_lines import usage_error
 
 FAST, GENERAL = ["decode_single", "encode_single"], ["decode", "encode"]
 
@@ -36,7 +37,4 @@ def test_generated_source_is_printed(name: str, messages: list[str], functions: 
     ids=["an unknown message, with the known ones", "an unknown version, with the known ones"],
 )
 def test_invalid_argument_is_one_line(args: list[str], line: str) -> None:
-    result = CliRunner().invoke(cli, ["protocol", "show", *args])
-    assert result.exit_code == 2
-    assert line in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert line in usage_error("protocol", "show", *args)

@@ -1,9 +1,8 @@
 """click's errors in the form of all others: one line, exit code 2."""
 
 import pytest
-from click.testing import CliRunner
 
-from sluice.cli.main import cli
+from tests.support.command_lines import usage_error
 
 WRONG = {
     "text for an integer": ("serve --port abc", "--port: expected an integer from 0 to 65535, got abc"),
@@ -31,8 +30,6 @@ WRONG = {
 
 @pytest.mark.parametrize(("words", "line"), WRONG.values(), ids=WRONG)
 def test_wrong_usage_is_one_line_in_the_form_of_all_errors(words: str, line: str) -> None:
-    shown = CliRunner().invoke(cli, words.split())
-    assert (shown.exit_code, shown.stdout) == (2, "")
-    assert shown.stderr.startswith("Error: ")
-    assert shown.stderr.endswith(f"{line}\n")
-    assert shown.stderr.count("\n") == 1
+    error = usage_error(*words.split())
+    assert error.startswith("Error: ")
+    assert error.endswith(f"{line}\n")

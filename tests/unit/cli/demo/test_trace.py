@@ -106,9 +106,8 @@ class TestReplay:
     def test_replay_of_a_virtual_run_is_identical(self, kind: str) -> None:
         client = held_client(kind, 100_000, 0.0)
         exchanges = client.trace.exchanges
-        replayed = [
-            (e.payload_bytes, e.throttle_ms) for e in replay(client).exchanges
-        ]  # may continue to its last response
+        # The replay may continue to its last response.
+        replayed = [(e.payload_bytes, e.throttle_ms) for e in replay(client).exchanges]
         assert replayed[: len(exchanges)] == [(e.payload_bytes, e.throttle_ms) for e in exchanges]
 
     @pytest.mark.parametrize("enforced", [0.9, 1.1])

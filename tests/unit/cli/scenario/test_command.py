@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from sluice.broker.scenarios.files import names, scenario_of
 from sluice.cli.main import cli
+from tests.support.command_lines import usage_error
 
 ROOT = Path(__file__).parents[4]
 
@@ -34,10 +35,8 @@ def test_scenario_is_printed_as_a_file() -> None:
 
 
 def test_unknown_scenario_is_reported_in_one_line() -> None:
-    shown = invoke("scenario", "show", "roling-restart")
-    assert shown.exit_code == 2
-    assert "roling-restart: unknown scenario; expected a file that ends in .toml" in shown.stderr
-    assert len(shown.stderr.splitlines()) == 1
+    error = usage_error("scenario", "show", "roling-restart")
+    assert "roling-restart: unknown scenario; expected a file that ends in .toml" in error
 
 
 def test_schema_equals_the_published_one() -> None:
