@@ -86,47 +86,38 @@ def fetched(record_set: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("line", "value", "at_ms", "throttle_ms"),
+    ("line", "charge"),
     [
         pytest.param(
             text("PRODUCE", 7, "{acks=1,timeout=30000,partitionSizes=[t-0=500,t-1=70]}", PRODUCED),
-            produce_request_size(7, "shop", None, [("t", [500, 70])]),
-            AT_MS - 300,
-            0,
+            (produce_request_size(7, "shop", None, [("t", [500, 70])]), AT_MS - 300, 0),
             id="a Produce request at TRACE",
         ),
         pytest.param(
             text("FETCH", 10, "{replica_id=-1}", fetched("FileRecords(size=900, file=f, start=0, end=900)")),
-            fetch_response_size(10, [("t", [(900, None)])]),
-            AT_MS - 300,
-            0,
+            (fetch_response_size(10, [("t", [(900, None)])]), AT_MS - 300, 0),
             id="a fetch with the size of the records",
         ),
         pytest.param(
             text("FETCH", 10, "{replica_id=-1}", fetched("FileRecords(file= f, start=100, end=900)")),
-            fetch_response_size(10, [("t", [(800, None)])]),
-            AT_MS - 300,
-            0,
+            (fetch_response_size(10, [("t", [(800, None)])]), AT_MS - 300, 0),
             id="a fetch with file positions of the records",
         ),
         pytest.param(
             text("FETCH", 3, "{replica_id=-1}", fetched("null"), throttle=1000.0, total=1000.5),
-            fetch_response_size(3, [("t", [(None, None)])]),
-            AT_MS - 1300,
-            1000,
+            (fetch_response_size(3, [("t", [(None, None)])]), AT_MS - 1300, 1000),
             id="a delayed fetch, charged before the delay",
         ),
         pytest.param(
             text("FETCH", 10, "{replica_id=-1}", "{throttle_time_ms=700,responses=[]}"),
-            0,
-            AT_MS - 300,
-            700,
+            (0, AT_MS - 300, 700),
             id="a muted fetch, charged 0",
         ),
     ],
 )
-def test_text_up_to_kafka_2_7(line: str, value: int, at_ms: int, throttle_ms: int) -> None:
+def test_text_up_to_kafka_2_7(line: str, charge: tuple[int, int, int]) -> None:
     client, row = taken(line)
+    value, at_ms, throttle_ms = charge
     assert client == Client(client.kind, "10.0.0.1:9092", "", "shop")
     assert row == (at_ms * MS, value, row[2], throttle_ms)
 
