@@ -7,9 +7,7 @@ from sluice.fleet import advice
 from sluice.fleet.advice import Policy, advise, recommended
 from sluice.fleet.models.client_model import Group
 from sluice.fleet.models.presets import BEFORE_KIP_580
-from sluice.fleet.simulation.broker import BrokerModel
-
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+from tests.support.fleet_simulation import FAST
 
 
 def _policy(settings: str, peak: float, expired: float = 0, recovery_s: int | None = 1, loop: str = "open") -> Policy:
@@ -32,7 +30,7 @@ def test_exponential_backoff_makes_fewer_attempts_and_adds_latency_after_a_short
     monkeypatch.setattr(advice, "workers_for", lambda jobs: 1)
     steps = [{"at": "3s", "kill": 1, "during": "6s"}]
     scenario = scenario_of({"name": "test", "brokers": 3, "duration": "15s", "steps": steps})
-    found = advise(scenario, [Group("old", BEFORE_KIP_580, 30)], _FAST, seeds=[1])
+    found = advise(scenario, [Group("old", BEFORE_KIP_580, 30)], FAST, seeds=[1])
     assert [policy.loop for policy in found] == ["open", "closed"] * 5
     given, short, *_, longest = [policy for policy in found if policy.loop == "open"]
     assert given.settings == ""

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import ConfigError, SluiceError
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.report.page import describe, recovery, write_report
@@ -17,7 +16,7 @@ from sluice.fleet.run import ensure_possible, map_jobs
 from sluice.fleet.simulation.broker import BROKERS
 from sluice.fleet.simulation.counters import COMPLETED, CONNECTIONS, EXPIRED, KINDS, LATENCY_US, PRODUCE_REQUESTS
 from sluice.fleet.simulation.quota import Fairness
-from sluice.fleet.simulation.schedule import schedule_of
+from tests.support.fleet_simulation import schedule_with
 
 
 def _counts(recovers_s: int) -> npt.NDArray[np.int64]:
@@ -118,15 +117,15 @@ def test_results_before_ctrl_c_are_kept() -> None:
 
 
 def test_a_fleet_larger_than_the_memory_is_refused() -> None:
-    schedule = schedule_of(scenario_of({"name": "test", "brokers": 3, "duration": "1s"}))
+    schedule = schedule_with(brokers=3, duration="1s")
     ensure_possible([Group("a", ClientModel(), 1000)], schedule, 2)
     with pytest.raises(SluiceError, match=r"fleet: 1,000,000,000,000 clients in 2 processes need about .* GiB"):
         ensure_possible([Group("a", ClientModel(), 10**12)], schedule, 2)
 
 
 def test_a_quota_of_an_unknown_client_is_refused() -> None:
-    step = {"at": "1s", "quota": {"client_id": "b", "producer_byte_rate": 1000}}
-    schedule = schedule_of(scenario_of({"name": "test", "brokers": 3, "duration": "9s", "steps": [step]}))
+    quota = {"client_id": "b", "producer_byte_rate": 1000}
+    schedule = schedule_with({"at": "1s", "quota": quota}, brokers=3, duration="9s")
     ensure_possible([Group("b", ClientModel(), 1)], schedule, 1)
     with pytest.raises(SluiceError) as raised:
         ensure_possible([Group("a", ClientModel(), 1)], schedule, 1)

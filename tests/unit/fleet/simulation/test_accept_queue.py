@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.scenarios.files import scenario_of
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.accept_queue import AcceptQueue
 from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import COMPLETED, CONNECTIONS, DROPPED_SYNS, REQUEST_TIMEOUTS
 from sluice.fleet.simulation.engine import Simulation, simulate
-from sluice.fleet.simulation.schedule import schedule_of
-
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+from tests.support.fleet_simulation import FAST, schedule_with
 
 
 @pytest.mark.parametrize("backlog", [0, 1, 5])
@@ -38,8 +35,8 @@ def test_windows_and_calls_do_not_change_which_connections_find_room(load: float
 
 
 def _run(model: ClientModel, broker: BrokerModel, clients: int = 20) -> Simulation:
-    scenario = scenario_of({"name": "test", "duration": "16s", "steps": [{"at": "1s", "kill": 1, "during": "1s"}]})
-    return simulate([Group("test", model, clients)], schedule_of(scenario), broker, seed=1)
+    schedule = schedule_with({"at": "1s", "kill": 1, "during": "1s"}, duration="16s")
+    return simulate([Group("test", model, clients)], schedule, broker, seed=1)
 
 
 # All clients lose their connections at 1 s; they try it again at the same time.
@@ -49,7 +46,7 @@ _SAME = ClientModel(reconnect_backoff_ms=1500, reconnect_backoff_max_ms=1500)
 def test_clients_repeat_dropped_syns_as_linux_does() -> None:
     """One of 20 is accepted at each time: after 0, 1, 2, 3, 4, 5 and 7 s; the setup times out after 10 s."""
     model = replace(_SAME, socket_connection_setup_timeout_max_ms=10_000)
-    run = _run(model, replace(_FAST, backlog=0, accept_us=10_000))
+    run = _run(model, replace(FAST, backlog=0, accept_us=10_000))
     dropped = run.counts[:, DROPPED_SYNS]
     assert {int(at) / 10 - 2.5: int(dropped[at]) for at in np.flatnonzero(dropped[:120])} == {
         0: 19, 1: 18, 2: 17, 3: 16, 4: 15, 5: 14, 7: 13,
@@ -62,7 +59,7 @@ def test_a_longer_setup_timeout_repeats_the_syn_once_more() -> None:
     runs = [
         _run(
             replace(_SAME, socket_connection_setup_timeout_ms=ms, socket_connection_setup_timeout_max_ms=ms),
-            replace(_FAST, backlog=0, accept_us=10_000),
+            replace(FAST, backlog=0, accept_us=10_000),
         )
         for ms in (10_000, 40_000)
     ]
@@ -71,7 +68,7 @@ def test_a_longer_setup_timeout_repeats_the_syn_once_more() -> None:
 
 
 def test_a_backlog_for_all_clients_drops_nothing() -> None:
-    run = _run(_SAME, replace(_FAST, backlog=20, accept_us=10_000))
+    run = _run(_SAME, replace(FAST, backlog=20, accept_us=10_000))
     assert not run.counts[:, DROPPED_SYNS].any()
     assert run.counts[30:, COMPLETED].sum() > 0
     assert BrokerModel(produce_us=1, metadata_us=1, connection_us=1, backlog=7).scaled_to(1000).backlog == 7
@@ -79,5 +76,5 @@ def test_a_backlog_for_all_clients_drops_nothing() -> None:
 
 def test_the_connections_of_a_stopped_broker_break_one_by_one() -> None:
     """Each client connects again 1.5 s after its own connection has broken."""
-    run = _run(_SAME, replace(_FAST, close_us=100_000))
+    run = _run(_SAME, replace(FAST, close_us=100_000))
     assert run.counts[25:45, CONNECTIONS].tolist() == [1] * 20

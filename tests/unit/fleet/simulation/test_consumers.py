@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.scenarios.files import scenario_of
 from sluice.errors import SluiceError
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA_CONSUMER, KAFKA_CONSUMER, SLUICE_CONSUMER
@@ -28,9 +27,9 @@ from sluice.fleet.simulation.counters import (
     SESSION_TIMEOUTS,
 )
 from sluice.fleet.simulation.engine import Simulation, simulate
-from sluice.fleet.simulation.schedule import schedule_of
+from tests.support.fleet_simulation import FAST, schedule_with
 
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=1, backlog=100)
+_FAST = replace(FAST, fetch_us=1, backlog=100)
 _KILL: dict[str, object] = {"at": "5s", "kill": 1, "during": "12s"}  # longer than aiokafka's session timeout of 10 s
 _CLIENTS, _SECONDS = 30, 40
 
@@ -42,8 +41,8 @@ def _run(
     seed: int = 1,
     broker: BrokerModel = _FAST,
 ) -> Simulation:
-    document = {"name": "test", "brokers": brokers, "duration": f"{_SECONDS}s", "steps": list(steps)}
-    return simulate([Group("c", model, _CLIENTS)], schedule_of(scenario_of(document)), broker, seed=seed)
+    schedule = schedule_with(*steps, brokers=brokers, duration=f"{_SECONDS}s")
+    return simulate([Group("c", model, _CLIENTS)], schedule, broker, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +120,10 @@ def test_consumers_of_other_leaders_wait_until_the_killed_replica_is_out_of_sync
 
 def test_a_moved_leader_ends_a_fetch_that_waits() -> None:
     topics = [{"name": "orders", "assignments": [[1, 2]]}]
-    move = {"at": "10.05s", "move_leader": {"topic": "orders", "partition": 0, "to": 2}}
-    document = {"name": "test", "brokers": 2, "duration": "30s", "topics": topics, "steps": [move]}
+    move: dict[str, object] = {"at": "10.05s", "move_leader": {"topic": "orders", "partition": 0, "to": 2}}
+    schedule = schedule_with(move, brokers=2, duration="30s", topics=topics)
     model = replace(KAFKA_CONSUMER, requests_per_s=0.001, fetch_max_wait_ms=5000)
-    run = simulate([Group("c", model, _CLIENTS)], schedule_of(scenario_of(document)), _FAST, seed=1)
+    run = simulate([Group("c", model, _CLIENTS)], schedule, _FAST, seed=1)
     assert run.counts[:, ERRORS].nonzero()[0].tolist() == [100]
     assert run.counts[100, ERRORS] == _CLIENTS
     assert run.counts[100, FETCH_REQUESTS] == pytest.approx(_CLIENTS, abs=3)  # others began in the same 100 ms
@@ -133,7 +132,7 @@ def test_a_moved_leader_ends_a_fetch_that_waits() -> None:
 def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> None:
     fault = {"api": "Fetch", "action": {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}}
     step: dict[str, object] = {"at": "1s", "fault": fault, "during": "3s"}
-    far = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, fetch_us=1, network_us=5000)
+    far = replace(FAST, fetch_us=1, network_us=5000)
     kafka, ours = (_run(step, model=model, broker=far) for model in (KAFKA_CONSUMER, SLUICE_CONSUMER))
     # A round trip takes 10 ms. Metadata without news has the retry backoff, up to a second.
     assert kafka.counts[20:40, ERRORS].sum() == pytest.approx(_CLIENTS * 200, rel=0.05)
@@ -155,8 +154,8 @@ def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> 
 def test_a_silent_fetch_times_out_when_a_poll_ends(changes: dict[str, float], period_s: float) -> None:
     model = replace(KAFKA_CONSUMER, request_timeout_ms=3000, **{"heartbeat_interval_ms": 1e6, **changes})
     fault = {"api": "Fetch", "action": "black-hole"}
-    document = {"name": "test", "duration": "60s", "steps": [{"at": "10s", "fault": fault}]}
-    run = simulate([Group("c", model, 1)], schedule_of(scenario_of(document)), _FAST, seed=1)
+    schedule = schedule_with({"at": "10s", "fault": fault})
+    run = simulate([Group("c", model, 1)], schedule, _FAST, seed=1)
     failed_s = np.flatnonzero(run.counts[:, REQUEST_TIMEOUTS]) / 10
     assert len(failed_s) > 8
     assert np.diff(failed_s).tolist() == pytest.approx([period_s] * (len(failed_s) - 1), abs=0.11)
@@ -190,8 +189,8 @@ def test_metadata_does_not_wait_for_the_response_to_a_fetch() -> None:
     """It is sent when both backoffs, of at most a second, have ended. A Fetch may be in flight, for half a second."""
     trace: dict[str, list[Times]] = {kind: [] for kind in TRACED}
     model = replace(SLUICE_CONSUMER, requests_per_s=0.001, metadata_max_age_ms=1e9)
-    document = {"name": "test", "brokers": 1, "duration": "40s", "steps": [{"at": "5s", "kill": 1, "during": "20s"}]}
-    simulate([Group("c", model, 200)], schedule_of(scenario_of(document)), _FAST, seed=1, trace=trace)
+    schedule = schedule_with({"at": "5s", "kill": 1, "during": "20s"}, brokers=1, duration="40s")
+    simulate([Group("c", model, 200)], schedule, _FAST, seed=1, trace=trace)
     at_us = np.concatenate(trace["metadata_requests"])
     assert len(at_us) == 200
     assert 25_000_000 < at_us.min() < at_us.max() < 26_000_000
@@ -211,7 +210,6 @@ def test_the_same_seed_gives_the_same_counts(killed: Simulation) -> None:
 
 @pytest.mark.parametrize(("api", "model"), [("Fetch", ClientModel()), ("Produce", KAFKA_CONSUMER)])
 def test_a_fault_of_requests_that_the_fleet_does_not_send_is_refused(api: str, model: ClientModel) -> None:
-    step = {"at": "1s", "fault": {"api": api, "action": "close"}}
-    schedule = schedule_of(scenario_of({"name": "test", "duration": "9s", "steps": [step]}))
+    schedule = schedule_with({"at": "1s", "fault": {"api": api, "action": "close"}}, duration="9s")
     with pytest.raises(SluiceError, match=rf"test: fault.api: expected requests of the fleet \(ApiVersions.*got {api}"):
         ensure_possible([Group("a", model, 1)], schedule, 1)

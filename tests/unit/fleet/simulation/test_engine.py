@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from sluice.broker.scenarios.files import scenario_of
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import LIBRDKAFKA
 from sluice.fleet.simulation import engine
@@ -23,9 +22,8 @@ from sluice.fleet.simulation.counters import (
     REQUEST_TIMEOUTS,
 )  # fmt: skip
 from sluice.fleet.simulation.engine import Simulation, simulate
-from sluice.fleet.simulation.schedule import schedule_of
+from tests.support.fleet_simulation import FAST, schedule_with
 
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
 _KILL = {"at": "10s", "kill": 1, "during": "20s"}
 
 
@@ -34,14 +32,13 @@ def _run(
     model: ClientModel | None = None,
     clients: int = 60,
     brokers: int = 3,
-    broker: BrokerModel = _FAST,
+    broker: BrokerModel = FAST,
     seed: int = 1,
     cold: bool = False,
     seconds: int = 40,
 ) -> Simulation:
-    scenario = scenario_of({"name": "test", "brokers": brokers, "duration": f"{seconds}s", "steps": list(steps)})
-    group = Group("test", model or ClientModel(), clients)
-    return simulate([group], schedule_of(scenario), broker, seed=seed, cold=cold)
+    schedule = schedule_with(*steps, brokers=brokers, duration=f"{seconds}s")
+    return simulate([Group("test", model or ClientModel(), clients)], schedule, broker, seed=seed, cold=cold)
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +101,8 @@ def test_an_idle_client_connects_for_metadata_in_steps_of_the_reconnect_backoff(
     model = ClientModel(requests_per_s=0.001, reconnect_backoff_in_steps=in_steps)
     connections: list[Times] = []
     trace = {kind: connections if kind == "connections" else [] for kind in TRACED}
-    scenario = scenario_of({"name": "test", "duration": "11s", "steps": [{"at": "10s", "kill": 1}]})
-    simulate([Group("test", model, 60)], schedule_of(scenario), _FAST, seed=1, trace=trace)
+    schedule = schedule_with({"at": "10s", "kill": 1}, duration="11s")
+    simulate([Group("test", model, 60)], schedule, FAST, seed=1, trace=trace)
     waits_ms = (np.concatenate(connections) - 10_000_001) // 1000
     first_ms = set(waits_ms[waits_ms <= 100].tolist())  # the second follows after 40 + 80 ms, or later
     assert first_ms == {50, 100} if in_steps else first_ms <= set(range(40, 61))
@@ -135,18 +132,11 @@ def test_requests_of_a_broker_without_capacity_time_out() -> None:
 @pytest.mark.parametrize(
     ("restarts", "loop", "in_flight", "waits_s"),
     [
-        (False, "open", 1, 3.0),
-        (True, "open", 1, 3.4),
-        (True, "open", 5, 5.0),
-        (True, "open", 9, 3.2),
-        (True, "closed", 5, 3.0),
-    ],
-    ids=[
-        "checked when it is due",
-        "restarted by the next record",
-        "restarted by the fifth record, which waits",
-        "ended by a record that is sent",
-        "without a next record",
+        pytest.param(False, "open", 1, 3.0, id="checked when it is due"),
+        pytest.param(True, "open", 1, 3.4, id="restarted by the next record"),
+        pytest.param(True, "open", 5, 5.0, id="restarted by the fifth record, which waits"),
+        pytest.param(True, "open", 9, 3.2, id="ended by a record that is sent"),
+        pytest.param(True, "closed", 5, 3.0, id="without a next record"),
     ],
 )
 def test_a_record_that_begins_a_batch_restarts_the_first_request_timeout(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from sluice.broker.scenarios.files import scenario_of
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation import parameters
 from sluice.fleet.simulation.broker import BrokerModel
@@ -18,9 +17,8 @@ from sluice.fleet.simulation.counters import (
     THROTTLED_US,
 )
 from sluice.fleet.simulation.engine import Simulation, simulate
-from sluice.fleet.simulation.schedule import schedule_of
+from tests.support.fleet_simulation import FAST, schedule_with
 
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
 _ANY = 1_000_000
 _ERROR: dict[str, object] = {"kind": "error", "code": "NOT_ENOUGH_REPLICAS"}
 
@@ -30,11 +28,11 @@ def _model(in_flight: int, **more: object) -> ClientModel:
 
 
 def _run(
-    model: ClientModel, *steps: dict[str, object], broker: BrokerModel = _FAST, clients: int = 1, brokers: int = 1
+    model: ClientModel, *steps: dict[str, object], broker: BrokerModel = FAST, clients: int = 1, brokers: int = 1
 ) -> Simulation:
     """Run for 5 s, or until 10 s after the last step."""
-    document = {"name": "test", "brokers": brokers, "duration": "5s", "steps": list(steps)}
-    return simulate([Group("test", model, clients)], schedule_of(scenario_of(document)), broker, seed=1)
+    schedule = schedule_with(*steps, brokers=brokers, duration="5s")
+    return simulate([Group("test", model, clients)], schedule, broker, seed=1)
 
 
 def _produce(action: object, during: str = "3s") -> dict[str, object]:
@@ -43,7 +41,7 @@ def _produce(action: object, during: str = "3s") -> dict[str, object]:
 
 @pytest.mark.parametrize(("in_flight", "per_s"), [(1, 10), (2, 20), (5, 50), (_ANY, 60)])
 def test_a_round_trip_carries_as_many_requests_as_may_be_in_flight(in_flight: int, per_s: float) -> None:
-    far = replace(_FAST, network_us=50_000)
+    far = replace(FAST, network_us=50_000)
     run = _run(_model(in_flight, requests_per_s=60, records_per_request=1), broker=far)
     assert run.counts[10:, COMPLETED].sum() / 4 == pytest.approx(per_s, rel=0.03)
 
@@ -51,7 +49,7 @@ def test_a_round_trip_carries_as_many_requests_as_may_be_in_flight(in_flight: in
 @pytest.mark.parametrize(("in_flight", "times_out"), [(1, False), (4, False), (5, True), (_ANY, True)])
 def test_a_broker_serves_the_requests_of_a_connection_one_after_another(in_flight: int, times_out: bool) -> None:
     """A request waits for those before it: the fifth is answered after 500 ms."""
-    slow = replace(_FAST, produce_us=100_000)
+    slow = replace(FAST, produce_us=100_000)
     model = _model(in_flight, requests_per_s=100, records_per_request=1, request_timeout_ms=450)
     run = _run(model, broker=slow)
     assert bool(run.counts[:, REQUEST_TIMEOUTS].any()) == times_out
@@ -77,7 +75,7 @@ def test_requests_in_flight_fail_with_the_first_and_are_retried_in_order(
 
 
 def test_a_broker_responds_with_errors_to_the_requests_after_one_that_fails() -> None:
-    far = replace(_FAST, network_us=50_000)
+    far = replace(FAST, network_us=50_000)
     runs = [_run(_model(n, requests_per_s=50), _produce(_ERROR, "250ms"), broker=far) for n in (1, 5)]
     assert runs[0].counts[:, ERRORS].sum() == runs[0].counts[:, PRODUCE_RETRIES].sum() <= 2
     assert runs[1].counts[:, ERRORS].sum() == runs[1].counts[:, PRODUCE_RETRIES].sum() >= 5
@@ -90,7 +88,7 @@ def test_a_broker_responds_with_errors_to_the_requests_after_one_that_fails() ->
     ids=["killed", "silent", "errors", "closed"],
 )
 def test_no_operation_is_lost_or_completed_twice(step: dict[str, object], in_flight: int) -> None:
-    far = replace(_FAST, network_us=20_000)
+    far = replace(FAST, network_us=20_000)
     model = _model(in_flight, requests_per_s=20, delivery_timeout_ms=2000, request_timeout_ms=700)
     run = _run(model, step, broker=far, clients=2)
     ended = run.counts[:, [COMPLETED, EXPIRED]].sum()

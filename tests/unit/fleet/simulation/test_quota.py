@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 
-from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.timeline import ScenarioError
 from sluice.fleet.models.client_model import ClientModel, Group
-from sluice.fleet.simulation.broker import BrokerModel
 from sluice.fleet.simulation.counters import BYTES, COMPLETED, THROTTLED_US
 from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.quota import Sensors
-from sluice.fleet.simulation.schedule import schedule_of
 from sluice.quotas.sensor import Rate, Sensor
-
-_FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, network_us=1)
+from tests.support.fleet_simulation import FAST, schedule_with
 
 
 @pytest.mark.parametrize("gap_ms", [1, 100, 400, 3000])
@@ -40,10 +36,9 @@ def test_throttle_times_are_those_of_the_brokers_sensors(gap_ms: int) -> None:
 
 def _run(rate: float | None, *, shared: bool = False, **model: object) -> Simulation:
     quota = {"client_id": "bulk" if shared else "<default>", "producer_byte_rate": rate}
-    steps = [] if rate is None else [{"at": "0s", "quota": quota}]
-    scenario = scenario_of({"name": "test", "brokers": 1, "duration": "60s", "steps": steps})
+    steps: list[dict[str, object]] = [] if rate is None else [{"at": "0s", "quota": quota}]
     group = Group("bulk", ClientModel(**{"record_bytes": 5000, "requests_per_s": 20, **model}), 10)  # type: ignore[arg-type]
-    return simulate([group], schedule_of(scenario), _FAST, seed=1)
+    return simulate([group], schedule_with(*steps, brokers=1), FAST, seed=1)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -67,6 +62,6 @@ def test_without_a_quota_nothing_is_throttled() -> None:
 
 
 def test_other_quotas_are_refused() -> None:
-    step = {"at": "0s", "quota": {"client_id": "a", "consumer_byte_rate": 1}}
+    quota = {"client_id": "a", "consumer_byte_rate": 1}
     with pytest.raises(ScenarioError, match="expected client_id and producer_byte_rate"):
-        schedule_of(scenario_of({"name": "t", "duration": "1s", "steps": [step]}))
+        schedule_with({"at": "0s", "quota": quota}, duration="1s")

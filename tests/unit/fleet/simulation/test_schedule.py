@@ -2,14 +2,14 @@
 
 import pytest
 
-from sluice.broker.scenarios.files import catalogued, names, scenario_of
+from sluice.broker.scenarios.files import catalogued, names
 from sluice.broker.scenarios.timeline import ScenarioError
 from sluice.fleet.simulation.schedule import FETCH, METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
+from tests.support.fleet_simulation import schedule_with
 
 
 def _schedule(*steps: dict[str, object], brokers: int = 3, **more: object) -> Schedule:
-    document = {"name": "test", "brokers": brokers, "duration": "60s", "steps": list(steps), **more}
-    return schedule_of(scenario_of(document))
+    return schedule_with(*steps, brokers=brokers, **more)  # type: ignore[arg-type]  # of a scenario
 
 
 def _leaders(schedule: Schedule) -> list[tuple[float, list[int]]]:
@@ -76,9 +76,8 @@ def test_rules_may_have_partitions_schedules_random_delays_and_other_apis() -> N
 
 @pytest.mark.parametrize(("seconds", "until"), [("12s", 20), ("30s", 30)])
 def test_the_simulation_continues_for_ten_seconds_after_the_last_change(seconds: str, until: int) -> None:
-    document = {"name": "test", "brokers": 3, "duration": seconds, "steps": [{"at": "10s", "stop": 1}]}
-    assert schedule_of(scenario_of(document)).duration_us == until * 1_000_000
-    assert schedule_of(scenario_of({**document, "steps": []})).duration_us == int(seconds[:-1]) * 1_000_000
+    assert _schedule({"at": "10s", "stop": 1}, duration=seconds).duration_us == until * 1_000_000
+    assert _schedule(duration=seconds).duration_us == int(seconds[:-1]) * 1_000_000
 
 
 _ERROR = {"kind": "error", "code": "NOT_LEADER_OR_FOLLOWER"}
@@ -90,14 +89,8 @@ _TOPICS = [{"name": "orders", "assignments": [[1, 2], [2, 3]]}]
     [
         ({"isolate": 1}, "steps[0].isolate: has no effect in a fleet simulation; expected one of stop, kill"),
         ({"fault": {"action": _ERROR, "after": "3s"}}, "steps[0].fault.after: has no effect in a fleet simulation;"),
-        (
-            {"fault": {"action": _ERROR, "topic": "other"}},
-            "steps[0].fault.topic: expected the topic of the fleet",
-        ),
-        (
-            {"fault": {"action": _ERROR, "partition": 2}},
-            "steps[0].fault.partition: expected a partition up to 1",
-        ),
+        ({"fault": {"action": _ERROR, "topic": "other"}}, "steps[0].fault.topic: expected the topic of the fleet"),
+        ({"fault": {"action": _ERROR, "partition": 2}}, "steps[0].fault.partition: expected a partition up to 1"),
         (
             {"fault": {"action": "close", "api": "ListOffsets"}},
             "steps[0].fault.api: expected ApiVersions, Metadata, Produce, Fetch",
