@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -15,55 +16,41 @@ from tests.histories.history import (
     Guarantee,
     History,
     Init,
+    Operation,
     Outcome,
     Poll,
     Send,
 )
 
+T = TypeVar("T", bound=Operation)
 A, B = "producer", "consumer"
 OK = Outcome.OK
 
 
+def done(kind: type[T], at_ms: float, process: str = B, **fields: object) -> T:
+    """Return an operation that completed after 1 ms."""
+    return kind(process=process, invoked_ms=at_ms, completed_ms=at_ms + 1, outcome=OK, **fields)
+
+
 def send(at_ms: float, value: int, offset: int, *, process: str = A, transaction: int | None = None) -> Send:
-    return Send(
-        process=process,
-        invoked_ms=at_ms,
-        completed_ms=at_ms + 1,
-        outcome=OK,
-        value=value,
-        key="a",
-        partition=0,
-        guarantee=Guarantee.EXACTLY_ONCE,
-        offset=offset,
-        transaction=transaction,
-    )
+    guarantee = Guarantee.EXACTLY_ONCE
+    record: dict[str, object] = {"value": value, "key": "a", "partition": 0, "offset": offset}
+    return done(Send, at_ms, process, **record, guarantee=guarantee, transaction=transaction)
 
 
 def end(at_ms: float, transaction: int, *, commits: bool) -> End:
-    return End(
-        process="tx", invoked_ms=at_ms, completed_ms=at_ms + 1, outcome=OK, transaction=transaction, commits=commits
-    )
+    return done(End, at_ms, "tx", transaction=transaction, commits=commits)
 
 
 def init(at_ms: float, process: str) -> Init:
-    return Init(process=process, invoked_ms=at_ms, completed_ms=at_ms + 1, outcome=OK, transactional_id="id")
+    return done(Init, at_ms, process, transactional_id="id")
 
 
 def poll(
     at_ms: float, *records: tuple[int, int], committed_only: bool = False, group: str | None = None, session: int = 0
 ) -> Poll:
-    return Poll(
-        process=B,
-        invoked_ms=at_ms,
-        completed_ms=at_ms + 1,
-        outcome=OK,
-        partition=0,
-        records=[*records],
-        committed_only=committed_only,
-        session=session,
-        first=None if group else 0,
-        group=group,
-    )
+    reader = {"committed_only": committed_only, "session": session, "first": None if group else 0, "group": group}
+    return done(Poll, at_ms, B, partition=0, records=[*records], **reader)
 
 
 def final(*records: tuple[int, int], committed_only: bool) -> Poll:
@@ -72,27 +59,15 @@ def final(*records: tuple[int, int], committed_only: bool) -> Poll:
 
 
 def end_offset(at_ms: float, offset: int) -> EndOffset:
-    return EndOffset(
-        process=B,
-        invoked_ms=at_ms,
-        completed_ms=at_ms + 1,
-        outcome=OK,
-        partition=0,
-        committed_only=False,
-        offset=offset,
-    )
+    return done(EndOffset, at_ms, partition=0, committed_only=False, offset=offset)
 
 
 def commit(at_ms: float, offset: int) -> Commit:
-    return Commit(
-        process=B, invoked_ms=at_ms, completed_ms=at_ms + 1, outcome=OK, group="g", partition=0, offset=offset
-    )
+    return done(Commit, at_ms, group="g", partition=0, offset=offset)
 
 
 def committed(at_ms: float, offset: int | None) -> Committed:
-    return Committed(
-        process=B, invoked_ms=at_ms, completed_ms=at_ms + 1, outcome=OK, group="g", partition=0, offset=offset
-    )
+    return done(Committed, at_ms, group="g", partition=0, offset=offset)
 
 
 # Offsets 0 and 1: idempotent; 2 and 3: a committed transaction, and its marker at 4; 5: an aborted one.
