@@ -67,6 +67,11 @@ class Noted:
         return [name for name, _ in self.ran]
 
 
+def counting() -> tuple[CountingClock, Noted]:
+    clock = CountingClock()
+    return clock, Noted(clock)
+
+
 @pytest.fixture
 def noted() -> Noted:
     return Noted()
@@ -140,16 +145,14 @@ def test_tasks_added_by_a_task_run_at_their_own_deadlines(noted: Noted) -> None:
 
 
 def test_clock_is_armed_again_only_for_an_earlier_deadline() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     for delay_ms in (500, 600, 500, 40, 90, 40, 39.5):
         noted.add("it", delay_ms)
     assert clock.armed_ms == [500, 40]
 
 
 def test_deadline_replaced_by_an_earlier_one_is_not_called_twice() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     for delay_ms in (200, 100, 50):
         noted.add("it", delay_ms)
     clock.advance(1_000)
@@ -157,8 +160,7 @@ def test_deadline_replaced_by_an_earlier_one_is_not_called_twice() -> None:
 
 
 def test_tasks_added_by_running_tasks_arm_the_clock_once() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     for delay_ms in (90, 60, 30):
         noted.timer.add(Call(partial(noted.add, "it", delay_ms)), 10)
     clock.advance(10)
@@ -166,8 +168,7 @@ def test_tasks_added_by_running_tasks_arm_the_clock_once() -> None:
 
 
 def test_clock_calls_once_for_all_tasks_of_one_millisecond() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     for _ in range(100):
         noted.add("it", 300)
     clock.advance(1_000)
@@ -176,8 +177,7 @@ def test_clock_calls_once_for_all_tasks_of_one_millisecond() -> None:
 
 
 def test_cancelled_task_causes_at_most_one_idle_call() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     for _ in range(100):
         noted.timer.cancel(noted.add("it", 300))
     clock.advance(10_000)
@@ -222,8 +222,7 @@ def test_after_an_interrupt_the_remaining_tasks_still_run(noted: Noted) -> None:
 
 
 def test_after_close_nothing_runs_and_pending_tasks_can_be_cancelled() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     waiting = noted.add("waiting", 10)
     noted.timer.close()
     noted.timer.close()
@@ -234,8 +233,7 @@ def test_after_close_nothing_runs_and_pending_tasks_can_be_cancelled() -> None:
 
 
 def test_task_that_closes_the_timer_is_the_last() -> None:
-    clock = CountingClock()
-    noted = Noted(clock)
+    clock, noted = counting()
     noted.timer.add(Call(noted.timer.close), 10)
     noted.add("due with it", 10)
     noted.add("due later", 20)
