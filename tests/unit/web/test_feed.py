@@ -12,8 +12,9 @@ from tests.support.virtual_broker import VirtualBroker
 from tests.support.watching import watching
 
 
-def _count(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, *take_ms: float) -> list[float]:
-    """Return a list that receives the time of each snapshot; snapshots take `take_ms` in turn."""
+def _counting(monkeypatch: pytest.MonkeyPatch, *take_ms: float) -> tuple[VirtualBroker, list[float]]:
+    """Return a broker and the times of its snapshots, which take `take_ms` in turn."""
+    broker = VirtualBroker()
     taken: list[float] = []
     takes = cycle(take_ms or (0.0,))
     take = SnapshotTaker.take
@@ -24,12 +25,11 @@ def _count(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, *take_ms: flo
         return take(self, [View()])
 
     monkeypatch.setattr(SnapshotTaker, "take", counted)
-    return taken
+    return broker, taken
 
 
 def test_without_viewers_no_snapshot_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
-    taken = _count(monkeypatch, broker)
+    broker, taken = _counting(monkeypatch)
     feed = Feed(broker.cluster_server)
     broker.advance(10_000)
     assert taken == []
@@ -41,8 +41,7 @@ def test_without_viewers_no_snapshot_is_taken(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_all_viewers_share_two_snapshots_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
-    taken = _count(monkeypatch, broker)
+    broker, taken = _counting(monkeypatch)
     feed = Feed(broker.cluster_server)
     with watching(broker, feed=feed), watching(broker, feed=feed), watching(broker, feed=feed):
         broker.advance(0)
@@ -52,16 +51,14 @@ def test_all_viewers_share_two_snapshots_per_second(monkeypatch: pytest.MonkeyPa
 
 
 def test_snapshots_use_at_most_a_twentieth_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
-    taken = _count(monkeypatch, broker, 100.0)
+    broker, taken = _counting(monkeypatch, 100.0)
     with watching(broker):
         broker.advance(20_000)
     assert taken == [0, 2000, 4000, 6000, 8000, 10_000, 12_000, 14_000, 16_000, 18_000, 20_000]
 
 
 def test_one_slow_snapshot_does_not_delay_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = VirtualBroker()
-    taken = _count(monkeypatch, broker, 1.0, 300.0, 1.0, 20.0)
+    broker, taken = _counting(monkeypatch, 1.0, 300.0, 1.0, 20.0)
     with watching(broker):
         broker.advance(3000)
     assert taken == [0, 500, 1000, 1500, 2000, 2500, 3000]

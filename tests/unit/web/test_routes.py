@@ -47,7 +47,5 @@ def test_the_page_needs_no_token_but_its_data_does() -> None:
 def test_an_invalid_view_is_rejected() -> None:
     app = application(VirtualBroker().cluster_server, load())
     status, _, body = call(app, "/api/v1/stream", query="sort=size")
-    assert (status, json.loads(body)) == (
-        400,
-        {"error": "sort: expected one of activity, name, quota, throttled, got size"},
-    )
+    error = "sort: expected one of activity, name, quota, throttled, got size"
+    assert (status, json.loads(body)) == (400, {"error": error})
