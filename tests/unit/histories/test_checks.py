@@ -33,9 +33,17 @@ def done(kind: type[T], at_ms: float, process: str = B, **fields: object) -> T:
 
 
 def send(at_ms: float, value: int, offset: int, *, process: str = A, transaction: int | None = None) -> Send:
-    guarantee = Guarantee.EXACTLY_ONCE
-    record: dict[str, object] = {"value": value, "key": "a", "partition": 0, "offset": offset}
-    return done(Send, at_ms, process, **record, guarantee=guarantee, transaction=transaction)
+    return done(
+        Send,
+        at_ms,
+        process,
+        value=value,
+        key="a",
+        partition=0,
+        guarantee=Guarantee.EXACTLY_ONCE,
+        offset=offset,
+        transaction=transaction,
+    )
 
 
 def end(at_ms: float, transaction: int, *, commits: bool) -> End:
@@ -49,8 +57,16 @@ def init(at_ms: float, process: str) -> Init:
 def poll(
     at_ms: float, *records: tuple[int, int], committed_only: bool = False, group: str | None = None, session: int = 0
 ) -> Poll:
-    reader = {"committed_only": committed_only, "session": session, "first": None if group else 0, "group": group}
-    return done(Poll, at_ms, B, partition=0, records=[*records], **reader)
+    return done(
+        Poll,
+        at_ms,
+        partition=0,
+        records=[*records],
+        committed_only=committed_only,
+        session=session,
+        first=None if group else 0,
+        group=group,
+    )
 
 
 def final(*records: tuple[int, int], committed_only: bool) -> Poll:
