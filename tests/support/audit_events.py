@@ -1,6 +1,7 @@
 """Handmade journals of connections and requests with given times, and observations made from them."""
 
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 
 from sluice.audit.judge.model.observation import Callback, Observation, Role, SubjectInfo
 from sluice.journal_events import AnyEvent, ConnectionClosed, ConnectionOpened, Request, TopicPartition
@@ -176,23 +177,24 @@ class Journal:
         }
 
 
+def starts(waits_ms: Iterable[float], lasting_ms: float = 1.0, from_ms: float = 0.0) -> list[float]:
+    """Return when attempts start that last `lasting_ms` each, with these waits between them."""
+    return list(accumulate((lasting_ms + wait_ms for wait_ms in waits_ms), initial=from_ms))
+
+
 def closed_connections(waits_ms: Iterable[float], **journal: str) -> Journal:
     """Return the journal of a client whose connections close after 1 ms, with these waits between them."""
     made = Journal(**journal)  # type: ignore[arg-type]
-    at_ms = 0.0
-    for wait_ms in (*waits_ms, None):
+    for at_ms in starts(waits_ms):
         made.connection(at_ms, at_ms + 1)
-        at_ms += 1 + (wait_ms or 0)
     return made
 
 
 def failed_batch(waits_ms: Iterable[float], *, sequence: int = 0, error: int = 19, from_ms: float = 0.0) -> Journal:
     """Return the journal of a producer whose batch fails after 1 ms each time, with these waits between attempts."""
     made = Journal()
-    at_ms = from_ms
-    for wait_ms in (*waits_ms, None):
+    for at_ms in starts(waits_ms, from_ms=from_ms):
         made.batch(at_ms, at_ms + 1, sequence=sequence, errors=[error])
-        at_ms += 1 + (wait_ms or 0)
     return made
 
 

@@ -11,7 +11,7 @@ from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer.batches import EQUAL_RECORDS, NO_HASHES
-from tests.support.audit_events import SETTINGS, Journal, observed
+from tests.support.audit_events import SETTINGS, Journal, observed, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = (State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE)
 KAFKAJS = {**SETTINGS, "retry.backoff.ms": 300, "retry.backoff.max.ms": 30_000}
@@ -96,10 +96,9 @@ def test_client_that_gives_up_early_never_reaches_the_maximum(statement: str, ba
 
 
 def calls(statement: str, probe: str, api: str, waits: Sequence[float]) -> Verdict:
-    journal, at_ms = Journal(), 0.0
-    for wait_ms in (*waits, 0):
+    journal = Journal()
+    for at_ms in starts(waits):
         journal.request(api, at_ms, at_ms + 1, errors=[3])
-        at_ms += 1 + wait_ms
     return judge(statement, command(probe, journal, KAFKAJS))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import SETTINGS, Journal, closed_connections, failed_batch, observed
+from tests.support.audit_events import SETTINGS, Journal, closed_connections, failed_batch, observed, starts
 
 PASS, DEVIATES, INCONCLUSIVE = State.PASS, State.DEVIATES, State.INCONCLUSIVE
 RAMP: list[float] = [100, 200, 400, 800]
@@ -95,8 +95,7 @@ class TestAny:
         ],
     )
     def test_waits_after_a_loss(self, waits: list[float], state: State) -> None:
-        journal, at_ms = Journal(), 0.0
-        for wait in (*waits, 0):
+        journal = Journal()
+        for at_ms in starts(waits, 10):
             journal.connection(at_ms, at_ms + 10, answers=True)
-            at_ms += 10 + wait
         assert judge("KIP-144/5", [observed("reconnect-lost", journal.events, settings=CONNECTING)]).state is state

@@ -18,16 +18,16 @@ def evenly(low: float, high: float, count: int = 13) -> list[float]:
     return [low + (high - low) * number / (count - 1) for number in range(count)]
 
 
-def connecting(factors: Sequence[float]) -> list[Observation]:
+def connecting(*rows: Sequence[float]) -> list[Observation]:
+    """Return runs with these waits between closed connections."""
     return [
-        observed(
-            "reconnect-closed",
-            closed_connections([factor * wait for wait in (50, 100, 200, 400, 800)]).events,
-            settings=CONNECTING,
-            repetition=number,
-        )
-        for number, factor in enumerate(factors)
+        observed("reconnect-closed", closed_connections(row).events, settings=CONNECTING, repetition=number)
+        for number, row in enumerate(rows)
     ]
+
+
+def drawn_once(factors: Sequence[float]) -> list[Observation]:
+    return connecting(*([factor * wait for wait in (50, 100, 200, 400, 800)] for factor in factors))
 
 
 def retrying(factors: Sequence[float]) -> list[Observation]:
@@ -39,11 +39,7 @@ def retrying(factors: Sequence[float]) -> list[Observation]:
 
 def test_few_draws_per_connection_whose_medians_differ_much_pass() -> None:
     """Those of our own client with one seed: 944 ms is 38 % above the median of its three draws."""
-    rows = ([57, 97, 221, 337, 685], [47, 108, 162, 352, 655], [53, 113, 229, 464, 944])
-    runs = [
-        observed("reconnect-closed", closed_connections(row).events, settings=CONNECTING, repetition=number)
-        for number, row in enumerate(rows)
-    ]
+    runs = connecting([57, 97, 221, 337, 685], [47, 108, 162, 352, 655], [53, 113, 229, 464, 944])
     assert judge("KIP-144/9", runs).state is PASS
 
 
@@ -63,7 +59,7 @@ def test_few_draws_per_connection_whose_medians_differ_much_pass() -> None:
 )
 def test_one_draw_per_connection(factors: list[float], state: State) -> None:
     """KIP-144/9."""
-    assert judge("KIP-144/9", connecting(factors)).state is state
+    assert judge("KIP-144/9", drawn_once(factors)).state is state
 
 
 @pytest.mark.parametrize(
@@ -93,7 +89,7 @@ def test_single_late_wait_is_no_jitter() -> None:
 
 
 def test_few_waits_give_the_number_of_required_runs() -> None:
-    verdict = judge("KIP-144/9", connecting([0.9, 1.1]))
+    verdict = judge("KIP-144/9", drawn_once([0.9, 1.1]))
     assert verdict.measured["waits"] == 10
     assert verdict.runs_needed == 1
 

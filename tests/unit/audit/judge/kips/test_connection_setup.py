@@ -7,7 +7,7 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import BOOTSTRAP_LISTENER
 from sluice.audit.judge.model.verdict import State
-from tests.support.audit_events import SETTINGS, Journal, observed
+from tests.support.audit_events import SETTINGS, Journal, observed, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 
@@ -23,12 +23,11 @@ PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State
     ],
 )
 def test_kip_144_12_backoff_after_rejected_logins_advances(waits: Sequence[float], state: State) -> None:
-    journal, at_ms = Journal(), 0.0
-    for wait in (*waits, 0):
+    journal = Journal()
+    for at_ms in starts(waits, 102):
         number = journal.connection(at_ms, at_ms + 102)
         journal.request("SaslHandshake", at_ms + 0.5, at_ms + 1, connection=number, version=1)
         journal.request("SaslAuthenticate", at_ms + 1.5, at_ms + 2, connection=number, version=2, errors=[58])
-        at_ms += 102 + wait
     assert judge("KIP-144/12", [observed("reconnect-sasl-rejected", journal.events)]).state is state
 
 

@@ -7,7 +7,7 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import SETTINGS, Journal, closed_connections, observed
+from tests.support.audit_events import SETTINGS, Journal, closed_connections, observed, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 # Retries do not delay connections, and no client rebootstraps.
@@ -36,10 +36,9 @@ def closed(
 
 def worked(waits: Sequence[float]) -> Journal:
     """Return connections that answered ApiVersions and were then closed by the broker."""
-    journal, at_ms = Journal(), 0.0
-    for wait in (*waits, 0):
+    journal = Journal()
+    for at_ms in starts(waits, 10):
         journal.connection(at_ms, at_ms + 10, answers=True)
-        at_ms += 10 + wait
     return journal
 
 
@@ -104,14 +103,11 @@ def test_kip_144_4_is_inconclusive_with_constant_backoff() -> None:
     ],
 )
 def test_kip_144_6_wait_before_a_healthy_broker(first: list[float], failing: list[float], state: State) -> None:
-    journal, at_ms = Journal(), 0.0
-    for wait in (*failing, 0):
+    journal = Journal()
+    for at_ms in starts(failing):
         journal.connection(at_ms, at_ms + 1, broker=1)
-        at_ms += 1 + wait
-    at_ms = 0.0
-    for wait in (*first, 0):
+    for at_ms in starts(first, 600):
         journal.connection(at_ms, at_ms + 600, broker=2, answers=True)
-        at_ms += 600 + wait
     run = observed("reconnect-two-brokers", journal.events, settings=CONNECTING)
     assert judge("KIP-144/6", [run]).state is state
 

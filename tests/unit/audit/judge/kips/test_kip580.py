@@ -7,7 +7,7 @@ import pytest
 from sluice.audit.judge import judge
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.verdict import State, Verdict
-from tests.support.audit_events import SETTINGS, Journal, failed_batch, observed
+from tests.support.audit_events import SETTINGS, Journal, failed_batch, observed, starts
 
 PASS, DEVIATES, INCONCLUSIVE, NOT_OBSERVABLE = State.PASS, State.DEVIATES, State.INCONCLUSIVE, State.NOT_OBSERVABLE
 RIGHT: list[float] = [100, 210, 380, 840, 1000, 930, 1000]
@@ -114,11 +114,10 @@ def test_kip_580_4_waits_with_equal_base_and_maximum(waits: list[float], max_ms:
 def test_kip_580_5_batch_failing_beside_another(partition: int, waits: list[float], state: State) -> None:
     journal = Journal()
     for number, each in ((0, RIGHT), (partition, waits)):
-        at_ms = 20_000.0 * (partition == 0 and each is waits) + 2000 * number
+        from_ms = 20_000.0 * (partition == 0 and each is waits) + 2000 * number
         sequence = int(each is waits)
-        for wait in (*each, 0):
+        for at_ms in starts(each, from_ms=from_ms):
             journal.batch(at_ms, at_ms + 1, sequence=sequence, partition=number, errors=[19])
-            at_ms += 1 + wait
     assert judge("KIP-580/5", [observed("produce-two-partitions", journal.events)]).state is state
 
 
