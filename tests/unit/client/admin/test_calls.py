@@ -358,5 +358,4 @@ def found(request: ReceivedRequest) -> Message:
 
 
 def groups_deleted(request: ReceivedRequest) -> Message:
-    """Delete all groups."""
     return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=name) for name in request.message.groups_names])
