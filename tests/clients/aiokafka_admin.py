@@ -4,10 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-from aiokafka import (
-    AIOKafkaConsumer,
-    TopicPartition,
-)
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidPartitionsError
@@ -26,14 +23,7 @@ from tests.clients.aiokafka_driver import (
     until_true,
     with_members,
 )
-from tests.clients.driver import (
-    Given,
-    InProcess,
-    Step,
-    rebalance,
-    restart_static_member,
-    verbs,
-)
+from tests.clients.driver import Given, InProcess, Step, rebalance, restart_static_member, verbs
 from tests.clients.scenarios import CLASSIC_ONLY, WITHOUT_SHARE_CONSUMER, without_admin_calls
 
 

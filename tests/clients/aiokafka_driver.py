@@ -5,24 +5,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from aiokafka import (
-    AIOKafkaConsumer,
-    AIOKafkaProducer,
-    ConsumerRebalanceListener,
-    TopicPartition,
-)
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import MessageSizeTooLargeError, ProducerFenced
 
-from tests.clients.driver import (
-    TIMEOUT_S,
-    Given,
-    Member,
-    Round,
-    Row,
-    Step,
-)
+from tests.clients.driver import TIMEOUT_S, Given, Member, Round, Row, Step
 
 # Members notice a rebalance early.
 GROUP = {
@@ -42,12 +30,7 @@ async def send(producer: AIOKafkaProducer, topic: str, rows: list[Row], partitio
     """Produce the rows to the partitions in turn and wait until all are acknowledged."""
     sent = [
         await producer.send(
-            topic,
-            row.value,
-            row.key,
-            partition=number % partitions,
-            timestamp_ms=row.timestamp,
-            headers=row.headers,
+            topic, row.value, row.key, partition=number % partitions, timestamp_ms=row.timestamp, headers=row.headers
         )
         for number, row in enumerate(rows)
     ]

@@ -37,16 +37,7 @@ from tests.clients.confluent_driver import (
     transactions,
     with_members,
 )
-from tests.clients.driver import (
-    TIMEOUT_S,
-    Given,
-    InProcess,
-    Step,
-    rebalance,
-    restart_static_member,
-    until,
-    verbs,
-)
+from tests.clients.driver import TIMEOUT_S, Given, InProcess, Step, rebalance, restart_static_member, until, verbs
 from tests.clients.scenarios import without_admin_calls
 
 # The library has no types for these.
@@ -156,11 +147,7 @@ def delete_records(bootstrap: str, given: Given) -> Iterable[Step]:
 
 def list_offsets(bootstrap: str, given: Given) -> list[Step]:
     admin = admin_of(bootstrap)
-    specs = {
-        "earliest": EARLIEST,
-        "latest": LATEST,
-        "by_timestamp": OffsetSpec.for_timestamp(given.count),
-    }
+    specs = {"earliest": EARLIEST, "latest": LATEST, "by_timestamp": OffsetSpec.for_timestamp(given.count)}
     return [{name: offset_of(admin, given.topic, spec).offset for name, spec in specs.items()}]
 
 

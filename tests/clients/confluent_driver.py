@@ -17,13 +17,7 @@ from confluent_kafka import (
 )
 
 from tests.clients import driver
-from tests.clients.driver import (
-    TIMEOUT_S,
-    Given,
-    Member,
-    Row,
-    Step,
-)
+from tests.clients.driver import TIMEOUT_S, Given, Member, Row, Step
 
 
 def send(producer: Producer, topic: str, rows: list[Row], partitions: int = 1) -> None:

@@ -142,10 +142,7 @@ CASES = (
         "aiokafka closes the connection and sends the batch again. For the others, a malformed response is "
         "an error that is not retriable, although the record is in the log; the idempotent producer of "
         "kafka-python then fails permanently",
-        errors={
-            KAFKA_PYTHON: frozenset({"send: KafkaProtocolError"}),
-            CONFLUENT: frozenset({"send: _UNDERFLOW"}),
-        },
+        errors={KAFKA_PYTHON: frozenset({"send: KafkaProtocolError"}), CONFLUENT: frozenset({"send: _UNDERFLOW"})},
         replaced={KAFKA_PYTHON: frozenset({"producer"})},
     ),
     Case(
@@ -162,10 +159,7 @@ CASES = (
         "aiokafka waits until the request times out, and sends the batch again. For the others, it is an "
         "error that is not retriable, although the record is in the log; the idempotent producer of "
         "kafka-python then fails permanently",
-        errors={
-            KAFKA_PYTHON: frozenset({"send: InvalidReceiveError"}),
-            CONFLUENT: frozenset({"send: _BAD_MSG"}),
-        },
+        errors={KAFKA_PYTHON: frozenset({"send: InvalidReceiveError"}), CONFLUENT: frozenset({"send: _BAD_MSG"})},
         replaced={KAFKA_PYTHON: frozenset({"producer"})},
     ),
     Case(
@@ -296,10 +290,7 @@ CASES = (
         rule("stale-leader-hint", epoch="current"),
         "A client that follows the hint is redirected until metadata is current",
         lasts_s=0.5,
-        untouched={
-            AIOKAFKA: "uses versions without hints",
-            KAFKA_PYTHON: "uses versions without hints",
-        },
+        untouched={AIOKAFKA: "uses versions without hints", KAFKA_PYTHON: "uses versions without hints"},
         brokers=3,
         meanwhile="moves",
     ),
@@ -335,13 +326,7 @@ CASES = (
         reads_twice=RESET,
     ),
     # -- brokers -------------------------------------------------------------------------------------------------------
-    Case(
-        "moves the leader, and back after 0.5 s",
-        rule("leader-moved"),
-        RETRIED,
-        lasts_s=0.5,
-        brokers=3,
-    ),
+    Case("moves the leader, and back after 0.5 s", rule("leader-moved"), RETRIED, lasts_s=0.5, brokers=3),
     Case(
         "is the leader, is killed, and restarts after 0.7 s",
         rule("broker-down", broker=1),

@@ -10,16 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.protocol.consumer import OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
-from tests.clients.driver import (
-    Given,
-    InProcess,
-    Row,
-    Step,
-    rebalance,
-    restart_static_member,
-    until,
-    verbs,
-)
+from tests.clients.driver import Given, InProcess, Row, Step, rebalance, restart_static_member, until, verbs
 from tests.clients.kafka_python_driver import (
     fence,
     live_group,

@@ -12,14 +12,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import InvalidProducerEpochError, MessageSizeTooLargeError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
-from tests.clients.driver import (
-    TIMEOUT_S,
-    Given,
-    Member,
-    Row,
-    Step,
-    until,
-)
+from tests.clients.driver import TIMEOUT_S, Given, Member, Row, Step, until
 
 # If a poll times out during a rebalance, the library may lose the assignment that arrives between two polls, and wait
 # forever. So no poll times out: every assigned consumer has a record to read.

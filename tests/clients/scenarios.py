@@ -69,10 +69,7 @@ def round_trip(rows: list[Row], given: Given | None = None) -> list[Call]:
     """Produce these rows and read them back."""
     given = given or Given()
     wanted = Given(rows=rows, acks=given.acks, compression=given.compression, idempotent=given.idempotent)
-    return [
-        Call("produce", wanted, [{"sent": len(rows)}]),
-        Call("read", Given(count=len(rows)), [{"rows": rows}]),
-    ]
+    return [Call("produce", wanted, [{"sent": len(rows)}]), Call("read", Given(count=len(rows)), [{"rows": rows}])]
 
 
 def alone(verb: str, steps: Sequence[Step], given: Given | None = None) -> list[Call]:
@@ -203,9 +200,7 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("static-consumer", "static member restarts, KIP-848", static("consumer"), topics=FOUR),
     Scenario("resume-classic", "commit and resume, classic", [TEN, Call("resume", Given(), RESUMED)]),
     Scenario(
-        "resume-consumer",
-        "commit and resume, KIP-848",
-        [TEN, Call("resume", Given(protocol="consumer"), RESUMED)],
+        "resume-consumer", "commit and resume, KIP-848", [TEN, Call("resume", Given(protocol="consumer"), RESUMED)]
     ),
     # -- share groups
     Scenario("share-accept", "records of a share group accepted", delivered(1, Given()), group_configs=FROM_START),
@@ -232,10 +227,7 @@ SCENARIOS: Sequence[Scenario] = (
         group_configs=FROM_START,
     ),
     Scenario(
-        "share-members",
-        "two members share a partition",
-        delivered(1, Given(members=2)),
-        group_configs=FROM_START,
+        "share-members", "two members share a partition", delivered(1, Given(members=2)), group_configs=FROM_START
     ),
     # -- admin: topics, configs, records
     Scenario(
@@ -283,9 +275,7 @@ SCENARIOS: Sequence[Scenario] = (
         configs={"retention.bytes": "777"},
     ),
     Scenario(
-        "alter-configs",
-        "alter configs with AlterConfigs (legacy)",
-        alone("alter_configs", [{"retention.ms": "5000"}]),
+        "alter-configs", "alter configs with AlterConfigs (legacy)", alone("alter_configs", [{"retention.ms": "5000"}])
     ),
     Scenario(
         "delete-records",

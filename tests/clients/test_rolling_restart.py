@@ -27,10 +27,7 @@ from tests.support.wire import WireClient, error_codes
 
 PARTITIONS = 3
 PATIENCE_S = 240  # prevents a hang if a client or broker fails
-PROPERTIES = overrides(
-    "sluice.election.delay.ms=300",
-    "group.initial.rebalance.delay.ms=0",
-)
+PROPERTIES = overrides("sluice.election.delay.ms=300", "group.initial.rebalance.delay.ms=0")
 
 
 class Client(Protocol):

@@ -123,15 +123,9 @@ REFUSED = {
         Login("SASL_PLAINTEXT", mechanism="PLAIN", password="wrong"),
         'authentication failed .* mechanism=PLAIN reason="Authentication failed: Invalid username or password"',
         {
-            "aiokafka": (
-                "KafkaConnectionError",
-                "SaslAuthenticationFailed: Authentication failed: Invalid",
-            ),
+            "aiokafka": ("KafkaConnectionError", "SaslAuthenticationFailed: Authentication failed: Invalid"),
             "kafka-python": ("KafkaTimeoutError", f"SaslAuthenticationFailedError: Auth|{GONE}"),
-            "confluent-kafka": (
-                "_AUTHENTICATION",
-                "SASL authentication error: Authentication failed: Invalid",
-            ),
+            "confluent-kafka": ("_AUTHENTICATION", "SASL authentication error: Authentication failed: Invalid"),
         },
     ),
     "a wrong password for SCRAM": Refusal(

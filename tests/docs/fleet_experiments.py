@@ -131,11 +131,7 @@ def reconnect_storm() -> Values:
     _label(right, "completed operations per second", "seconds since one of three brokers was killed")
     _write(figure, "reconnect-storm")
     static, plain, full = peaks.values()
-    return {
-        "static": static,
-        "plain": plain,
-        "full": full,
-    }
+    return {"static": static, "plain": plain, "full": full}
 
 
 def aiokafka() -> Values:

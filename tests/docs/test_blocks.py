@@ -41,11 +41,7 @@ NOT_RUN = {
     },
     "docs/coming-from.md": {"-": FOREIGN},
     "docs/compatibility/tools.md": {"mvn ": "needs Java and Maven; make test-tools runs a registry"},
-    "docs/containers.md": {
-        "docker build": ENGINE,
-        "import socket": ENGINE,
-        "SLUICE_ADMIN_TOKEN=": ENGINE,
-    },
+    "docs/containers.md": {"docker build": ENGINE, "import socket": ENGINE, "SLUICE_ADMIN_TOKEN=": ENGINE},
     "docs/demo.md": {"make demo": MINUTES, "client  quota": OUTPUT},
     **{
         f"docs/findings/{name}.md": {"sluice audit run": "takes up to a minute; tests/clients/test_findings.py runs it"}

@@ -24,8 +24,7 @@ RAN = "__import__('pathlib').Path('ran').touch()"
         pytest.param(["import sluice", f"if __name__ == '__main__':\n    {RAN}"], id="programs"),
         pytest.param([f"def test_it():\n    {RAN}", "def helper(): ..."], id="test and program"),
         pytest.param(
-            [f"import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        {RAN}"],
-            id="unittest test",
+            [f"import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        {RAN}"], id="unittest test"
         ),
     ],
 )

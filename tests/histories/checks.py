@@ -9,18 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from .history import (
-    AnyOperation,
-    Commit,
-    Committed,
-    EndOffset,
-    Guarantee,
-    History,
-    Init,
-    Outcome,
-    Poll,
-    Send,
-)
+from .history import AnyOperation, Commit, Committed, EndOffset, Guarantee, History, Init, Outcome, Poll, Send
 
 
 class Anomaly(NamedTuple):

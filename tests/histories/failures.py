@@ -29,11 +29,7 @@ RULES: Mapping[str, tuple[tuple[tuple[str, ...] | None, Mapping[str, object]], .
     "error": ((APIS, {"when": "before"}), (APIS, {"when": "after"})),
     "delay": ((APIS, {"min": 0, "max": 4000, "when": "before"}), (APIS, {"min": 0, "max": 4000, "when": "after"})),
     "black-hole": ((APIS, {"when": "before"}), (APIS, {"when": "after"})),
-    "close": (
-        (APIS, {"when": "before"}),
-        (APIS, {"when": "after", "how": "rst"}),
-        (APIS, {"when": "mid-response"}),
-    ),
+    "close": ((APIS, {"when": "before"}), (APIS, {"when": "after", "how": "rst"}), (APIS, {"when": "mid-response"})),
     "correlation-id": ((APIS, {}),),
     "truncate": ((APIS, {}),),
     "garbage": ((("Fetch",), {}),),  # random bytes in other responses can be valid, and claim something false

@@ -23,19 +23,7 @@ from .clients import (
     SluiceProducer,
 )
 from .consumer_group import RELEASES, Kip848Consumer
-from .history import (
-    AnyOperation,
-    Commit,
-    Committed,
-    End,
-    EndOffset,
-    Guarantee,
-    History,
-    Init,
-    Outcome,
-    Poll,
-    Send,
-)
+from .history import AnyOperation, Commit, Committed, End, EndOffset, Guarantee, History, Init, Outcome, Poll, Send
 
 PARTITIONS = 3
 # Each key belongs to one partition.

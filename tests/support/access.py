@@ -117,9 +117,7 @@ TABLE = (
         ),
     ),
     Access(
-        "DeleteTopics",
-        "",
-        (_need(TOPIC_DENIED, "the topic", (DELETE, CLUSTER, CLUSTER_NAME), (DELETE, TOPIC, "t")),),
+        "DeleteTopics", "", (_need(TOPIC_DENIED, "the topic", (DELETE, CLUSTER, CLUSTER_NAME), (DELETE, TOPIC, "t")),)
     ),
     Access("DeleteRecords", "", (_topic(DELETE),)),
     Access("InitProducerId", "transactional", (_transactional_id(WRITE, REQUEST),)),
@@ -183,16 +181,9 @@ TABLE = (
     Access(
         "DescribeTransactions",
         "",
-        (
-            _transactional_id(DESCRIBE, "the transactional id"),
-            _left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t")),
-        ),
+        (_transactional_id(DESCRIBE, "the transactional id"), _left_out("'t'", "the topic", (DESCRIBE, TOPIC, "t"))),
     ),
-    Access(
-        "ListTransactions",
-        "",
-        (_left_out("'tx'", "the transactional id", (DESCRIBE, TRANSACTIONAL_ID, "tx")),),
-    ),
+    Access("ListTransactions", "", (_left_out("'tx'", "the transactional id", (DESCRIBE, TRANSACTIONAL_ID, "tx")),)),
     Access("ConsumerGroupHeartbeat", "", (_group(READ, REQUEST, "consumers"), _topic(DESCRIBE, REQUEST))),
     Access(
         "ConsumerGroupDescribe",

@@ -5,11 +5,7 @@ from typing import Any
 
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.share_acknowledge import AcknowledgementBatch as AloneBatch
-from sluice.protocol.apis.share_acknowledge import (
-    AcknowledgePartition,
-    AcknowledgeTopic,
-    ShareAcknowledgeRequest,
-)
+from sluice.protocol.apis.share_acknowledge import AcknowledgePartition, AcknowledgeTopic, ShareAcknowledgeRequest
 from sluice.protocol.apis.share_fetch import (
     AcknowledgementBatch,
     FetchPartition,

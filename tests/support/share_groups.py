@@ -119,11 +119,7 @@ class ShareMember:
 
     def heartbeat(self, **fields: Any) -> Any:
         """Send a heartbeat with `fields`, and apply the response."""
-        known: dict[str, Any] = {
-            "group_id": self.group_id,
-            "member_id": self.member_id,
-            "member_epoch": self.epoch,
-        }
+        known: dict[str, Any] = {"group_id": self.group_id, "member_id": self.member_id, "member_epoch": self.epoch}
         response = self.client.call(ShareGroupHeartbeatRequest(**(known | fields)), 1)
         if not response.error_code:
             self.epoch = response.member_epoch

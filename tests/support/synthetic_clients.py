@@ -299,10 +299,7 @@ RECONNECTING = [
     Policy("full jitter", "closed", {_GROWS: DEVIATES}, patch=reconnects(fully_jittered(RECONNECT_BASE_MS))),
     Policy("no wait", "closed", {_GROWS: DEVIATES, _CAPPED: DEVIATES}, STORM, patch=reconnects(constant(20))),
     Policy(
-        "reset by TCP connect",
-        "closed",
-        {_GROWS: DEVIATES, _NO_RESET: DEVIATES},
-        patch=with_states(ResetAtTcpConnect),
+        "reset by TCP connect", "closed", {_GROWS: DEVIATES, _NO_RESET: DEVIATES}, patch=with_states(ResetAtTcpConnect)
     ),
     Policy("a counter that overflows", "closed", {_GROWS: DEVIATES}, WRAPPED, patch=reconnects(wrapping(50, 24))),
     Policy("gives up", "closed", {}, STALL, patch=with_states(GivesUp)),
@@ -402,12 +399,7 @@ DELIVERING = [
     Policy("one more retry", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 4}),
     Policy("one retry fewer", "retries", {"KIP-91/12": DEVIATES}, config={"retries": 2}),
     Policy("unchanged", "not-retriable", {"KIP-91/15": PASS}),
-    Policy(
-        "retries anything",
-        "not-retriable",
-        {"KIP-91/15": DEVIATES},
-        patch=retries_anything,
-    ),
+    Policy("retries anything", "not-retriable", {"KIP-91/15": DEVIATES}, patch=retries_anything),
     Policy("unchanged", "in-flight", {"KIP-91/7": PASS}),
     Policy("two in flight", "in-flight", {"KIP-91/7": DEVIATES}, config={"max.in.flight.requests.per.connection": 2}),
     Policy("unchanged", "config", {"KIP-91/9": PASS}),

@@ -110,11 +110,7 @@ def produce_request(
 ) -> ProduceRequest:
     """Return one batch for partition 0 of "t"; `fields` as of `tests.support.records.produce`."""
     data = batch(
-        *values,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        base_sequence=sequence,
-        transactional=transactional,
+        *values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=transactional
     )
     request = produce(version, data, **fields)
     request.transactional_id = transactional_id

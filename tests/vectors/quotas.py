@@ -9,16 +9,7 @@ from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from sluice.quotas.mutation_quota import ControllerMutationQuota, ControllerMutationQuotaManager, MutationUsage
 from sluice.quotas.request_quota import ClientRequestQuotaManager
 from sluice.quotas.sensor import Rate, SampledStat
-from sluice.quotas.stats import (
-    Avg,
-    CumulativeCount,
-    CumulativeSum,
-    Max,
-    Min,
-    SimpleRate,
-    WindowedCount,
-    WindowedSum,
-)
+from sluice.quotas.stats import Avg, CumulativeCount, CumulativeSum, Max, Min, SimpleRate, WindowedCount, WindowedSum
 from sluice.quotas.token_bucket import TokenBucket
 from tests.vectors import Vector
 

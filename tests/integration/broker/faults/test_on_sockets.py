@@ -47,9 +47,7 @@ async def send_request(streams: Streams) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after", "mid-response"])
 @pytest.mark.parametrize(
-    ("how", "error"),
-    [("fin", asyncio.IncompleteReadError), ("rst", ConnectionResetError)],
-    ids=["FIN", "RST"],
+    ("how", "error"), [("fin", asyncio.IncompleteReadError), ("rst", ConnectionResetError)], ids=["FIN", "RST"]
 )
 async def test_closed_connection_ends_with_fin_or_rst(how: str, error: type[Exception], when: str) -> None:
     async with running() as (server, connect):

@@ -13,9 +13,7 @@ import pytest
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 async def test_signal_ends_the_demo_and_its_broker(number: signal.Signals) -> None:
     demo = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "sluice", "demo", "--format", "json"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        *(sys.executable, "-m", "sluice", "demo", "--format", "json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert demo.stderr is not None
     assert re.match(rb"broker at 127\.0\.0\.1:\d+, page at http://127\.0\.0\.1:\d+/", await demo.stderr.readline())

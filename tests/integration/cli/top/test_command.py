@@ -125,9 +125,7 @@ def test_piped_output_is_a_single_report(broker: SyncBroker) -> None:
 
 @pytest.mark.parametrize(
     ("options", "exit_code", "message"),
-    [
-        pytest.param(["--sort", "size"], 2, "--sort: expected one of activity, quota", id="an unknown order"),
-    ],
+    [pytest.param(["--sort", "size"], 2, "--sort: expected one of activity, quota", id="an unknown order")],
 )
 def test_error_is_one_line(options: list[str], exit_code: int, message: str) -> None:
     result = CliRunner().invoke(cli, ["top", "--once", *options])

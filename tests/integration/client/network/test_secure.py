@@ -21,10 +21,7 @@ def sasl(mechanism: str, *, secret: str = "alice-secret", protocol: str = "SASL_
 
 async def brokers_seen(config: dict[str, str], given: dict[str, str]) -> int:
     """Return the number of brokers that a client with these settings sees."""
-    async with (
-        Broker(config=config) as broker,
-        AdminClient({"bootstrap.servers": broker.bootstrap, **given}) as admin,
-    ):
+    async with Broker(config=config) as broker, AdminClient({"bootstrap.servers": broker.bootstrap, **given}) as admin:
         return len((await admin.describe_cluster(timeout_ms=20_000)).brokers)
 
 

@@ -38,10 +38,7 @@ async def test_quotas_are_set_and_removed(how: dict[str, object], entity: Entity
 
 
 WRONG = {
-    "no quota": (
-        {},
-        "quota: expected at least one of produce, fetch, request_percentage, controller_mutation_rate",
-    ),
+    "no quota": ({}, "quota: expected at least one of produce, fetch, request_percentage, controller_mutation_rate"),
     "the same quota by two names": (
         {"produce": 1, "producer_byte_rate": 1},
         "quota: produce and producer_byte_rate are the same quota; expected one of them",
