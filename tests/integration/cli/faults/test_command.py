@@ -54,27 +54,3 @@ def test_rules_are_added_from_a_file(name: str, broker: BrokerProcess, tmp_path:
 
 def test_schema_is_printed(broker: BrokerProcess) -> None:
     assert "action" in json.loads(run(broker, "schema").stdout)["$defs"]["Rule"]["required"]
-
-
-WRONG = {
-    "nothing to add": (["add"], 2, "expected either a rule as NAME=VALUE or --file"),
-    "both": (["add", "action=close", "--file", "x.toml"], 2, "expected either a rule as NAME=VALUE or --file"),
-    "nothing to remove": (["remove"], 2, "expected either ids of rules or --all"),
-    "invalid arguments of a rule": (["add", "action=clos"], 2, "got clos. Did you mean close?"),
-    "a rule that the broker rejects": (["add", "action=close", "times=0"], 2, "fault.times: expected 1 or more, got 0"),
-    "a missing file": (["add", "--file", "x.toml"], 2, "x.toml: cannot read: No such file or directory"),
-    "an unsupported kind of file": (
-        ["add", "--file", "x.ini"],
-        2,
-        "x.ini: expected a file name that ends in .toml, .yaml, .yml, .json",
-    ),
-    "an unknown rule": (["remove", "x"], 1, ": 404: unknown fault rule 'x'; none exists"),
-}
-
-
-@pytest.mark.parametrize(("words", "code", "said"), WRONG.values(), ids=WRONG)
-def test_error_is_one_line(words: list[str], code: int, said: str, broker: BrokerProcess) -> None:
-    done = run(broker, *words)
-    assert done.exit_code == code
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1

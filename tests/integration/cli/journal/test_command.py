@@ -70,25 +70,3 @@ def test_parquet_requires_pyarrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     shown = run("export", str(tmp_path / "all.parquet"))
     assert shown.exit_code == 1
     assert "Parquet needs pyarrow, which is not installed; install it, or use .ndjson" in shown.stderr
-
-
-WRONG = {
-    "an unknown file format": (["export", "all.csv"], 2, "all.csv: expected a name that ends in .ndjson or .parquet"),
-    "two beginnings": (["tail", "--last", "1", "--after", "1"], 2, "--last and --after exclude each other"),
-    "a number below zero": (["tail", "--last", "-1"], 2, "--last: expected an integer of at least 0, got -1"),
-}
-
-
-@pytest.mark.parametrize(("args", "code", "message"), WRONG.values(), ids=WRONG)
-def test_error_is_one_line(args: list[str], code: int, message: str) -> None:
-    shown = run(*args)
-    assert shown.exit_code == code
-    assert message in shown.stderr
-    assert len(shown.stderr.splitlines()) == 1
-
-
-def test_value_rejected_by_the_broker_is_wrong_usage(broker: BrokerProcess) -> None:
-    shown = run("tail", "--admin", broker.admin, "--kind", "dream")
-    assert shown.exit_code == 2
-    assert "kind: expected one of connection-opened, " in shown.stderr
-    assert len(shown.stderr.splitlines()) == 1

@@ -83,30 +83,6 @@ def test_explanation_of_a_throttled_client(broker: BrokerProcess) -> None:
     assert seen["quotas"][0]["last_delay"]["throttle_ms"] == 60_000
 
 
-@pytest.mark.parametrize(
-    ("args", "exit_code", "message"),
-    [
-        (["list", "--bootstrap", "127.0.0.1:1"], 1, "Error: 127.0.0.1:1: could not connect: Connection refused\n"),
-        (["list", "--bootstrap", "somewhere"], 2, "--bootstrap: expected HOST:PORT, got somewhere"),
-        (["list", "--bootstrap", "somewhere:99999"], 2, "--bootstrap: expected HOST:PORT, got somewhere:99999"),
-    ],
-)
-def test_unreachable_broker_is_reported_in_one_line(args: list[str], exit_code: int, message: str) -> None:
-    result = run(*args)
-    assert (result.exit_code, result.stdout) == (exit_code, "")
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
-def test_admin_port_is_reported(broker: BrokerProcess) -> None:
-    result = run("list", "--bootstrap", broker.admin.removeprefix("http://"))
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == (
-        f"Error: {broker.admin.removeprefix('http://')}: expected a port of the Kafka protocol, got an HTTP port. "
-        "Set --bootstrap to the broker's Kafka port; --admin accepts an admin port\n"
-    )
-
-
 def test_port_without_response_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(calls._CONFIG, "request.timeout.ms", 200)
     with create_server(("127.0.0.1", 0)) as silent:

@@ -116,24 +116,3 @@ def test_unsuitable_cluster_is_reported_in_one_line(running: BrokerProcess) -> N
     done = CliRunner().invoke(cli, ["run", "rolling-restart", "--against", running.admin])
     assert done.exit_code == 1
     assert done.stderr == f"Error: {running.admin}: 409: brokers: the scenario expects 1, 2, 3, got 1, 2\n"
-
-
-WRONG = {
-    "a missing file": (["none.toml"], 2, "none.toml: cannot read: No such file or directory"),
-    "an unknown name": (["rolling"], 2, "rolling: unknown scenario; expected a file that ends in .toml"),
-    "a port with running brokers": (
-        ["rolling-restart", "--against", "http://x", "--port", "1"],
-        2,
-        "--port and --against exclude each other",
-    ),
-    "a token for new brokers": (["rolling-restart", "--token", "x"], 2, "--token needs --against"),
-    "an unknown property": (["rolling-restart", "--override", "x=1"], 2, "--override: x: no such property"),
-}
-
-
-@pytest.mark.parametrize(("words", "code", "said"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_one_line(words: list[str], code: int, said: str) -> None:
-    done = CliRunner().invoke(cli, ["run", *words])
-    assert done.exit_code == code
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -121,14 +121,3 @@ def test_piped_output_is_a_single_report(broker: SyncBroker) -> None:
     done = subprocess.run(command(broker), capture_output=True, text=True, check=True)
     assert "shop" in done.stdout
     assert done.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "exit_code", "message"),
-    [pytest.param(["--sort", "size"], 2, "--sort: expected one of activity, quota", id="an unknown order")],
-)
-def test_error_is_one_line(options: list[str], exit_code: int, message: str) -> None:
-    result = CliRunner().invoke(cli, ["top", "--once", *options])
-    assert result.exit_code == exit_code
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
