@@ -6,6 +6,7 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import PROBES
 from sluice.audit.report.kip_texts import kip_texts
 from sluice.audit.report.words import in_order
+from tests.docs.tables import put
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 _PROBES = ("<!-- probes, generated from audit/probes: begin -->", "<!-- probes: end -->")
@@ -21,13 +22,7 @@ _UNOBSERVABLE = (
 
 def page_with_tables(text: str) -> str:
     """Return the page with current tables."""
-    return _put(_STATEMENTS, _statements(), _put(_UNOBSERVABLE, _unobservable(), _put(_PROBES, _probes(), text)))
-
-
-def _put(marks: tuple[str, str], content: str, text: str) -> str:
-    before, rest = text.split(marks[0])
-    _, after = rest.split(marks[1], 1)
-    return f"{before}{marks[0]}\n\n{content}\n\n{marks[1]}{after}"
+    return put(_STATEMENTS, _statements(), put(_UNOBSERVABLE, _unobservable(), put(_PROBES, _probes(), text)))
 
 
 def _probes() -> str:

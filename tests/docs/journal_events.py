@@ -4,27 +4,21 @@ import inspect
 from pathlib import Path
 
 from sluice.journal_events import KINDS, ClientEvent, Event, TopicPartition
+from tests.docs.tables import put
 
 PAGE = Path(__file__).parents[2] / "docs" / "journal.md"
-BEGIN, END = "<!-- generated from sluice/journal_events.py: begin -->", "<!-- end -->"
+_MARKS = ("<!-- generated from sluice/journal_events.py: begin -->", "<!-- end -->")
 
 
-def rendered() -> str:
-    """Return the tables of the fields of all events, of events of clients, and of each kind."""
+def page_with_table(text: str) -> str:
+    """Return the page with current tables of the fields of all events, of events of clients, and of each kind."""
     parts = [
         _section("All events", Event),
         _section("Events of clients", ClientEvent),
         *(_section(f"`{name}`", kind) for name, kind in KINDS.items()),
         _section("Items of `partitions`", TopicPartition),
     ]
-    return "\n\n".join(parts)
-
-
-def page_with_table(text: str) -> str:
-    """Return the page with current tables."""
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{rendered()}\n\n{END}{after}"
+    return put(_MARKS, "\n\n".join(parts), text)
 
 
 def _section(title: str, kind: type[Event] | type[TopicPartition]) -> str:

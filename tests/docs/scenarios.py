@@ -21,7 +21,7 @@ from sluice.broker.scenarios.model import (
     Scenario,
     Step,
 )
-from tests.docs.tables import code, table
+from tests.docs.tables import code, put, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
 _MODEL = ("<!-- generated from broker/scenarios: begin -->", "<!-- end -->")
@@ -64,13 +64,7 @@ _SHORT = {
 def page_with_tables(text: str) -> str:
     """Return the page with current tables."""
     model = "\n\n".join(_section(title, struct) for title, struct in _PARTS.items())
-    return _put(_CATALOGUE, _catalogue(), _put(_MODEL, model, text))
-
-
-def _put(marks: tuple[str, str], content: str, text: str) -> str:
-    before, rest = text.split(marks[0])
-    _, after = rest.split(marks[1], 1)
-    return f"{before}{marks[0]}\n\n{content}\n\n{marks[1]}{after}"
+    return put(_CATALOGUE, _catalogue(), put(_MODEL, model, text))
 
 
 def _section(title: str, struct: type[msgspec.Struct]) -> str:

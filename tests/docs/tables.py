@@ -1,4 +1,4 @@
-"""Markdown tables."""
+"""Markdown tables, and their places in pages."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def put(marks: tuple[str, str], content: str, text: str) -> str:
+    """Return the text of a page with this content between two marks."""
+    before, rest = text.split(marks[0])
+    _, after = rest.split(marks[1], 1)
+    return f"{before}{marks[0]}\n\n{content}\n\n{marks[1]}{after}"
 
 
 def code(text: object) -> str:
