@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
-# Number of statements of each KIP.
-STATEMENTS = {"13": 21, "91": 16, "144": 15, "572": 13, "580": 18}
-NAMES = {
-    "13": "quotas",
-    "91": "delivery timeout",
-    "144": "reconnect backoff",
-    "572": "task timeout",
-    "580": "retry backoff",
+# Name and number of statements of each KIP.
+KIPS = {
+    "13": ("quotas", 21),
+    "91": ("delivery timeout", 16),
+    "144": ("reconnect backoff", 15),
+    "572": ("task timeout", 13),
+    "580": ("retry backoff", 18),
 }
 _ROW = re.compile(r"\| (\d[\d, ]*) \| (.+) \| (.+) \|")
 _TABLE = re.compile(r"(<!-- statements: [^\n]*-->\n).*?(<!-- end of statements -->)", re.DOTALL)
@@ -65,7 +64,7 @@ def table() -> str:
     """Return the table of all statements."""
     lines = ["| | statement | tests | files |", "| --- | --- | --- | --- |"]
     for kip in pages():
-        lines.append(f"| **[KIP-{kip}](kip-{kip}.md)** | **{NAMES[kip]}** | | |")
+        lines.append(f"| **[KIP-{kip}](kip-{kip}.md)** | **{KIPS[kip][0]}** | | |")
         for number, text, tests, state in sorted(statements(kip)):
             count = state or str(len(tests))
             files = dict.fromkeys(file for test in tests for file in files_of_tests()[test])

@@ -100,38 +100,20 @@ def _numbers(run: Observation) -> Iterator[Dot]:
 
 
 _CONNECTIONS = Plot("seconds", "connections per 100 ms", _connections)
+_METADATA = Plot("seconds", "Metadata requests per 100 ms", _metadata)
+_WAITS = Plot("retry", "wait before it, ms", _waits)
+_RECORDS = Plot("seconds", "record: sent (grey), ended (blue), never ended (red)", _records)
+_NUMBERS = Plot("seconds", "sequence number: first records (blue), other records (red)", _numbers)
 DEFECTS = {
     "librdkafka-backoff-wraps": Defect(
-        "confluent-kafka-idempotent",
-        "2.16.1",
-        "long-outage",
-        FindingKind.WRAPPED,
-        Plot("retry", "wait before it, ms", _waits),
+        "confluent-kafka-idempotent", "2.16.1", "long-outage", FindingKind.WRAPPED, _WAITS
     ),
-    "aiokafka-metadata-storm": Defect(
-        "aiokafka",
-        "0.14.0",
-        "delivery-leader-gone",
-        FindingKind.STORM,
-        Plot("seconds", "Metadata requests per 100 ms", _metadata),
-    ),
+    "aiokafka-metadata-storm": Defect("aiokafka", "0.14.0", "delivery-leader-gone", FindingKind.STORM, _METADATA),
     "kafka-python-connection-storm": Defect(
         "kafka-python", "3.0.12", "reconnect-closed", FindingKind.STORM, _CONNECTIONS
     ),
-    "kafka-python-lost-callbacks": Defect(
-        "kafka-python",
-        "3.0.12",
-        "delivery-mute",
-        "KIP-91/2",
-        Plot("seconds", "record: sent (grey), ended (blue), never ended (red)", _records),
-    ),
-    "kafkajs-lost-records": Defect(
-        "kafkajs",
-        "2.2.4",
-        "produce-mute",
-        FindingKind.LOST,
-        Plot("seconds", "sequence number: first records (blue), other records (red)", _numbers),
-    ),
+    "kafka-python-lost-callbacks": Defect("kafka-python", "3.0.12", "delivery-mute", "KIP-91/2", _RECORDS),
+    "kafkajs-lost-records": Defect("kafkajs", "2.2.4", "produce-mute", FindingKind.LOST, _NUMBERS),
     "franz-go-connection-bursts": Defect("franz-go", "1.22.2", "reconnect-closed", FindingKind.STORM, _CONNECTIONS),
 }
 

@@ -4,24 +4,24 @@ import re
 
 import pytest
 
-from tests.docs.conformance import PAGE, STATEMENTS, files_of_tests, pages, statements, with_table
+from tests.docs.conformance import KIPS, PAGE, files_of_tests, pages, statements, with_table
 
-KIPS = list(pages())
+every_page = pytest.mark.parametrize("kip", pages())
 
 
-@pytest.mark.parametrize("kip", KIPS)
+@every_page
 def test_tests_on_a_page_exist(kip: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", pages()[kip].read_text(encoding="utf-8")))
     assert named
     assert named - files_of_tests().keys() == set()
 
 
-@pytest.mark.parametrize("kip", KIPS)
+@every_page
 def test_page_has_each_statement_once(kip: str) -> None:
-    assert sorted(one.number for one in statements(kip)) == list(range(1, STATEMENTS[kip] + 1))
+    assert sorted(one.number for one in statements(kip)) == list(range(1, KIPS[kip][1] + 1))
 
 
-@pytest.mark.parametrize("kip", KIPS)
+@every_page
 def test_page_lists_all_tests_of_a_statement(kip: str) -> None:
     numbered = re.compile(rf"test_kip{kip}_(\d\d)(?:_and_(\d\d))?_\w+")
     for one in statements(kip):

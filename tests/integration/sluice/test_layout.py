@@ -92,18 +92,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a clean environment with the wheel, and dependencies from this environment."""
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False)
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        home / "bin/python",
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-index",
-    ]
-    _run(*command, wheel, cwd=home)
+    pip = (sys.executable, "-m", "pip", "--python", home / "bin/python")
+    _run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, cwd=home)
     # A plain path in a .pth file: .pth files in that folder, such as the checkout's, are not processed.
     packages = Path(_run(home / "bin/python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home))
     (Path(str(packages).strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

@@ -11,17 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 NOBODY_KNOWS = "0.1.0.dev0"
 # Independent of the Git settings of the user.
-GIT = [
-    "git",
-    "-c",
-    "user.name=a",
-    "-c",
-    "user.email=a@localhost",
-    "-c",
-    "commit.gpgsign=false",
-    "-c",
-    "tag.gpgsign=false",
-]
+SETTINGS = ("user.name=a", "user.email=a@localhost", "commit.gpgsign=false", "tag.gpgsign=false")
+GIT = ["git", *(word for setting in SETTINGS for word in ("-c", setting))]
 
 
 def built(folder: Path) -> str:

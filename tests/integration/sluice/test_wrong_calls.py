@@ -217,10 +217,7 @@ class Calls:
     def __init__(self, sync: SyncBroker, stopped: SyncBroker) -> None:
         self._bootstrap = sync.bootstrap
         self.names: dict[str, Any] = {
-            **{
-                one.__name__: one
-                for one in (Broker, SyncBroker, Producer, Consumer, AdminClient, NewTopic, TopicPartition)
-            },
+            **{one.__name__: one for one in PUBLIC},
             "a_coroutine": a_coroutine,
             "asyncio": asyncio,
             "testing": testing,
