@@ -101,26 +101,39 @@ class _Loop:
         self._loop.close()
 
 
-class AiokafkaProducer:
-    """aiokafka's."""
+class _Aiokafka:
+    """A client in its own event loop."""
 
-    def __init__(self, bootstrap: str, more: Settings) -> None:
+    def __init__(self, create: Callable[[], Any]) -> None:
         self._loop = _Loop()
         try:
-            self._producer = self._loop.run(self._started(bootstrap, more))
+            self._client = self._loop.run(self._started(create))
         except BaseException:
             self._loop.close()
             raise
 
-    async def _started(self, bootstrap: str, more: Settings) -> Any:
-        settings = settings_of("aiokafka", "producer", more)
-        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, **settings)
+    async def _started(self, create: Callable[[], Any]) -> Any:
+        client = create()
         try:
-            await producer.start()
+            await client.start()
         except BaseException:
-            await producer.stop()
+            await client.stop()
             raise
-        return producer
+        return client
+
+    def close(self) -> None:
+        # It waits for records that are never acknowledged, and sends LeaveGroup to a coordinator that may be down.
+        with suppress(Exception):
+            self._loop.run(self._client.stop(), CLOSE_S)
+        self._loop.close()
+
+
+class AiokafkaProducer(_Aiokafka):
+    """aiokafka's."""
+
+    def __init__(self, bootstrap: str, more: Settings) -> None:
+        settings = settings_of("aiokafka", "producer", more)
+        super().__init__(lambda: aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, **settings))
 
     def send(self, values: Sequence[bytes], timeout_s: float) -> list[str]:
         return self._loop.run(self._sent(values, timeout_s), timeout_s + ANSWER_S)
@@ -128,7 +141,7 @@ class AiokafkaProducer:
     async def _sent(self, values: Sequence[bytes], timeout_s: float) -> list[str]:
         async def one(value: bytes) -> str:
             try:
-                sending = self._producer.send_and_wait(TOPIC, value, partition=PARTITION)
+                sending = self._client.send_and_wait(TOPIC, value, partition=PARTITION)
                 await asyncio.wait_for(sending, timeout_s)
             except TimeoutError:
                 return NO_ANSWER
@@ -138,46 +151,26 @@ class AiokafkaProducer:
 
         return await asyncio.gather(*map(one, values))
 
-    def close(self) -> None:
-        with suppress(Exception):  # it waits for records that are never acknowledged
-            self._loop.run(self._producer.stop(), CLOSE_S)
-        self._loop.close()
 
-
-class AiokafkaConsumer:
+class AiokafkaConsumer(_Aiokafka):
     """aiokafka's."""
 
     def __init__(self, bootstrap: str, more: Settings, group: str) -> None:
-        self._loop = _Loop()
-        try:
-            self._consumer = self._loop.run(self._started(bootstrap, more, group))
-        except BaseException:
-            self._loop.close()
-            raise
-
-    async def _started(self, bootstrap: str, more: Settings, group: str) -> Any:
         settings = settings_of("aiokafka", "consumer", more)
         if group:
             settings |= {"group_id": group, "heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_MS}
-        topics = [TOPIC] if group else []
-        consumer = aiokafka.AIOKafkaConsumer(*topics, bootstrap_servers=bootstrap, **settings)
-        try:
-            await consumer.start()
-        except BaseException:
-            await consumer.stop()
-            raise
-        if not group:
+        self._topics = [TOPIC] if group else []
+        super().__init__(lambda: aiokafka.AIOKafkaConsumer(*self._topics, bootstrap_servers=bootstrap, **settings))
+
+    async def _started(self, create: Callable[[], Any]) -> Any:
+        consumer = await super()._started(create)
+        if not self._topics:
             consumer.assign([aiokafka.TopicPartition(TOPIC, PARTITION)])
         return consumer
 
     def poll(self) -> list[bytes]:
-        polled = self._loop.run(self._consumer.getmany(timeout_ms=int(POLL_S * 1000)))
+        polled = self._loop.run(self._client.getmany(timeout_ms=int(POLL_S * 1000)))
         return [record.value for records in polled.values() for record in records]
-
-    def close(self) -> None:
-        with suppress(Exception):  # it sends LeaveGroup to a coordinator that may be down
-            self._loop.run(self._consumer.stop(), CLOSE_S)
-        self._loop.close()
 
 
 # -- kafka-python ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """TLS and SASL settings of the Python clients, and the error that each reports after a failed login."""
 
 import asyncio
-import base64
-import json
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +12,8 @@ from aiokafka.abc import AbstractTokenProvider as AiokafkaTokens
 from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaPythonTokens
+
+from tests.support import sasl
 
 TOPIC = "secured"
 # One connection attempt is enough: every further one adds a line to the broker's log.
@@ -42,9 +42,7 @@ class RefusedError(Exception):
 
 def token(login: Login) -> str:
     """Return an unsecured token for the user."""
-    claims = {"sub": login.user, "exp": time() + login.expires_in_s}
-    parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
-    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts) + "."
+    return sasl.token({"sub": login.user, "exp": time() + login.expires_in_s})
 
 
 def _context(login: Login) -> ssl.SSLContext | None:

@@ -7,6 +7,7 @@ to describe it and nothing else.
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import closing
 from typing import Any
 
 import aiokafka
@@ -96,26 +97,21 @@ def aiokafka_read(bootstrap: str, name: str) -> None:
     in_time(main())
 
 
-def aiokafka_join(bootstrap: str, name: str) -> None:
-    async def main() -> None:
-        consumer = aiokafka.AIOKafkaConsumer(FREE, bootstrap_servers=bootstrap, group_id=name)
-        try:
-            await consumer.start()
-        finally:
-            await consumer.stop()
+async def start(create: Callable[[], Any]) -> None:
+    """Start a client, and stop it, also if its start fails."""
+    client = create()
+    try:
+        await client.start()
+    finally:
+        await client.stop()
 
-    in_time(main())
+
+def aiokafka_join(bootstrap: str, name: str) -> None:
+    in_time(start(lambda: aiokafka.AIOKafkaConsumer(FREE, bootstrap_servers=bootstrap, group_id=name)))
 
 
 def aiokafka_transact(bootstrap: str, name: str) -> None:
-    async def main() -> None:
-        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
-        try:
-            await producer.start()
-        finally:
-            await producer.stop()
-
-    in_time(main())
+    in_time(start(lambda: aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)))
 
 
 def aiokafka_create(bootstrap: str, name: str) -> None:
@@ -134,46 +130,31 @@ def aiokafka_create(bootstrap: str, name: str) -> None:
 
 
 def kafka_python_write(bootstrap: str, name: str) -> None:
-    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=False)
-    try:
+    with closing(kafka.KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=False)) as producer:
         producer.send(name, b"value").get(timeout=TIMEOUT_S)
-    finally:
-        producer.close()
 
 
 def kafka_python_read(bootstrap: str, name: str) -> None:
-    consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap)
-    try:
+    with closing(kafka.KafkaConsumer(bootstrap_servers=bootstrap)) as consumer:
         partition = kafka.TopicPartition(name, 0)
         consumer.assign([partition])
         consumer.seek(partition, 0)
         consumer.poll(TIMEOUT_S * 1000)
-    finally:
-        consumer.close()
 
 
 def kafka_python_join(bootstrap: str, name: str) -> None:
-    consumer = kafka.KafkaConsumer(FREE, bootstrap_servers=bootstrap, group_id=name)
-    try:
+    with closing(kafka.KafkaConsumer(FREE, bootstrap_servers=bootstrap, group_id=name)) as consumer:
         consumer.poll(TIMEOUT_S * 1000)
-    finally:
-        consumer.close()
 
 
 def kafka_python_transact(bootstrap: str, name: str) -> None:
-    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)
-    try:
+    with closing(kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=name)) as producer:
         producer.init_transactions()
-    finally:
-        producer.close()
 
 
 def kafka_python_create(bootstrap: str, name: str) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    try:
+    with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
         admin.create_topics([PythonNewTopic(name, 1, 1)])
-    finally:
-        admin.close()
 
 
 def confluent_write(bootstrap: str, name: str) -> None:

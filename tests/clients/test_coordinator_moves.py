@@ -1,7 +1,7 @@
 """Real clients consume and produce in transactions exactly once, in order, while coordinators stop, move and start."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Semaphore, Thread
@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -91,23 +91,25 @@ class RollingRestarts:
             self._transactions.acquire(timeout=LONGEST_STEP_S)
 
 
-def check_out(cluster: BrokerProcess) -> None:
-    """Check that every record is in "out" once, in the order of its partition."""
-    assert read_out(cluster) == EXPECTED
+def consumer_of(cluster: BrokerProcess, topic: str, group: str, settings: Mapping[str, int] | None = None) -> Consumer:
+    """Return a member of a group that reads committed records from the beginning."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap(cluster),
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            **(settings or {}),
+        }
+    )
+    consumer.subscribe([topic])
+    return consumer
 
 
 def read_out(cluster: BrokerProcess) -> dict[int, list[int]]:
     """Return the committed values of each partition of "out"; wait while some are missing."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap(cluster),
-            "group.id": "check",
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-        }
-    )
-    consumer.subscribe(["out"])
+    consumer = consumer_of(cluster, "out", "check")
     found: dict[int, list[int]] = {0: [], 1: []}
     until = monotonic() + TIMEOUT_S / 2
     while monotonic() < until and sum(len(set(one)) for one in found.values()) < RECORDS:
@@ -126,22 +128,11 @@ def test_confluent_kafka_loses_and_repeats_nothing(cluster: BrokerProcess) -> No
     With librdkafka 2.16.0 that call may never return, not even after its timeout, if a coordinator stops meanwhile (its
     issues 5511 and 5456), even if the coordinator is back before its failure is detected.
     """
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap(cluster),
-            "group.id": "group",
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 500,
-        }
-    )
+    consumer = consumer_of(cluster, "in", "group", {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500})
     producer = Producer(
         {"bootstrap.servers": bootstrap(cluster), "transactional.id": "tx", "transaction.timeout.ms": 20_000}
     )
     retried(lambda: producer.init_transactions(10))
-    consumer.subscribe(["in"])
     taken: set[int] = set()
     until = monotonic() + TIMEOUT_S
     with RollingRestarts(cluster) as restarts:
@@ -197,7 +188,7 @@ def retried(action: Any) -> None:
 
 def test_aiokafka_loses_and_repeats_nothing(cluster: BrokerProcess) -> None:
     asyncio.run(asyncio.wait_for(_aiokafka(cluster), TIMEOUT_S * 1.5))
-    check_out(cluster)
+    assert read_out(cluster) == EXPECTED
 
 
 async def _aiokafka(cluster: BrokerProcess) -> None:
@@ -234,13 +225,9 @@ async def _aiokafka(cluster: BrokerProcess) -> None:
                     restarts.note_transaction()
                 except KafkaError:
                     for partition in batches:
-                        await _rewind(consumer, partition)
+                        consumer.seek(partition, await consumer.committed(partition) or 0)
                 await asyncio.sleep(0.1)
             assert (taken, restarts.done) == (RECORDS, NODES)
     finally:
         await consumer.stop()
         await producer.stop()
-
-
-async def _rewind(consumer: AIOKafkaConsumer, partition: TopicPartition) -> None:
-    consumer.seek(partition, await consumer.committed(partition) or 0)

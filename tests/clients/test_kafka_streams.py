@@ -88,13 +88,10 @@ class Instance:
 
     def kill(self) -> None:
         self.process.kill()
-        self._end()
+        self.close()
 
     def close(self) -> int:
         """Let the instance leave the group; return its exit code."""
-        return self._end()
-
-    def _end(self) -> int:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()

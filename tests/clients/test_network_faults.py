@@ -74,6 +74,11 @@ class Sender:
     def send(self, topic: str, value: bytes = b"v") -> None:
         self.producer.produce(topic, value, partition=0)
 
+    def deliver(self, topic: str, value: bytes = b"v") -> None:
+        """Send a record, which must be acknowledged."""
+        self.send(topic, value)
+        assert self.delivers()
+
     def delivers(self, within_s: float = TIMEOUT_S) -> bool:
         """Return whether all sent records are acknowledged within this time."""
         return self.producer.flush(within_s) == 0
@@ -89,11 +94,10 @@ class Sender:
         raise AssertionError(f"expected {KafkaError(code).name()}, got {self.errors}")
 
 
-def delivered(cluster: SyncBroker, topic: str) -> Sender:
+def delivered(cluster: SyncBroker, topic: str, value: bytes = b"v", **config: Any) -> Sender:
     """Return a producer that has delivered a record."""
-    sender = Sender(cluster.bootstrap, topic)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = Sender(cluster.bootstrap, topic, **config)
+    sender.deliver(topic, value)
     return sender
 
 
@@ -180,13 +184,10 @@ def test_client_retries_a_stalled_authentication() -> None:
 
 
 def test_bandwidth_limit_delays_a_request_by_its_size(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic, linger_ms=0)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic, linger_ms=0)
     with cluster.faults.add(Bandwidth(in_bytes_per_s="200k"), client_id=topic):
         began_s = monotonic()
-        sender.send(topic, bytes(150_000))
-        assert sender.delivers()
+        sender.deliver(topic, bytes(150_000))
         assert monotonic() - began_s > 0.6
     with cluster.faults.add(Bandwidth(out_bytes_per_s="200k")):
         began_s = monotonic()
@@ -195,15 +196,12 @@ def test_bandwidth_limit_delays_a_request_by_its_size(cluster: SyncBroker, topic
 
 
 def test_client_detects_a_dropped_idle_connection_by_a_request_timeout(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic, socket_timeout_ms=1_000, request_timeout_ms=500)
-    sender.send(topic)
-    assert sender.delivers()
+    sender = delivered(cluster, topic, socket_timeout_ms=1_000, request_timeout_ms=500)
     fault = cluster.faults.add(DropIdle("200ms"), client_id=topic, broker=1)
     cluster.wait_for(fault)
     assert sender.errors == [], "the drop is silent"
     began_s = monotonic()
-    sender.send(topic)
-    assert sender.delivers()
+    sender.deliver(topic)
     assert monotonic() - began_s > 0.5
 
 
@@ -226,8 +224,7 @@ def test_client_finds_the_new_leader_after_the_metadata_lag(cluster: SyncBroker,
     with cluster.faults.add(MetadataLag("600ms")):
         began_s = monotonic()
         cluster.cluster.move_leader(topic, 0, 2)
-        sender.send(topic)
-        assert sender.delivers()
+        sender.deliver(topic)
         assert monotonic() - began_s > 0.5
 
 
@@ -250,8 +247,7 @@ def test_hint_at_an_old_leader_loses_no_records(cluster: SyncBroker, topic: str)
     sender = delivered(cluster, topic)
     with cluster.faults.add(StaleLeaderHint(leader=3, epoch="current"), topic=topic) as fault:
         cluster.cluster.move_leader(topic, 0, 2)
-        sender.send(topic)
-        assert sender.delivers()
+        sender.deliver(topic)
         assert fault.hits >= 1
     assert values(cluster, topic, 2) == [b"v", b"v"]
 
@@ -325,8 +321,7 @@ def test_producer_waits_for_an_election(cluster: SyncBroker, topic: str) -> None
     with cluster.faults.add(SlowElection("700ms")):
         began_s = monotonic()
         cluster.cluster.move_leader(topic, 0, 2)
-        sender.send(topic)
-        assert sender.delivers()
+        sender.deliver(topic)
         assert monotonic() - began_s > 0.65
     changes = cluster.wait_for(LeaderChange, where=lambda one: one.topic == topic, times=2, after=after)
     assert [one.broker for one in changes] == [-1, 2]
@@ -337,33 +332,25 @@ def test_producer_follows_a_leader_that_moves_and_returns(cluster: SyncBroker, t
     brokers = []
     for _ in range(2):
         with cluster.faults.add(LeaderMoved(to=3), topic=topic):
-            sender.send(topic)
-            assert sender.delivers()
+            sender.deliver(topic)
             brokers.append(cluster.journal.requests(client_id=topic, api="Produce")[-1].broker)
-        sender.send(topic)
-        assert sender.delivers()
+        sender.deliver(topic)
         brokers.append(cluster.journal.requests(client_id=topic, api="Produce")[-1].broker)
     assert brokers == [3, 1, 3, 1]
 
 
 def test_producer_survives_a_broker_that_is_down(cluster: SyncBroker, topic: str) -> None:
-    sender = Sender(cluster.bootstrap, topic, enable_idempotence=True)
-    sender.send(topic, b"1")
-    assert sender.delivers()
+    sender = delivered(cluster, topic, b"1", enable_idempotence=True)
     with cluster.faults.add("broker-down", broker=1):
-        sender.send(topic, b"2")
-        assert sender.delivers()
+        sender.deliver(topic, b"2")
         assert cluster.cluster.partition(topic, 0).leader in (2, 3)
-    sender.send(topic, b"3")
-    assert sender.delivers()
+    sender.deliver(topic, b"3")
     assert values(cluster, topic, 3) == [b"1", b"2", b"3"]
 
 
 def test_producer_retries_unreplicated_records_of_an_isolated_leader(cluster: SyncBroker, topic: str) -> None:
     cluster.wait_for(lambda: cluster.cluster.partition(topic, 0).isr == (1, 2, 3))
-    sender = Sender(cluster.bootstrap, topic, enable_idempotence=True, request_timeout_ms=300)
-    sender.send(topic, b"1")
-    assert sender.delivers()
+    sender = delivered(cluster, topic, b"1", enable_idempotence=True, request_timeout_ms=300)
     with cluster.faults.add("isolate", broker=1):
         sender.send(topic, b"2")
         cluster.wait_for(lambda: any(codes(cluster, topic)))  # retriable errors
@@ -374,12 +361,10 @@ def test_producer_retries_unreplicated_records_of_an_isolated_leader(cluster: Sy
 def test_unclean_election_loses_acknowledged_records(cluster: SyncBroker, topic: str) -> None:
     sender = Sender(cluster.bootstrap, topic, acks="all")
     for number in range(5):
-        sender.send(topic, b"%d" % number)
-        assert sender.delivers()
+        sender.deliver(topic, b"%d" % number)
     after = cluster.journal.last_seq
     with cluster.faults.add(UncleanElection(records=2), topic=topic):
-        sender.send(topic, b"new")
-        assert sender.delivers()
+        sender.deliver(topic, b"new")
     assert values(cluster, topic, 4) == [b"0", b"1", b"2", b"new"]
     (change,) = cluster.wait_for(LeaderChange, where=lambda one: one.topic == topic, after=after)
     assert change.lost_records == 2
@@ -392,8 +377,7 @@ def test_slow_disk_delays_a_producer(cluster: SyncBroker, topic: str) -> None:
     sender = delivered(cluster, topic)
     with cluster.faults.add(SlowDisk("400ms"), topic=topic):
         began_s = monotonic()
-        sender.send(topic)
-        assert sender.delivers()
+        sender.deliver(topic)
         assert monotonic() - began_s > 0.4
 
 

@@ -307,9 +307,7 @@ JAVA_CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    "client", [client for client in MATRIX if client.name.startswith("java")], ids=lambda c: c.name
-)
+@pytest.mark.parametrize("client", JAVA, ids=lambda client: client.name)
 @pytest.mark.parametrize(("listener", "properties", "step", "line"), JAVA_CASES.values(), ids=JAVA_CASES)
 def test_java_client_gets_the_same_result_as_from_kafka(
     broker: SecureBroker, client: Driver, listener: str, properties: dict[str, str], step: dict[str, object], line: str
