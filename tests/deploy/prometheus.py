@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import yaml
+
+from tests.support.ports import free_ports
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 MISSING = "Prometheus is not installed; apt-get install --no-install-recommends prometheus"
@@ -44,9 +45,7 @@ class Prometheus:
 @contextmanager
 def running_prometheus(folder: Path, admin: str, token: str) -> Iterator[Prometheus]:
     """Run a Prometheus that scrapes the broker at `admin` each second."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "token").write_text(token)
     config = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())

@@ -1,7 +1,6 @@
 """Kafka Connect, standalone and distributed with an exactly-once source, and MirrorMaker 2."""
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.ports import free_ports
 from tests.tools.conftest import Record
 from tests.tools.processes import build_folder, committed_values, java, properties, running, write
 
@@ -48,12 +48,6 @@ def request(port: int, path: str, body: object = None) -> object:
         return None
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 def append_slowly(file: Path, lines: list[str]) -> None:
     with file.open("a", buffering=1) as opened:
         for line in lines:
@@ -70,7 +64,7 @@ def test_connect_standalone(broker: BrokerProcess, tmp_path: Path, record: Recor
         properties(
             tmp_path / "worker.properties", bootstrap_servers=broker.bootstrap, key_converter=STRING,
             value_converter=STRING, offset_storage_file_filename=tmp_path / "offsets", offset_flush_interval_ms=500,
-            listeners=f"http://127.0.0.1:{free_port()}", plugin_discovery="only_scan",
+            listeners=f"http://127.0.0.1:{free_ports(1)[0]}", plugin_discovery="only_scan",
         ),
         properties(tmp_path / "source.properties", name="source", connector_class="FileStreamSource", topic="lines",
                    file=source),
@@ -90,7 +84,7 @@ def test_connect_distributed_with_an_exactly_once_source_and_a_killed_worker(
     source = tmp_path / "in.txt"
     source.touch()
     lines = [f"line {number}" for number in range(LINES)]
-    ports, workers = [free_port(), free_port()], []
+    ports, workers = free_ports(2), []
     for port in ports:
         file = properties(
             tmp_path / f"worker-{port}.properties", bootstrap_servers=broker.bootstrap, group_id="connect",

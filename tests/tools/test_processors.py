@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.ports import free_ports
 from tests.tools.conftest import Record
 from tests.tools.processes import Running, build_folder, committed_values, java, running, write
 
@@ -45,9 +45,7 @@ def test_registry_keeps_schemas_of_avro_records(broker: BrokerProcess, tmp_path:
     folder = build_folder("apicurio")
     shown = "`kafkasql` storage, its Avro serializer, and schemas after a restart"
     record("Apicurio Registry", SOURCES["apicurio"].variant, shown)
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}/apis/registry/v3"
     env = {
         "APICURIO_STORAGE_KIND": "kafkasql",
