@@ -9,23 +9,19 @@ from tests.clients.built import SOURCES, missing, stamp_of
 from tests.clients.clients import CLIENTS
 from tests.clients.external import External
 
-STAMP = stamp_of(SOURCES["java-4"])
+BUILT = {
+    "current build": ("built", stamp_of(SOURCES["java-4"]), None),
+    "stale build": (
+        "built",
+        stamp_of(SOURCES["java-3.9"]),
+        "built from other sources; run `python -m tests.clients.build java-4`",
+    ),
+    "build failed": ("reason", "not installed: mvn", "not installed: mvn"),
+    "incomplete build": ("lib", "", "not built; run `python -m tests.clients.build java-4`"),
+}
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "reason"),
-    [
-        pytest.param("built", STAMP, None, id="current build"),
-        pytest.param(
-            "built",
-            stamp_of(SOURCES["java-3.9"]),
-            "built from other sources; run `python -m tests.clients.build java-4`",
-            id="stale build",
-        ),
-        pytest.param("reason", "not installed: mvn", "not installed: mvn", id="build failed"),
-        pytest.param("lib", "", "not built; run `python -m tests.clients.build java-4`", id="incomplete build"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text", "reason"), BUILT.values(), ids=BUILT)
 def test_missing_returns_why_a_build_is_unusable(tmp_path: Path, file: str, text: str, reason: str | None) -> None:
     (tmp_path / "java-4").mkdir()
     (tmp_path / "java-4" / file).write_text(text)

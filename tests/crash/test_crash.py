@@ -16,13 +16,7 @@ _FLUSHES = ("log.flush.interval.messages=1",)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "properties",
-    [
-        pytest.param((), id="with the default flush"),
-        pytest.param(_FLUSHES, id="with flush.messages=1"),
-    ],
-)
+@pytest.mark.parametrize("properties", [(), _FLUSHES], ids=["with the default flush", "with flush.messages=1"])
 def test_acknowledged_records_survive(
     tmp_path: Path, kind: str, properties: tuple[str, ...], pytestconfig: pytest.Config
 ) -> None:

@@ -27,18 +27,17 @@ def test_only_console_blocks_are_commands() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("lines", "command"),
-    [
-        pytest.param(["$ cat <<'EOF'", "a", "EOF", "a"], Command(4, "cat <<'EOF'\na\nEOF", "a"), id="here-document"),
-        pytest.param(["$ echo \\", "  a", "a"], Command(4, "echo \\\n  a", "a"), id="backslash"),
-        pytest.param(
-            ["$ for a in b", "> do echo $a", "> done", "b"],
-            Command(4, "for a in b\ndo echo $a\ndone", "b"),
-            id="continuation prompt",
-        ),
-    ],
-)
+CONTINUED = {
+    "here-document": (["$ cat <<'EOF'", "a", "EOF", "a"], Command(4, "cat <<'EOF'\na\nEOF", "a")),
+    "backslash": (["$ echo \\", "  a", "a"], Command(4, "echo \\\n  a", "a")),
+    "continuation prompt": (
+        ["$ for a in b", "> do echo $a", "> done", "b"],
+        Command(4, "for a in b\ndo echo $a\ndone", "b"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("lines", "command"), CONTINUED.values(), ids=CONTINUED)
 def test_command_continues_after(lines: list[str], command: Command) -> None:
     assert commands(page(*lines)) == [command]
 
@@ -82,19 +81,17 @@ def test_page_passes_where(lines: list[str], tmp_path: Path) -> None:
     assert run_page(page(*lines), tmp_path) == sum(line.startswith("$ ") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        pytest.param(
-            ["$ echo a", "b"], "line 4: exit code 0\n\n$ echo a\n\nexpected:\nb\n\nprinted:\na\n", id="output differs"
-        ),
-        pytest.param(["$ false"], "line 4: exit code 1\n\n$ false", id="command fails without shown output"),
-        pytest.param(["$ echo a; false", "..."], "line 4: exit code 1", id="command fails with any shown output"),
-        pytest.param(["$ echo (", "("], "printed:\n.*syntax error", id="syntax error"),
-        pytest.param(["$ exit 3"], "line 4: still running", id="command ends the shell"),
-        pytest.param(["$ sleep 60"], "line 4: still running after 0.3 s\n\n$ sleep 60", id="command takes too long"),
-    ],
-)
+FAILURES = {
+    "output differs": (["$ echo a", "b"], "line 4: exit code 0\n\n$ echo a\n\nexpected:\nb\n\nprinted:\na\n"),
+    "command fails without shown output": (["$ false"], "line 4: exit code 1\n\n$ false"),
+    "command fails with any shown output": (["$ echo a; false", "..."], "line 4: exit code 1"),
+    "syntax error": (["$ echo (", "("], "printed:\n.*syntax error"),
+    "command ends the shell": (["$ exit 3"], "line 4: still running"),
+    "command takes too long": (["$ sleep 60"], "line 4: still running after 0.3 s\n\n$ sleep 60"),
+}
+
+
+@pytest.mark.parametrize(("lines", "message"), FAILURES.values(), ids=FAILURES)
 def test_page_fails_where(lines: list[str], message: str, tmp_path: Path) -> None:
     literal = message if ".*" in message else re.escape(message)
     timeout_s = 0.3 if "still running" in message else 60  # a shell may take a second on a busy machine

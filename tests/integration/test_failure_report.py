@@ -58,22 +58,19 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {part.split()[1]: part.partition("\n")[2] for part in parts[1:]}
 
 
-@pytest.mark.parametrize(
-    ("test", "lines"),
-    [
-        pytest.param(
-            "test_virtual_broker",
-            ["0.000 ms shop (port 40001) sends ApiVersions v0", "0.000 ms shop (port 40001) receives ApiVersions v0"],
-            id="broker in virtual time without a journal",
-        ),
-        pytest.param("test_shared_broker", ["shop Produce v", "shop closed by the client"], id="broker of a fixture"),
-        pytest.param(
-            "test_property", ["pytest 'test_it.py::test_property' --hypothesis-seed=7"], id="test of Hypothesis"
-        ),
-        pytest.param("test_shared_broker_is_unused", [], id="broker of a fixture without new events"),
-        pytest.param("test_none", ["pytest 'test_it.py::test_none'\n"], id="test without a broker"),
-    ],
-)
+REPORTS = {
+    "broker in virtual time without a journal": (
+        "test_virtual_broker",
+        ["0.000 ms shop (port 40001) sends ApiVersions v0", "0.000 ms shop (port 40001) receives ApiVersions v0"],
+    ),
+    "broker of a fixture": ("test_shared_broker", ["shop Produce v", "shop closed by the client"]),
+    "test of Hypothesis": ("test_property", ["pytest 'test_it.py::test_property' --hypothesis-seed=7"]),
+    "broker of a fixture without new events": ("test_shared_broker_is_unused", []),
+    "test without a broker": ("test_none", ["pytest 'test_it.py::test_none'\n"]),
+}
+
+
+@pytest.mark.parametrize(("test", "lines"), REPORTS.values(), ids=REPORTS)
 def test_report_of_a_failed_test_ends_with(test: str, lines: list[str], reports: dict[str, str]) -> None:
     assert [line for line in lines if line not in reports[test]] == []
     assert ("last events of the brokers" in reports[test]) == test.endswith("_broker")

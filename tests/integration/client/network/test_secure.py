@@ -40,27 +40,21 @@ def broker_tls(protocol: str = "SSL", **given: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("broker", "client"),
-    [
-        pytest.param(broker_tls(), tls(truststore_location=certificates().ca), id="a CA certificate in a file"),
-        pytest.param(
-            broker_tls(),
-            tls(truststore_certificates=certificates().ca.read_text()),
-            id="a CA certificate in the properties",
-        ),
-        pytest.param(
-            broker_tls(client_auth="required", truststore_location=str(certificates().ca)),
-            tls(truststore_location=certificates().ca, keystore_location=certificates().alice),
-            id="a client certificate",
-        ),
-        pytest.param(
-            broker_tls("SASL_SSL"),
-            tls(truststore_location=certificates().ca) | sasl("SCRAM-SHA-256", protocol="SASL_SSL"),
-            id="a password over TLS",
-        ),
-    ],
-)
+SECURED = {
+    "a CA certificate in a file": (broker_tls(), tls(truststore_location=certificates().ca)),
+    "a CA certificate in the properties": (broker_tls(), tls(truststore_certificates=certificates().ca.read_text())),
+    "a client certificate": (
+        broker_tls(client_auth="required", truststore_location=str(certificates().ca)),
+        tls(truststore_location=certificates().ca, keystore_location=certificates().alice),
+    ),
+    "a password over TLS": (
+        broker_tls("SASL_SSL"),
+        tls(truststore_location=certificates().ca) | sasl("SCRAM-SHA-256", protocol="SASL_SSL"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("broker", "client"), SECURED.values(), ids=SECURED)
 def test_tls(broker: dict[str, str], client: dict[str, str]) -> None:
     assert asyncio.run(brokers_seen(broker, client)) == 1
 
