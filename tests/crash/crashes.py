@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess, overrides
 from tests.support.ports import free_ports
 
 TOPIC = "survivors"
@@ -138,8 +138,7 @@ def survive(folder: Path, kind: str, kills: int, seed: int, properties: Sequence
     random = Random(seed)
     (port,) = free_ports(1)
     arguments = ["--port", str(port), "--admin-port", "0", "--data-dir", str(folder / "data")]
-    for item in [f"num.partitions={PARTITIONS}", *properties]:
-        arguments += ["--override", item]
+    arguments += overrides(f"num.partitions={PARTITIONS}", *properties)
     bootstrap = f"127.0.0.1:{port}"
     broker = BrokerProcess(folder / "log", *arguments)
     try:

@@ -33,6 +33,7 @@ from sluice.protocol.records.batch import ATTRIBUTES_AT, CRC_AT
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.log_validator import AppendConfig
 from sluice.protocol.records.validate import validate
+from tests.support.acls import AUTHORIZER_ON
 from tests.support.http import call
 from tests.support.records import batch, produce
 from tests.support.sasl import SASL, logged_in
@@ -43,14 +44,13 @@ FINDINGS = Path(__file__).parent / "findings"
 # Far more than any input of a megabyte may take, as a busy machine doubles CPU times.
 MOST_CPU_S = 2.0
 # The first byte of a frame input selects the broker.
-_AUTHORIZER = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _BROKERS: tuple[tuple[str, ...], ...] = (
     (JOURNAL,),
     ("sluice.kafka.release=kafka-3.9", "auto.create.topics.enable=false"),
     ("sluice.brokers=3",),
-    (_AUTHORIZER, "super.users=User:admin"),
-    (*SASL, _AUTHORIZER, "super.users=User:alice"),  # for clients that have not authenticated
-    (*SASL, _AUTHORIZER, "super.users=User:alice", "sluice.kafka.release=kafka-3.9"),
+    (AUTHORIZER_ON, "super.users=User:admin"),
+    (*SASL, AUTHORIZER_ON, "super.users=User:alice"),  # for clients that have not authenticated
+    (*SASL, AUTHORIZER_ON, "super.users=User:alice", "sluice.kafka.release=kafka-3.9"),
     ("sluice.kafka.release=kafka-2.8", "log.cleanup.policy=compact"),
     ("sluice.kafka.release=kafka-1.1", "quota.producer.default=100000", "quota.consumer.default=100000"),
     ("sluice.kafka.release=kafka-0.10.2",),

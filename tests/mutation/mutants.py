@@ -41,9 +41,8 @@ class Mutant:
 
     name: str
     path: str
-    lines: (
-        range | None
-    )  # of the changed statement; of a compound statement, those before its body; None: runs at import
+    # Of the changed statement; of a compound statement, those before its body. None: it runs at import.
+    lines: range | None
     source: str
     mutated: str
 
