@@ -190,11 +190,11 @@ def closed_connections(waits_ms: Iterable[float], **journal: str) -> Journal:
     return made
 
 
-def failed_batch(waits_ms: Iterable[float], *, sequence: int = 0, error: int = 19, from_ms: float = 0.0) -> Journal:
+def failed_batch(waits_ms: Iterable[float], *, error: int = 19) -> Journal:
     """Return the journal of a producer whose batch fails after 1 ms each time, with these waits between attempts."""
     made = Journal()
-    for at_ms in starts(waits_ms, from_ms=from_ms):
-        made.batch(at_ms, at_ms + 1, sequence=sequence, errors=[error])
+    for at_ms in starts(waits_ms):
+        made.batch(at_ms, at_ms + 1, sequence=0, errors=[error])
     return made
 
 

@@ -18,7 +18,6 @@ class Certificates:
 
     def __init__(self, directory: Path) -> None:
         authority, other = trustme.CA(), trustme.CA()
-        self.authority = authority
         self.ca = directory / "ca.pem"
         self.other_ca = directory / "other-ca.pem"
         authority.cert_pem.write_to_path(self.ca)

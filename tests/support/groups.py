@@ -86,18 +86,18 @@ class Member:
         self.generation_id = -1
         self.leads = False
 
+    def _identity(self) -> dict[str, Any]:
+        return {"group_id": self.group_id, "member_id": self.member_id, "group_instance_id": self.instance_id}
+
     def join_request(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> JoinGroupRequest:
         """Return a join request; the default protocol is "range"."""
         known: dict[str, Any] = {
-            "group_id": self.group_id,
             "session_timeout_ms": SESSION_MS,
             "rebalance_timeout_ms": REBALANCE_MS,
-            "member_id": self.member_id,
-            "group_instance_id": self.instance_id,
             "protocol_type": "consumer",
             "protocols": list(protocols) or [protocol()],
         }
-        return JoinGroupRequest(**(known | fields))
+        return JoinGroupRequest(**(self._identity() | known | fields))
 
     def send_join(self, *protocols: JoinGroupRequestProtocol, **fields: Any) -> None:
         """Send a join request, and another one with the returned member id; its response comes when the round ends."""
@@ -117,10 +117,7 @@ class Member:
     def sync_request(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> SyncGroupRequest:
         """Return a sync request, with all assignments if it is the leader."""
         known: dict[str, Any] = {
-            "group_id": self.group_id,
             "generation_id": self.generation_id,
-            "member_id": self.member_id,
-            "group_instance_id": self.instance_id,
             "protocol_type": "consumer",
             "protocol_name": "range",
             "assignments": [
@@ -128,7 +125,7 @@ class Member:
                 for member_id, assignment in (assignments or {}).items()
             ],
         }
-        return SyncGroupRequest(**(known | fields))
+        return SyncGroupRequest(**(self._identity() | known | fields))
 
     def send_sync(self, assignments: dict[str, bytes] | None = None, **fields: Any) -> None:
         """Send a sync request."""
@@ -136,12 +133,7 @@ class Member:
 
     def heartbeat(self, **fields: Any) -> int:
         """Send a heartbeat and return the error code."""
-        known: dict[str, Any] = {
-            "group_id": self.group_id,
-            "generation_id": self.generation_id,
-            "member_id": self.member_id,
-            "group_instance_id": self.instance_id,
-        }
+        known = self._identity() | {"generation_id": self.generation_id}
         code: int = self.client.call(HeartbeatRequest(**(known | fields)), 4).error_code
         return code
 
@@ -152,12 +144,7 @@ class Member:
 
     def commit(self, offset: int = 7, **fields: Any) -> int:
         """Commit an offset in t-0 and return the error code."""
-        known: dict[str, Any] = {
-            "group_id": self.group_id,
-            "generation_id_or_member_epoch": self.generation_id,
-            "member_id": self.member_id,
-            "group_instance_id": self.instance_id,
-        }
+        known = self._identity() | {"generation_id_or_member_epoch": self.generation_id}
         code: int = commit_code(self.client.call(commit_request(offset, **(known | fields)), 9))
         return code
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from random import Random
 
 from sluice import Broker
-from sluice.client.config import Profile
 from sluice.client.errors import KafkaException
 from sluice.client.producer import Producer, RecordMetadata
 from sluice.journal_events import ConnectionClosed, Fault, Request
@@ -73,26 +72,22 @@ class Stage:
     @property
     def produced_at_ms(self) -> list[float]:
         """Return the times of the Produce requests."""
-        return [round(request.received_ns / 1e6 - _WALL_START_MS - self.began_ms, 1) for request in self.produced]
+        return [self._in_ms(request.received_ns) for request in self.produced]
 
     @property
     def hits(self) -> list[tuple[float, int]]:
         """Return the times and connections of fault hits on Produce requests, answered or not."""
         events = self.broker.journal.events(kind="fault")
-        return [
-            (round(event.at_ns / 1e6 - _WALL_START_MS - self.began_ms, 1), event.connection)
-            for event in events
-            if isinstance(event, Fault)
-        ]
+        return [(self._in_ms(event.at_ns), event.connection) for event in events if isinstance(event, Fault)]
 
     @property
     def in_flight(self) -> int:
         """Return the number of requests in flight."""
         return self.producer._network.client.in_flight()
 
-    @property
-    def began_ms(self) -> float:
-        return (self.began_s - _LOOP_START_S) * 1e3
+    def _in_ms(self, time_ns: int) -> float:
+        """Return a time of the journal in ms since the producer started."""
+        return round(time_ns / 1e6 - _WALL_START_MS - (self.began_s - _LOOP_START_S) * 1e3, 1)
 
     @property
     def closed_at_ms(self) -> list[float]:
@@ -100,7 +95,7 @@ class Stage:
         used = {request.connection for request in self.produced}
         events = self.broker.journal.events(kind="connection-closed")
         return [
-            round(event.at_ns / 1e6 - _WALL_START_MS - self.began_ms, 1)
+            self._in_ms(event.at_ns)
             for event in events
             if isinstance(event, ConnectionClosed) and event.connection in used
         ]
@@ -158,13 +153,12 @@ async def producing(
     broker_config: dict[str, str | float] | None = None,
     seed: int = 0,
     random: Random | None = None,
-    profile: Profile = "kafka",
 ) -> AsyncIterator[Stage]:
     """Start a broker and a producer of this configuration. `random` replaces the seeded generator."""
     async with Broker(config=broker_config or {}, seed=seed) as broker:
         await broker.cluster.create_topic(TOPIC)
         given = {"bootstrap.servers": broker.bootstrap, "linger.ms": 0, **(config or {})}
-        async with Producer(given, random=random or Random(seed), profile=profile) as producer:
+        async with Producer(given, random=random or Random(seed)) as producer:
             await producer.partitions_for(TOPIC)
             await (await producer.send(TOPIC, b"first", partition=0))
             yield Stage(broker, producer, asyncio.get_running_loop().time())

@@ -220,14 +220,13 @@ def task_with(
     settings: TaskSettings | None = None,
     partitions: Collection[TopicPartition] = (IN0,),
     tables: Mapping[str, GlobalTable] | None = None,
-    number: int = 0,
 ) -> StreamTask:
     """Return a task of the first subtopology."""
-    task_id = TaskId(number, min(partition.partition for partition in partitions))
+    task_id = TaskId(0, min(partition.partition for partition in partitions))
     collector = RecordCollector(task_id, producer, "kafka")
     return StreamTask(
         task_id,
-        part_of(topology, number),
+        part_of(topology, 0),
         partitions,
         consumer,
         collector,
@@ -244,9 +243,8 @@ class FakeAdmin(Script):
         super().__init__()
         self.ends = dict(ends or {})
         self.topics: dict[str, int] = {}
-        self.call_errors: dict[
-            str, list[KafkaException]
-        ] = {}  # by call and topic, one per call; afterwards calls succeed
+        # By call and topic, one per call; afterwards calls succeed.
+        self.call_errors: dict[str, list[KafkaException]] = {}
         self.made: list[NewTopic] = []
 
     async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, End]:
