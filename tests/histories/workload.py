@@ -200,9 +200,7 @@ async def read(workload: Workload, create: NewConsumer, committed_only: bool, pr
                 request = EndOffset(
                     process=process, invoked_ms=now_ms(), partition=partition, committed_only=committed_only
                 )
-                workload.record(request)
-                request.offset = await client.end_offset(partition)
-                request.complete(now_ms())
+                request.offset = await workload.attempt(request, client.end_offset(partition))
     finally:
         await close(client)
 
@@ -226,9 +224,7 @@ async def consume(workload: Workload, create: NewConsumer, committed_only: bool,
                 request = Committed(
                     process=process, invoked_ms=now_ms(), group=group, partition=random.choice([*client.assigned()])
                 )
-                workload.record(request)
-                request.offset = await client.committed(request.partition)
-                request.complete(now_ms())
+                request.offset = await workload.attempt(request, client.committed(request.partition))
     finally:
         await close(client)
 

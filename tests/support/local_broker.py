@@ -1,4 +1,4 @@
-"""A minimal client of a broker in the event loop of the test."""
+"""A minimal client of a broker in another thread or in the event loop of the test."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,12 +7,13 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.wire import WireClient
 
 
+def send_metadata(address: str, client_id: str = "wire", versions: Sequence[int] = (9,)) -> None:
+    """Connect, send Metadata requests in these versions, and disconnect."""
+    with WireClient(address, client_id) as client:
+        for version in versions:
+            client.call(MetadataRequest(), version)
+
+
 async def request_metadata(address: str, client_id: str = "wire", versions: Sequence[int] = (9,)) -> None:
-    """Connect, send requests in these versions, and disconnect."""
-
-    def send() -> None:
-        with WireClient(address, client_id) as client:
-            for version in versions:
-                client.call(MetadataRequest(), version)
-
-    await asyncio.to_thread(send)
+    """Do the same without blocking the event loop."""
+    await asyncio.to_thread(send_metadata, address, client_id, versions)

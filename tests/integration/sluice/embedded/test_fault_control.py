@@ -17,7 +17,7 @@ from sluice.errors import SluiceError
 from sluice.journal_events import Fault
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode
-from tests.support.local_broker import request_metadata
+from tests.support.local_broker import request_metadata, send_metadata
 from tests.support.wire import WireClient
 
 REBOOTSTRAP = {"action": {"kind": "error", "code": "REBOOTSTRAP_REQUIRED"}, "api": "Metadata", "times": 1}
@@ -113,8 +113,7 @@ async def test_wait_for_fault_hits() -> None:
 
 def test_wait_for_fault_hits_from_another_thread() -> None:
     with SyncBroker() as broker, broker.faults.add(Delay(ms=1), api="Metadata") as fault:
-        with WireClient(broker.bootstrap) as client:
-            client.call(MetadataRequest(), 9)
+        send_metadata(broker.bootstrap)
         assert broker.wait_for(fault) == 1
         with pytest.raises(TimeoutError, match="has 1 of 2 hits"):
             broker.wait_for(fault, times=2, timeout_s=0.02)
@@ -128,8 +127,7 @@ def test_disabled_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     message = "fault rule fault-1 was disabled: ZeroDivisionError: an internal error"
     with SyncBroker() as broker:
         fault = broker.faults.add(Delay(ms=1), api="Metadata")
-        with WireClient(broker.bootstrap) as client:
-            client.call(MetadataRequest(), 9)
+        send_metadata(broker.bootstrap)
         assert not fault.enabled
         with pytest.raises(SluiceError, match=message):
             broker.wait_for(fault, times=2)

@@ -7,16 +7,10 @@ import pytest
 
 from sluice import SyncBroker
 from sluice.embedded.journal_assertions import last_events
-from sluice.protocol.apis.metadata import MetadataRequest
-from tests.support.wire import WireClient
+from tests.support.local_broker import send_metadata
 
 # 2 MB over a quota of 100 kB/s with ten seconds of it at once: a throttle of about 10 s, which no test waits for.
 _BYTES = bytes(1_000_000)
-
-
-def request_metadata(address: str, client_id: str) -> None:
-    with WireClient(address, client_id) as client:
-        client.call(MetadataRequest(), 9)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +20,7 @@ def broker() -> Iterator[SyncBroker]:
         broker.quota(client_id="shop", produce="1M")
         for _ in range(12):
             broker.client("shop").send("orders", _BYTES, partition=0)
-        request_metadata(broker.bootstrap, "cook")
+        send_metadata(broker.bootstrap, "cook")
         broker.wait_for(lambda: broker.journal.requests(client_id="cook"))
         yield broker
 
@@ -152,7 +146,7 @@ def test_invalid_assertion_is_reported(broker: SyncBroker, does: Callable[[SyncB
 def test_absence_is_not_asserted_after_lost_events() -> None:
     with SyncBroker(config={"sluice.journal.events": 4}) as broker:
         for _ in range(3):
-            request_metadata(broker.bootstrap, "shop")
+            send_metadata(broker.bootstrap, "shop")
         broker.wait_for(lambda: broker.journal.last_seq >= 9)
         with pytest.raises(AssertionError, match=r"\n\d events are no longer kept; increase sluice\.journal\.events"):
             broker.assert_not_throttled("shop")
@@ -172,7 +166,7 @@ def test_missing_client_is_reported() -> None:
 
 def test_last_events_of_a_stopped_broker_are_reported() -> None:
     with SyncBroker() as broker:
-        request_metadata(broker.bootstrap, "shop")
+        send_metadata(broker.bootstrap, "shop")
     assert last_events(broker).startswith(f"broker {broker.bootstrap}: ")
     assert "shop Metadata v9" in last_events(broker)
     with SyncBroker(config={"sluice.journal.events": 0}) as silent:

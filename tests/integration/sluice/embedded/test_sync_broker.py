@@ -33,8 +33,7 @@ from sluice.embedded.sync_handles import (
 )
 from sluice.errors import ConfigError, SluiceError
 from sluice.journal_events import BrokerState, LeaderChange, Request
-from sluice.protocol.apis.metadata import MetadataRequest
-from tests.support.wire import WireClient
+from tests.support.local_broker import send_metadata
 
 TWINS: dict[type, type] = {
     Broker: SyncBroker,
@@ -48,11 +47,6 @@ TWINS: dict[type, type] = {
 }
 # Members for servers of a journal and for the exact simulation of fleets, which tests do not use.
 NOT_FOR_TESTS: dict[type[object], set[str]] = {JournalReader: {"before_last", "read", "received", "wait"}}
-
-
-def request_metadata(address: str, client_id: str) -> None:
-    with WireClient(address, client_id) as client:
-        client.call(MetadataRequest(), 9)
 
 
 # -- equality of both --------------------------------------------------------------------------------------------------
@@ -108,13 +102,13 @@ def test_brokers_stop_start_and_move_leaders() -> None:
         with pytest.raises(SluiceError, match="there is no broker 4"):
             cluster.stop(4)
     with pytest.raises(ConnectionRefusedError):
-        request_metadata(broker.brokers[1], "late")
+        send_metadata(broker.brokers[1], "late")
 
 
 def test_quotas_and_journal_are_available() -> None:
     with SyncBroker() as broker:
         with broker.quota(client_id="shop", request_percentage=50) as quota:
-            request_metadata(broker.bootstrap, "shop")
+            send_metadata(broker.bootstrap, "shop")
         quota.remove()
         (request,) = broker.wait_for(Request, client_id="shop")
         assert broker.journal.requests(api="Metadata") == [request]
@@ -125,19 +119,19 @@ def test_quotas_and_journal_are_available() -> None:
 def test_follower_receives_events_until_the_broker_ends() -> None:
     with ThreadPoolExecutor(1) as pool:
         with SyncBroker() as broker:
-            request_metadata(broker.bootstrap, "early")
+            send_metadata(broker.bootstrap, "early")
             broker.wait_for(Request)
             following = pool.submit(lambda: [each.client_id for each in broker.journal.follow(after=0, kind="request")])  # type: ignore[union-attr]  # it is a request
-            request_metadata(broker.bootstrap, "late")
+            send_metadata(broker.bootstrap, "late")
         assert following.result(10) == ["early", "late"]
 
 
 def test_follower_from_now_receives_no_earlier_events() -> None:
     with SyncBroker() as broker:
-        request_metadata(broker.bootstrap, "early")
+        send_metadata(broker.bootstrap, "early")
         broker.wait_for(Request)
         following = broker.journal.follow(after=broker.journal.last_seq, kind="request")
-        request_metadata(broker.bootstrap, "late")
+        send_metadata(broker.bootstrap, "late")
         request = next(following)
         assert isinstance(request, Request)
         assert request.client_id == "late"
@@ -212,7 +206,7 @@ def test_broker_is_usable_while_running_and_readable_afterwards() -> None:
         _ = broker.bootstrap
     with broker:
         cluster, address = broker.cluster, broker.bootstrap
-        request_metadata(address, "shop")
+        send_metadata(address, "shop")
     assert broker.bootstrap == address
     assert [each.client_id for each in broker.journal.requests()] == ["shop"]
     with pytest.raises(SluiceError, match="the broker has stopped"):
@@ -257,7 +251,7 @@ class TestWithUnittest:
             self.broker = self.enterContext(SyncBroker())
 
         def test_broker_per_test(self) -> None:
-            request_metadata(self.broker.bootstrap, "shop")
+            send_metadata(self.broker.bootstrap, "shop")
             self.assertEqual(len(self.broker.wait_for(Request, client_id="shop")), 1)  # noqa: PT009
 
     class Class(unittest.TestCase):
