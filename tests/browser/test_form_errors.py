@@ -2,14 +2,10 @@
 
 import re
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, expect
 
 from sluice import SyncBroker
 from tests.browser.conftest import OpenPage
-
-
-def _alert(page: Page, panel: str) -> Locator:
-    return page.locator(panel).get_by_role("alert")
 
 
 def _expect_at(field: Locator, message: str) -> None:
@@ -39,11 +35,11 @@ def test_an_error_is_shown_at_its_field(open_page: OpenPage) -> None:
         add.click()
         expect(folded).to_have_attribute("open", "")
         expect(api).not_to_have_attribute("aria-invalid", "true")
-        expect(_alert(page, "#fault-form")).to_contain_text("expected a phase that fails")
+        expect(form.get_by_role("alert")).to_contain_text("expected a phase that fails")
         form.get_by_label("schedule", exact=True).fill("")
         form.get_by_label("id", exact=True).fill("taken")
         add.click()
-        expect(_alert(page, "#fault-form")).to_have_text("there is a fault rule taken already; choose another id")
+        expect(form.get_by_role("alert")).to_have_text("there is a fault rule taken already; choose another id")
         expect(form.get_by_label("id", exact=True)).to_be_focused()
 
         page.locator("#quota-new > summary").click()

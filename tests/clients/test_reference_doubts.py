@@ -35,9 +35,8 @@ class TestBatchWrittenButRejectedOnRetry:
         async with place.producer(batch_size=1, linger_ms=0) as producer:
             await producer.partitions_for(place.topic)
             unknown = ErrorCode.REQUEST_TIMED_OUT
-            mishear(
-                producer, "Produce", unknown, unknown, None, ErrorCode.INVALID_RECORD
-            )  # the retry of the first batch
+            # The last one answers the retry of the first batch.
+            mishear(producer, "Produce", unknown, unknown, None, ErrorCode.INVALID_RECORD)
             first, second, third = [await producer.send(place.topic, value) for value in values[:3]]
             with pytest.raises(ApiException) as refused:
                 await first

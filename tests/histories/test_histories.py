@@ -101,9 +101,8 @@ def _store_twice(patch: pytest.MonkeyPatch) -> None:
         header = appendable.header
         if header is not None and header.producer_id >= 0 and not header.is_control and next(numbers) % 10 == 0:
             store(self, appendable, *arguments)
-            again = self.log_end_offset.to_bytes(8, "big") + bytes(
-                appendable.data[8:]
-            )  # a batch begins with its offset
+            # A batch begins with its offset.
+            again = self.log_end_offset.to_bytes(8, "big") + bytes(appendable.data[8:])
             appendable = replace(appendable, data=memoryview(again))
         return store(self, appendable, *arguments)
 

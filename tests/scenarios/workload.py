@@ -45,9 +45,7 @@ class Observed:
 
     acknowledged: dict[int, float] = field(default_factory=dict)  # number -> time, monotonic
     failed: dict[int, str] = field(default_factory=dict)  # number -> error name
-    slowest_s: dict[int, float] = field(
-        default_factory=dict
-    )  # partition -> longest time of a record from send to outcome
+    slowest_s: dict[int, float] = field(default_factory=dict)  # partition -> longest time from a send to its outcome
     read: list[tuple[int, int]] = field(default_factory=list)  # by the group: partition, number
     read_errors: list[str] = field(default_factory=list)
     log: list[list[int]] = field(default_factory=list)  # numbers of each partition at the end

@@ -66,14 +66,8 @@ def test_both_engines_find_the_same(
 def test_spark_submit_runs_it_unchanged(inputs: list[str], tmp_path: Path) -> None:
     out = tmp_path / "out"
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    options = [
-        "--master",
-        "local[2]",
-        "--conf",
-        "spark.ui.enabled=false",
-        "--conf",
-        "spark.driver.bindAddress=127.0.0.1",
-    ]
+    options = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    options += ["--conf", "spark.driver.bindAddress=127.0.0.1"]
     done = subprocess.run(
         [submit, *options, str(Path(pipeline.__file__)), "plan", *inputs, "--output", str(out), "--quota", "20k"],
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},

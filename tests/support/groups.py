@@ -46,12 +46,10 @@ def protocol(name: str = "range", metadata: bytes | None = None) -> JoinGroupReq
     return JoinGroupRequestProtocol(name=name, metadata=subscription("t") if metadata is None else metadata)
 
 
-def stable_group(broker: VirtualBroker, group_id: str = "group", member_id: str = "member") -> ClassicGroup:
+def stable_group(broker: VirtualBroker, group_id: str = "group") -> ClassicGroup:
     """Return a stable group in generation 1 with one member."""
     group = broker.broker.groups.create_classic(group_id)
-    group.add(
-        ClassicMember(member_id, None, "client", "/127.0.0.1", REBALANCE_MS, SESSION_MS, "consumer", [protocol()])
-    )
+    group.add(ClassicMember("member", None, "client", "/127.0.0.1", REBALANCE_MS, SESSION_MS, "consumer", [protocol()]))
     group.transition_to(PREPARING_REBALANCE, 0)
     group.begin_generation(0)
     assert group.state is COMPLETING_REBALANCE

@@ -134,8 +134,8 @@ class ShareMember:
         return self.heartbeat(member_epoch=-1)
 
 
-def share_group(broker: VirtualBroker, group_id: str = "group") -> ShareGroup:
+def share_group(broker: VirtualBroker) -> ShareGroup:
     """Return an existing group."""
-    group = broker.broker.groups.groups[group_id]
+    group = broker.broker.groups.groups["group"]
     assert isinstance(group, ShareGroup), group
     return group

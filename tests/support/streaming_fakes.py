@@ -202,14 +202,12 @@ class FakeProducer(Script):
         await asyncio.sleep(0)
 
 
-def settings_of(
-    timeout_ms: int = 5000, *, idle_ms: int = 0, buffered: int = 1000, reset: OffsetReset = EARLIEST
-) -> TaskSettings:
-    return TaskSettings(timeout_ms, "kafka", idle_ms, buffered, reset)
+def settings_of(timeout_ms: int = 5000, *, buffered: int = 1000, reset: OffsetReset = EARLIEST) -> TaskSettings:
+    return TaskSettings(timeout_ms, "kafka", 0, buffered, reset)
 
 
-def part_of(topology: Topology, number: int = 0) -> Subtopology:
-    return topology.build("app").subtopologies[number]
+def part_of(topology: Topology) -> Subtopology:
+    return topology.build("app").subtopologies[0]
 
 
 def task_with(
@@ -226,7 +224,7 @@ def task_with(
     collector = RecordCollector(task_id, producer, "kafka")
     return StreamTask(
         task_id,
-        part_of(topology, 0),
+        part_of(topology),
         partitions,
         consumer,
         collector,

@@ -133,8 +133,8 @@ class StreamsMember:
         return self.send(member_epoch=epoch, **fields)
 
 
-def streams_group(broker: VirtualBroker, group_id: str = "group") -> StreamsGroup:
+def streams_group(broker: VirtualBroker) -> StreamsGroup:
     """Return an existing group."""
-    group = broker.broker.groups.groups[group_id]
+    group = broker.broker.groups.groups["group"]
     assert isinstance(group, StreamsGroup), group
     return group

@@ -13,8 +13,8 @@ from sluice.errors import SluiceError
 from tests.support.disk_logs import NOW_MS
 
 
-def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cluster_id: bool = False) -> LogDirectory:
-    owner = Owner(cluster_id, node_id, adopts_cluster_id)
+def open_as(path: Path, cluster_id: str = "mine", *, adopts_cluster_id: bool = False) -> LogDirectory:
+    owner = Owner(cluster_id, 1, adopts_cluster_id)
     return LogDirectory(str(path), owner, lambda: NOW_MS, Random(1).randbytes)
 
 
