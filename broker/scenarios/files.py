@@ -79,7 +79,7 @@ def _file_of(name: str) -> Path:
         return _CATALOGUE / f"{name}.toml"
     endings = ", ".join(ENDINGS)
     expected = f"expected a file that ends in {endings}, or one of {', '.join(known)}"
-    raise ScenarioError("", f"{name}: unknown scenario; {expected}{did_you_mean(name, known)}")
+    raise ScenarioError("", f"{name or repr(name)}: unknown scenario; {expected}{did_you_mean(name, known)}")
 
 
 # As in faults/rule.py: makes msgspec inspect the types while only one thread runs.

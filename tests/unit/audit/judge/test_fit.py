@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sluice.audit.judge.fit import CONSTANT, EXPONENTIAL, LINEAR, fit
 from sluice.audit.judge.model.verdict import Fit
 
-ROWS, LENGTH = 50, 9
+ROWS, LENGTH = 200, 9  # of 50 rows, 1 in 100 with the largest jitter and multiplier has a multiplier of 3.3
 
 
 def exponential(random: Random, base_ms: float, multiplier: float, cap_ms: float, jitter: float) -> list[list[float]]:

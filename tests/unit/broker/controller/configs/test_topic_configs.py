@@ -33,7 +33,7 @@ HOUR_MS = 3_600_000
 class World:
     """A broker with topic `t`, in memory or, for configs of files, in a directory."""
 
-    def __init__(self, path: Path | None, **configs: str) -> None:
+    def __init__(self, path: Path | None, **configs: Any) -> None:
         on_disk = ["log.flush.scheduler.interval.ms=1000"]
         self.broker = VirtualBroker(*([] if path is None else [f"log.dirs={path}", *on_disk]))
         self.broker.topic("t", 1, -1, **configs)
