@@ -6,6 +6,7 @@ Tests that need one of these are in tests/integration. Coroutine tests run in a 
 import inspect
 import os
 import sys
+import threading
 from collections.abc import Generator
 from functools import cache
 from typing import Any
@@ -32,6 +33,11 @@ os.fsync = os.fdatasync = os.fstat  # type: ignore[assignment]  # callers ignore
 scram_credentials.credential_of = cache(scram_credentials.credential_of)
 
 _violations: list[str] = []
+_flushers_before = set[threading.Thread]()
+
+
+def _flushers() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "sluice-flusher"}
 
 
 def _note_violation(event: str, arguments: tuple[object, ...]) -> None:
@@ -45,13 +51,16 @@ sys.addaudithook(_note_violation)  # cannot be removed
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     _violations.clear()
+    _flushers_before.clear()
+    _flushers_before.update(_flushers())
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None, object, object]:
-    """Fail a test that used a real socket, a process or time.sleep, which may happen in a thread of it."""
+    """Fail a test that used a real socket, a process or time.sleep, or whose flushes may go on in the next test."""
     result = yield
     assert not _violations, f"{_violations[0]}; move the test to tests/integration"
+    assert _flushers() <= _flushers_before, "a flusher goes on; close the log directory"
     return result
 
 

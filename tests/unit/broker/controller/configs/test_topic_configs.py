@@ -239,6 +239,7 @@ def test_config_takes_effect_when_set_and_when_altered(name: str, tmp_path: Path
     first = scenario.observe(world)
     world.alter(name, scenario.second)
     found = first, scenario.observe(world)
+    world.broker.cluster.logs.close()
     assert scenario.expected(*found) if callable(scenario.expected) else found == scenario.expected, found
 
 

@@ -160,4 +160,5 @@ def test_partition_deleted_during_a_cleaning_leaves_no_file(disk: Disk, tmp_path
         disk.directory.flusher.finish()
     disk.now_ms += CONFIG.file_delete_delay_ms
     disk.directory.tick()
+    disk.directory.flusher.finish()
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]

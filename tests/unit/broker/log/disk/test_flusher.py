@@ -51,6 +51,7 @@ def test_flush_messages_flushes_full_segments_too(tmp_path: Path, monkeypatch: p
     assert flushed == []
     append(log, batch())
     assert flushed == [disk.file(f"{offset:020}.log").stat().st_ino for offset in (0, 1)]
+    disk.directory.close()
 
 
 def test_flusher_can_be_used_after_finish(tmp_path: Path) -> None:
