@@ -475,7 +475,8 @@ class SharePartition(InFlightWindow):
 
     def _timeout_written(self, changed: list[_Change]) -> None:
         for state, batch in changed:
-            self._bury(state, batch.first_offset, batch.last_offset)
+            if batch.delivery_state == RecordState.ARCHIVING:  # not if a later timeout archives it: its write does
+                self._bury(state, batch.first_offset, batch.last_offset)
         self._advance_start()
 
     # -- dead letters --------------------------------------------------------------------------------------------------

@@ -353,3 +353,16 @@ class Members(RuleBasedStateMachine):
 
 TestMembers = Members.TestCase
 TestMembers.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+
+
+def test_record_that_times_out_again_before_the_first_timeout_is_stored_is_one_dead_letter() -> None:
+    members = Members()
+    members.configure(limit=2, locks=5, keeps=True)
+    members.append([1])
+    for _ in range(2):
+        members.fetch("a", BATCH_OPTIMIZED, most=1, size=1, batches=1)
+        members.lose_locks()
+    members.write(fails=False, every=True)
+    assert len(members.letters) == 1
+    members.bury()
+    members.states_are_equal()
