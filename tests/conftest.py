@@ -7,6 +7,7 @@ import signal
 from collections.abc import Generator
 from functools import cache
 from hashlib import blake2b
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,8 @@ def _files_of(part: str) -> frozenset[Path]:
     """Return the files of a part; all parts have about as many bytes."""
     number, parts = map(int, part.split("/"))
     files = sorted((Path(__file__).parent / "unit").rglob("test_*.py"), key=lambda file: (file.stat().st_size, file))
-    return frozenset(files[number - 1 :: parts])
+    turns = [*range(1, parts + 1), *range(parts, 0, -1)]  # or the last part had the largest of each turn
+    return frozenset(file for file, turn in zip(files, cycle(turns), strict=False) if turn == number)
 
 
 @pytest.hookimpl(wrapper=True)
