@@ -5,9 +5,6 @@ runs a hundred; `pytest tests/histories --history-seed N` repeats one. Each is p
 same hashes: aiokafka iterates over sets of strings.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -21,6 +18,7 @@ from sluice.broker.log.log_results import AppendResult
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.producer_state import ProducerState
 from sluice.protocol.records.log_validator import Appendable
+from tests.support.fixed_hashes import start
 
 from .checks import Anomaly, anomalies
 from .history import History
@@ -48,13 +46,6 @@ def report(seed: int, history: History, found: list[Anomaly]) -> str:
     return "\n".join([*lines, f"repeat with: pytest {__file__} --history-seed {seed}"])
 
 
-def start(call: str) -> subprocess.Popen[str]:
-    """Start a process that prints the result of a call of a function in this module."""
-    code = f"from {__package__} import test_histories; print(test_histories.{call})"
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
-
-
 def check(seed: int, folder: str) -> str:
     """Return "no anomaly" or a report of them; odd seeds have a data directory in the folder."""
     history = play(seed, Path(folder) if seed % 2 else None)
@@ -63,7 +54,7 @@ def check(seed: int, folder: str) -> str:
 
 
 def test_history_has_no_anomaly(seed: int, tmp_path: Path) -> None:
-    result = start(f"check({seed}, {str(tmp_path)!r})").communicate()[0]
+    result = start(__name__, f"check({seed}, {str(tmp_path)!r})").communicate()[0]
     assert result == "no anomaly\n", result
 
 
@@ -74,7 +65,7 @@ def test_same_seed_gives_the_same_history() -> None:
 
 def test_same_seed_gives_the_same_history_in_other_processes() -> None:
     """Addresses differ between processes, and on Python 3.11 the hash of None."""
-    running = [start(f"play(3, duration_s={_REPEATED_S})") for _ in range(3)]
+    running = [start(__name__, f"play(3, duration_s={_REPEATED_S})") for _ in range(3)]
     first, *others = [process.communicate()[0] for process in running]
     assert first
     assert others == [first, first]
@@ -137,5 +128,5 @@ def rules_broken_with(damage: Callable[[pytest.MonkeyPatch], None]) -> set[str]:
     ],
 )
 def test_defect_of_the_broker_is_found(damage: Callable[[pytest.MonkeyPatch], None], rules: set[str]) -> None:
-    broken = start(f"rules_broken_with(test_histories.{damage.__name__})").communicate()[0]
+    broken = start(__name__, f"rules_broken_with(module.{damage.__name__})").communicate()[0]
     assert any(repr(rule) in broken for rule in rules), broken
