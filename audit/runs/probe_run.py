@@ -19,6 +19,7 @@ from sluice.client.consumer import Consumer, OffsetAndMetadata, TopicPartition
 from sluice.client.producer import Producer
 from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
+from sluice.errors import SluiceError
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep
 
 from .hints import did_nothing, not_connected
@@ -27,7 +28,7 @@ from .hints import did_nothing, not_connected
 _WORKS_WITHIN_MS = 20_000.0
 _STARTS_WITHIN_MS = 5000.0
 _LOOK_EVERY_MS = 50.0
-_READ_MS = 60_000.0  # a busy machine needs seconds
+_READ_S = 60.0  # a busy machine needs seconds
 # The requests that show that a client works; for an admin client, all but _BEFORE_WORK.
 _WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
 _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
@@ -167,7 +168,7 @@ async def run(
     starting: asyncio.Lock,
     lag: Callable[[], Callable[[], float]],
 ) -> RunResult:
-    """Run once. `lag` starts a measurement and returns a function for its result. Raises SubjectError."""
+    """Run once. `lag` starts a measurement and returns a function for its result. Raises SluiceError."""
     probe = _at_free_port(probe)
     given = {name: value for name, value in probe.cluster.config.items() if not isinstance(value, bool)}
     config = {"group.initial.rebalance.delay.ms": 3000, **given}  # Kafka's default; Broker's is shorter
@@ -194,7 +195,7 @@ async def run(
             virtual=subject.virtual,
             problem=problem,
         )
-        return RunResult(observation, await _lost(broker, probe_run.callbacks, clock))
+        return RunResult(observation, await _lost(broker, probe_run.callbacks))
 
 
 def _at_free_port(probe: Probe) -> Probe:
@@ -263,19 +264,23 @@ def _with_software_version(info: SubjectInfo, events: Sequence[AnyEvent]) -> Sub
     return info if info.version else msgspec.structs.replace(info, version=next(versions, ""))
 
 
-async def _lost(broker: Broker, callbacks: Sequence[Callback], clock: Clock) -> list[int]:
+async def _lost(broker: Broker, callbacks: Sequence[Callback]) -> list[int]:
+    """Return the acknowledged records that the log does not have. Raises SluiceError if it cannot be read."""
     acknowledged = {callback.record for callback in callbacks if callback.event == "delivered"}
     if not acknowledged:
         return []
     partitions = [
         TopicPartition(TOPIC, number) for number in {callback.partition for callback in callbacks} if number >= 0
     ]
-    async with Consumer({"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}) as consumer:
-        consumer.assign(partitions)
-        until_ms = clock.monotonic_ms() + _READ_MS
-        ends = await consumer.end_offsets(partitions)
-        while acknowledged and any([await consumer.position(each) < end for each, end in ends.items()]):
-            if clock.monotonic_ms() > until_ms:
-                break
-            acknowledged -= {int(record.value or b"-1") for record in await consumer.poll(200)}
+    try:
+        async with (
+            asyncio.timeout(_READ_S),
+            Consumer({"bootstrap.servers": broker.bootstrap, "auto.offset.reset": "earliest"}) as consumer,
+        ):
+            consumer.assign(partitions)
+            ends = await consumer.end_offsets(partitions)
+            while acknowledged and any([await consumer.position(each) < end for each, end in ends.items()]):
+                acknowledged -= {int(record.value or b"-1") for record in await consumer.poll(200)}
+    except TimeoutError:
+        raise SluiceError(f"cannot read the log of topic {TOPIC} within {_READ_S:.0f} s") from None
     return sorted(acknowledged)
