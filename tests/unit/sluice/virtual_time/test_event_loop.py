@@ -1,7 +1,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from time import perf_counter
 
 import pytest
 
@@ -12,16 +11,14 @@ HOUR_S = 3600.0
 
 
 class TestTime:
-    def test_time_passes_while_all_tasks_wait_at_no_real_cost(self) -> None:
+    def test_time_passes_while_all_tasks_wait(self) -> None:
         async def main() -> float:
             loop = asyncio.get_running_loop()
             began = loop.time()
             await asyncio.sleep(10 * HOUR_S)
             return loop.time() - began
 
-        began = perf_counter()
         assert testing.run(main()) == pytest.approx(10 * HOUR_S)
-        assert perf_counter() - began < 5
 
     @pytest.mark.parametrize("delay_s", [0.1, 1 / 3, 0.0005, 1e-9, 12_345.678_901_234], ids=str)
     async def test_time_equals_the_timers_deadline(self, delay_s: float) -> None:

@@ -1,5 +1,6 @@
 """A broker on a disk that is full to the last byte: it starts, rejects appends, and deletes topics to make room."""
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +24,8 @@ _GIVES_UP_AFTER_S = 30
 def disk(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "disk"
     path.mkdir()
+    if not shutil.which("mount"):
+        pytest.skip("no mount found; install util-linux")
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path], check=False, capture_output=True)
     if mount.returncode:
         pytest.skip("no permission to mount a small disk; run as root")
