@@ -147,6 +147,7 @@ def test_consumer_without_a_group_has_auto_commit_disabled() -> None:
 def test_default_client_ids_are_kafkas() -> None:
     assert config("producer", transactional_id="t").text("client.id") == "producer-t"
     assert config("consumer", group_id="g", group_instance_id="i").text("client.id") == "consumer-g-i"
+    assert config("consumer", group_instance_id="i").text("client.id") == "consumer-null-i"
     one, two = (config("producer").text("client.id") for _ in range(2))
     assert int(two.removeprefix("producer-")) == int(one.removeprefix("producer-")) + 1
     assert config("producer", client_id="mine").text("client.id") == "mine"

@@ -9,6 +9,7 @@ from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer.batch import Codec, ProducerBatch
 from sluice.client.producer.sequences import ProducerIdAndEpoch
 from sluice.client.producer.transaction_manager import TransactionManager
+from sluice.client.producer.transactions import Transactions
 from sluice.protocol.apis.init_producer_id import InitProducerIdResponse
 from sluice.protocol.errors import ErrorCode
 from tests.support.producing import Nobody
@@ -237,6 +238,31 @@ def test_forgotten_producer_id_restarts_its_sequences(
     assert manager.can_retry(batch, ErrorCode.UNKNOWN_PRODUCER_ID, log_start_offset)
     manager.resolve_sequences()
     assert manager.producer == ProducerIdAndEpoch(7, epoch)
+
+
+@pytest.mark.parametrize(
+    ("log_start_offset", "is_renumbered", "retried", "sequence"),
+    [
+        pytest.param(-1, False, True, 2, id="unknown log start offset: retried"),
+        pytest.param(11, True, True, 2, id="error for the sequence before it was renumbered: retried"),
+        pytest.param(10, False, False, 2, id="acknowledged records are still in the log: fails"),
+        pytest.param(11, False, True, 0, id="retention has deleted them: restarted"),
+    ],
+)
+def test_forgotten_producer_id_of_a_transaction(
+    log_start_offset: int, is_renumbered: bool, retried: bool, sequence: int
+) -> None:
+    """The epoch of a transaction is not bumped in the middle of it."""
+    manager = Transactions(StaticBackoff(100), "tx", timeout_ms=60_000)
+    manager.producer = ProducerIdAndEpoch(7, 0)
+    acked, batch = a_batch(2), a_batch()
+    manager.drained(acked)
+    manager.drained(batch)
+    manager.completed(acked, 9)
+    if is_renumbered:
+        batch.reset_state(batch.state)
+    assert manager.can_retry(batch, ErrorCode.UNKNOWN_PRODUCER_ID, log_start_offset) == retried
+    assert batch.state[:3] == (7, 0, sequence)
 
 
 @pytest.mark.parametrize(
