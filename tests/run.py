@@ -32,6 +32,9 @@ UNIT = "tests/unit"
 # The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
 UNIT_NICENESS = 10
 NO_TESTS_COLLECTED = 5
+# `make test` has the same result each time; the other commands try new seeds.
+SEED_OF_TEST = 0
+SEEDS = 10**6  # short to copy
 JAVA_IS_MISSING = (
     "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
 )
@@ -93,14 +96,18 @@ class Suite:
     Args:
         workers: Number of processes of the main phase.
         with_spark: Whether to run Spark's tests, for which `make setup-spark` installs PySpark first.
+        seed: The examples of Hypothesis and the order of Python's sets depend on it.
         options: Further arguments of each pytest process.
         unit_niceness: Priority of the unit tests beside the others.
     """
 
-    def __init__(self, workers: int, with_spark: bool, options: list[str], unit_niceness: int = UNIT_NICENESS) -> None:
+    def __init__(
+        self, workers: int, with_spark: bool, seed: int, options: tuple[str, ...] = (), unit_niceness: int = 0
+    ) -> None:
         self._main = main_phase(workers)
         self._with_spark = with_spark
-        self._options = options
+        self._variables = {"PYTHONHASHSEED": str(seed)}
+        self._options = ["--hypothesis-seed", str(seed), *options]
         self._unit_niceness = unit_niceness
 
     def run_unit_tests(self) -> list[Outcome]:
@@ -126,7 +133,8 @@ class Suite:
 
     def command(self, phase: Phase) -> str:
         """Return the command that repeats a phase."""
-        return shlex.join([".venv/bin/pytest", *phase.arguments, *self._options])
+        variables = " ".join(f"{name}={value}" for name, value in self._variables.items())
+        return f"{variables} {shlex.join(['.venv/bin/pytest', *phase.arguments, *self._options])}"
 
     def _run_browser_and_commands(self) -> list[Outcome]:
         outcomes = [self._run_phase(BROWSER, is_shown=False)]
@@ -152,7 +160,14 @@ class Suite:
             results = Path(folder, "outcomes.json")
             command = [sys.executable, "-m", "pytest", *phase.arguments, *self._options, "--outcomes", str(results)]
             output = None if is_shown else subprocess.PIPE
-            with subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, text=True) as done:
+            with subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | self._variables,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as done:
                 if phase.niceness:
                     os.setpriority(os.PRIO_PROCESS, done.pid, phase.niceness)
                 text, _ = done.communicate()
@@ -203,7 +218,7 @@ def one_core() -> Iterator[None]:
 
 
 def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
-    """Run the suite in random order, alternately beside busy processes and on one core, and report each failure.
+    """Run the suite with random seeds, alternately beside busy processes and on one core, and report each failure.
 
     Returns:
         Whether no test failed in any run.
@@ -216,7 +231,7 @@ def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
         load = "one core" if on_one_core else f"{cores} busy processes"
         print(f"stress: run {run + 1} of {runs}: --order-seed {seed}, {load}", flush=True)
         # With the others' priority: busy processes would leave them a tenth of their cores.
-        suite = Suite(workers, with_spark, ["--order-seed", str(seed)], unit_niceness=0)
+        suite = Suite(workers, with_spark, seed, ("--order-seed", str(seed)))
         with one_core() if on_one_core else busy_processes(cores):
             outcomes = suite.run()
         report += [
@@ -236,11 +251,14 @@ def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
 @click.option("--order-seed", "seed", type=int, help="Seed of the first repetition. Default: random.")
 def main(workers: int, spark: bool, runs: int | None, unit: bool, seed: int | None) -> None:
     """Run all tests."""
-    if runs is None:
-        suite = Suite(workers, spark, [])
-        is_green = not any(outcome.failed for outcome in (suite.run_unit_tests() if unit else suite.run()))
+    random_seed = secrets.randbelow(SEEDS)
+    if runs is not None:
+        is_green = stress(workers, spark, runs, random_seed if seed is None else seed)
+    elif unit:
+        is_green = not any(outcome.failed for outcome in Suite(workers, spark, random_seed).run_unit_tests())
     else:
-        is_green = stress(workers, spark, runs, secrets.randbelow(10**6) if seed is None else seed)
+        outcomes = Suite(workers, spark, SEED_OF_TEST, unit_niceness=UNIT_NICENESS).run()
+        is_green = not any(outcome.failed for outcome in outcomes)
     sys.exit(not is_green)
 
 

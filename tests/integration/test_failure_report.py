@@ -50,8 +50,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the report of each failed test by the name of the test."""
     folder = tmp_path_factory.mktemp("failing")
     (folder / "test_it.py").write_text(dedent(CODE))
-    command = [sys.executable, "-m", "pytest", "-q", "-pno:schemathesis", "-pno:cacheprovider", "--hypothesis-seed=7"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    options = ["-q", "-pno:schemathesis", "-pno:cacheprovider", "--hypothesis-seed=7", "--hypothesis-profile=default"]
+    command = [sys.executable, "-m", "pytest", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "5"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert "5 failed" in done.stdout, done.stdout + done.stderr
     parts = done.stdout.split("\n____")
@@ -64,9 +65,12 @@ REPORTS = {
         ["0.000 ms shop (port 40001) sends ApiVersions v0", "0.000 ms shop (port 40001) receives ApiVersions v0"],
     ),
     "broker of a fixture": ("test_shared_broker", ["shop Produce v", "shop closed by the client"]),
-    "test of Hypothesis": ("test_property", ["pytest 'test_it.py::test_property' --hypothesis-seed=7"]),
+    "test of Hypothesis": (
+        "test_property",
+        ["PYTHONHASHSEED=5 pytest 'test_it.py::test_property' --hypothesis-seed=7 --hypothesis-profile=default"],
+    ),
     "broker of a fixture without new events": ("test_shared_broker_is_unused", []),
-    "test without a broker": ("test_none", ["pytest 'test_it.py::test_none'\n"]),
+    "test without a broker": ("test_none", ["PYTHONHASHSEED=5 pytest 'test_it.py::test_none'\n"]),
 }
 
 

@@ -4,9 +4,9 @@ Each broker in this process is noted with a weak reference: the traceback of a f
 the report. A broker of a shared fixture is reported if it has new events.
 """
 
+import os
 from collections.abc import Iterator
 from functools import wraps
-from random import SystemRandom
 from weakref import ref
 
 import pytest
@@ -16,7 +16,6 @@ from sluice.broker.journal.reader import JournalReader
 from sluice.broker.server.cluster_server import ClusterServer
 
 _EVENTS = 15  # fit on a screen together with the traceback
-_SEEDS = 1 << 32  # short to copy
 _servers: list[tuple[ref[ClusterServer], int]] = []  # with the number of events before the test
 
 
@@ -39,9 +38,9 @@ def begin_test() -> None:
 
 
 def choose_seed(config: pytest.Config) -> None:
-    """Choose Hypothesis' seed of this run, unless an option sets it, so that the report can name it."""
+    """Let Hypothesis try the same examples in each run, unless an option sets the seed."""
     if config.option.hypothesis_seed is None:
-        config.option.hypothesis_seed = str(SystemRandom().randrange(_SEEDS))
+        config.option.hypothesis_seed = "0"
 
 
 def sections(item: pytest.Item) -> Iterator[tuple[str, str]]:
@@ -49,8 +48,14 @@ def sections(item: pytest.Item) -> Iterator[tuple[str, str]]:
     used = [server for found, before in _servers if (server := found()) is not None and _written(server) > before]
     if used:
         yield "last events of the brokers", "\n".join(line for server in used for line in _last_events(server))
-    seed = item.config.option.hypothesis_seed if item.get_closest_marker("hypothesis") else None
-    yield "repeat with", f"pytest '{item.nodeid}'" + (f" --hypothesis-seed={seed}" if seed else "")
+    hash_seed = os.environ.get("PYTHONHASHSEED")
+    command = (f"PYTHONHASHSEED={hash_seed} " if hash_seed else "") + f"pytest '{item.nodeid}'"
+    if item.get_closest_marker("hypothesis"):
+        options = item.config.option
+        command += f" --hypothesis-seed={options.hypothesis_seed}"
+        if options.hypothesis_profile:
+            command += f" --hypothesis-profile={options.hypothesis_profile}"
+    yield "repeat with", command
 
 
 def _written(server: ClusterServer) -> int:
