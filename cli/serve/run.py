@@ -9,8 +9,10 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
+from socket import socketpair
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +34,7 @@ log = logging.getLogger("sluice.cli")
 
 # Python versions whose `transport.writelines` never pauses its protocol (CVE-2024-12254): from, fixed in.
 _WRITELINES_BUG = (((3, 12, 0), (3, 12, 9)), ((3, 13, 0), (3, 13, 2)))
+_STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
 # Short enough to type a seed from a log line.
 SEEDS = 2**32
 
@@ -52,8 +55,8 @@ def run_broker(arguments: ServeArguments) -> None:
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
     with asyncio.Runner(loop_factory=new_loop) as runner:
         stop = asyncio.Event()
-        stop_by_signal(runner.get_loop(), stop.set)
-        runner.run(_serve(config, arguments.admin_port, seed, stop))
+        with stopped_by_signals(runner.get_loop(), stop.set):
+            runner.run(_serve(config, arguments.admin_port, seed, stop))
 
 
 def _path(name: str | None) -> "Path | None":
@@ -105,13 +108,30 @@ def has_writelines_bug(version: tuple[int, int, int]) -> bool:
     return any(since <= version < fixed for since, fixed in _WRITELINES_BUG)
 
 
-def stop_by_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
-    def handle(*_: object) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(stop)
+@contextmanager
+def stopped_by_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` in the loop at SIGINT and SIGTERM.
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handle)  # not `add_signal_handler`, which imports inspect
+    The numbers of signals arrive on a socket, which ends the loop's wait: if a signal came just before it, a handler
+    alone would run after the wait. `add_signal_handler` does the same, but imports inspect.
+    """
+    received, written = socketpair()
+
+    def read() -> None:
+        if not _STOPS.isdisjoint(received.recv(4096)):
+            stop()
+
+    with received, written:
+        written.setblocking(False)
+        loop.add_reader(received, read)
+        signal.set_wakeup_fd(written.fileno())
+        for number in _STOPS:
+            signal.signal(number, lambda *_: None)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            loop.remove_reader(received)
 
 
 def print_ready(server: BrokerProcess) -> None:
