@@ -83,25 +83,7 @@ async def test_coroutine_function_is_rejected() -> None:
 async def _too_late(broker: Broker, waiting: Awaitable[object]) -> str:
     with pytest.raises(TimeoutError) as raised:
         await waiting
-    return re.sub(r"\d\d:\d\d:\d\d\.\d{6}|127\.0\.0\.1:\d+|\d\.\d{3} ms", "...", str(raised.value))
-
-
-async def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
-    async with Broker() as broker:
-        wrong = broker.wait_for(
-            Request, times=3, api="Metadata", client_id="a", where=lambda each: each.version != 8, timeout_s=0.5
-        )
-        waiting = asyncio.ensure_future(_too_late(broker, wrong))
-        await asyncio.sleep(0)
-        await request_metadata(broker.bootstrap, "a", versions=(9, 8))
-        assert await waiting == (
-            "after 0.5 s: 1 of 3 Request with client_id=a, api=Metadata, and 1 for which `where` is false; "
-            "4 journal events during the wait; last events:\n"
-            "  ... broker 1 #1 ... connected from ... to PLAINTEXT\n"
-            "  ... broker 1 #1 a Metadata v9 (1), ...\n"
-            "  ... broker 1 #1 a Metadata v8 (1), ...\n"
-            "  ... broker 1 #1 a closed by the client"
-        )
+    return str(raised.value)
 
 
 async def test_timed_out_wait_reports_earlier_events() -> None:
