@@ -253,13 +253,12 @@ def main(workers: int, spark: bool, runs: int | None, unit: bool, seed: int | No
     """Run all tests."""
     random_seed = secrets.randbelow(SEEDS)
     if runs is not None:
-        is_green = stress(workers, spark, runs, random_seed if seed is None else seed)
-    elif unit:
-        is_green = not any(outcome.failed for outcome in Suite(workers, spark, random_seed).run_unit_tests())
+        sys.exit(not stress(workers, spark, runs, random_seed if seed is None else seed))
+    if unit:
+        outcomes = Suite(workers, spark, random_seed).run_unit_tests()
     else:
         outcomes = Suite(workers, spark, SEED_OF_TEST, unit_niceness=UNIT_NICENESS).run()
-        is_green = not any(outcome.failed for outcome in outcomes)
-    sys.exit(not is_green)
+    sys.exit(any(outcome.failed for outcome in outcomes))
 
 
 if __name__ == "__main__":

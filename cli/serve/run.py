@@ -126,7 +126,7 @@ def stopped_by_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]
         loop.add_reader(received, read)
         signal.set_wakeup_fd(written.fileno())
         for number in _STOPS:
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, lambda *_: None)  # numbers arrive only of signals with a handler
         try:
             yield
         finally:
