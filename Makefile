@@ -11,6 +11,7 @@ PAGE_ARGS ?=
 QUOTA_ARGS ?=
 SPARK_ARGS ?=
 AUDIT_ARGS ?=
+DIFFERENTIAL_ARGS ?=
 FLEETS_ARGS ?=
 FUZZ_SECONDS ?= 60
 FRAMES ?= 10000000
@@ -41,7 +42,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-fleets bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-fleets bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -105,6 +106,10 @@ test-spark: setup $(WITH_SPARK) ## run all Spark tests, including those with lon
 
 scenarios: setup ## run all built-in scenarios with real clients
 	$(BIN)/python -m tests.scenarios
+
+# Needs Java and Maven; gets 100 MB from Maven Central once. Write changed answers by DIFFERENTIAL_ARGS=--write.
+test-differential: setup ## send the same requests to Apache Kafka 4.4 and to sluice, and compare the responses
+	$(BIN)/python -m tests.differential $(DIFFERENTIAL_ARGS)
 
 # Builds clients for the installed toolchains; tests report missing ones.
 test-clients: setup ## run the client matrix, including Java, Go and Node, and audit libraries

@@ -70,6 +70,7 @@ BUILDS = (
     Build("java-3.9", ("java", "javac", "mvn"), java),
     Build("java-4", ("java", "javac", "mvn"), java),
     Build("kafka-tools", ("java", "mvn"), jars),
+    Build("kafka-broker", ("java", "mvn"), jars),
     Build("kafka-streams", ("java", "javac", "mvn"), java),
     Build("kafka-connect", ("java", "mvn"), jars),
     Build("flink", ("java", "javac", "mvn"), java),
@@ -81,7 +82,7 @@ BUILDS = (
 )
 
 
-TOOLS = ("kafka-connect", "flink", "apicurio", "python-tools")  # built only by name: 500 MB
+TOOLS = ("kafka-broker", "kafka-connect", "flink", "apicurio", "python-tools")  # built only by name: 600 MB
 CLIENTS = [build.client for build in BUILDS if build.client not in TOOLS]
 
 
