@@ -15,9 +15,9 @@ class Scheduler(DelayedOperationPurgatory):
     def __init__(self, timer: Timer) -> None:
         super().__init__("Scheduler", timer)
 
-    def schedule(self, interval_ms: float, action: Callable[[], None]) -> None:
-        """Run an action repeatedly, the first time in `interval_ms`."""
-        self.delay(_Repeated(interval_ms, action, self))
+    def schedule(self, interval_ms: float, action: Callable[[], None], first_ms: float | None = None) -> None:
+        """Run an action repeatedly, the first time in `first_ms`, or in `interval_ms` without it."""
+        self.delay(_Repeated(interval_ms if first_ms is None else first_ms, interval_ms, action, self))
 
     def schedule_once(self, delay_ms: float, action: Callable[[], None]) -> None:
         self.delay(_Once(delay_ms, action))
@@ -35,12 +35,13 @@ class _Once(DelayedOperation):
 
 
 class _Repeated(_Once):
-    __slots__ = ("_scheduler",)
+    __slots__ = ("_interval_ms", "_scheduler")
 
-    def __init__(self, interval_ms: float, action: Callable[[], None], scheduler: Scheduler) -> None:
-        super().__init__(interval_ms, action)
+    def __init__(self, delay_ms: float, interval_ms: float, action: Callable[[], None], scheduler: Scheduler) -> None:
+        super().__init__(delay_ms, action)
+        self._interval_ms = interval_ms
         self._scheduler = scheduler
 
     def on_complete(self) -> None:
-        self._scheduler.schedule(self.delay_ms, self._action)
+        self._scheduler.schedule(self._interval_ms, self._action)
         self._action()

@@ -107,7 +107,11 @@ class Cluster:
         )
         # Whether new partitions need no controller until a broker or replica fails.
         self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
-        self.scheduler.schedule(config.integer("log.retention.check.interval.ms"), self._enforce_retention)
+        self.scheduler.schedule(
+            config.integer("log.retention.check.interval.ms"),
+            self._enforce_retention,
+            config.integer("log.initial.task.delay.ms"),
+        )
         self.scheduler.schedule(config.integer("producer.id.expiration.check.interval.ms"), self._expire_producers)
         self._clean_logs_later()
 
@@ -466,8 +470,9 @@ class Cluster:
         schedule = self.scheduler.schedule
         schedule(_DIRECTORY_TICK_MS, directory.tick)
         schedule(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)
-        schedule(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint)
-        schedule(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts)
+        first_ms = config.integer("log.initial.task.delay.ms")
+        schedule(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint, first_ms)
+        schedule(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts, first_ms)
         return LogManager(memory_bytes, directory)
 
     def _enforce_retention(self) -> None:

@@ -262,6 +262,8 @@ _ROWS: tuple[Property, ...] = (
              "Partition size above which the oldest segments are deleted; -1: no limit."),
     Property("log.retention.check.interval.ms", integer(1, LONG_MAX), "300000", "Kafka",
              "Interval of the check for segments to delete."),
+    Property("log.initial.task.delay.ms", _MS, "30000", "Kafka",
+             "Time from the start to the first check for segments to delete, and to the first checkpoints."),
     # 4 MiB instead of Kafka's 1 GiB: retention deletes whole segments. With log.dirs the default is Kafka's. At least
     # 14 as up to Kafka 3.9 (4.0 requires 1 MiB): a retention test needs many segments.
     Property("log.segment.bytes", size(14, INT_MAX), "4194304", "Kafka",

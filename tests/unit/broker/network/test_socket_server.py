@@ -99,12 +99,14 @@ def test_topic_ids_are_derived_from_the_seed() -> None:
 
 
 def test_scheduler_enforces_retention() -> None:
-    broker = broker_with_topic("log.retention.ms=1000", "log.retention.check.interval.ms=10000")
-    broker.client().call(produce(9), 9)
-    broker.advance(9_999)
-    assert broker.partition().log.log_start_offset == 0
-    broker.advance(1)
-    assert broker.partition().log.log_start_offset == 1
+    times = ("log.initial.task.delay.ms=5000", "log.retention.check.interval.ms=10000")
+    broker = broker_with_topic("log.retention.ms=1000", *times)
+    for number, next_check_ms in enumerate((5_000, 10_000, 10_000)):
+        broker.client().call(produce(9), 9)
+        broker.advance(next_check_ms - 1)
+        assert broker.partition().log.log_start_offset == number
+        broker.advance(1)
+        assert broker.partition().log.log_start_offset == number + 1
 
 
 def test_scheduler_removes_expired_producers() -> None:
