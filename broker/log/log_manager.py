@@ -94,7 +94,8 @@ class LogManager:
             self.directory.close()
 
     def enforce_retention(self, now_ms: int) -> int:
-        return sum(enforce_retention(log, now_ms) for log in self)
+        """Delete old segments of all logs without `compact` in cleanup.policy; the cleaner does so for the others."""
+        return sum(enforce_retention(log, now_ms) for log in self if not log.config.append.compacted)
 
     def expire_producers(self, now_ms: int) -> None:
         for log in self:

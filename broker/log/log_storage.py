@@ -21,6 +21,7 @@ class LogSegment(Protocol):
     next_offset: int  # after the last record, up to the next segment's base; the base if empty
     size: int  # bytes
     last_append_ms: int
+    continues: bool  # the segment before it: for deletion and lookups by time, they are one (segment_list.py)
 
     @property
     def max_timestamp(self) -> int:
@@ -28,9 +29,6 @@ class LogSegment(Protocol):
 
     def append(self, batch: memoryview | bytes, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Return False if the batch needs a new segment."""
-
-    def largest_timestamp(self) -> int:
-        """Return the greatest record timestamp (ms), or the time of the last append if none has one."""
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
         """Return the start and end position of the whole batches to read, and the offset after them.
@@ -63,16 +61,6 @@ class StoredLog(EvictableLog, Protocol):
     def producers(self) -> ProducerState: ...
 
 
-class RetainedLog(Protocol):
-    config: LogConfig
-    high_watermark: int
-    size_in_bytes: int
-
-    @property
-    def segments(self) -> Sequence[LogSegment]: ...
-    def drop_oldest_segments(self, count: int) -> int: ...
-
-
 class RestoredLog(NamedTuple):
     """The stored state of an existing log, with at least one segment."""
 
@@ -93,8 +81,11 @@ class LogStorage(Protocol):
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
         """Return the segments of an empty log: none, or one empty segment."""
 
-    def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
-        """Create the active segment for a batch of `size` bytes."""
+    def begin_segment(self, log: StoredLog, base_offset: int, size: int, room: int, now_ms: int) -> LogSegment:
+        """Create the active segment for a batch of `size` bytes.
+
+        It may continue the previous one for up to `room` bytes.
+        """
 
     def largest_segment_bytes(self, log: StoredLog) -> int:
         """Return the maximum size of a segment with several batches."""
@@ -109,6 +100,9 @@ class LogStorage(Protocol):
 
     def replace(self, log: StoredLog, old: Sequence[LogSegment], new: LogSegment) -> None:
         """Replace `old` by `new`; after a crash exactly one of them exists."""
+
+    def records_deleted(self, log: StoredLog) -> None:
+        """Handle a move of the log start offset, after which all records of a segment may be deleted."""
 
     def delete(self, segment: LogSegment) -> None:
         """Delete a segment. Readers keep their bytes."""

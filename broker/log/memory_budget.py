@@ -1,8 +1,8 @@
 """The bound on the memory of all logs together (`sluice.log.memory.bytes`); Kafka has none, since it uses files.
 
 A segment is charged its whole capacity at creation, so an append into an existing segment costs nothing here. If a new
-segment would exceed the bound, the segments with the oldest last append in any partition are evicted, including active
-ones: a log can become empty.
+segment would exceed the bound, segments without records from the log start offset on are evicted, then those with the
+oldest last append in any partition, including active ones: a log can become empty.
 
 Within the bound, the memory of deleted topics is kept for new segments.
 
@@ -26,10 +26,14 @@ class EvictableLog(Protocol):
 
     def drop_oldest_segment(self) -> None: ...
 
+    def drop_deleted_segment(self) -> bool:
+        """Drop the oldest segment if all of its records are deleted; return whether they were."""
+
 
 class MemoryBudget:
     __slots__ = (
         "_logs",
+        "_of_deleted",
         "_order",
         "_reclaimed",
         "_spare",
@@ -51,6 +55,7 @@ class MemoryBudget:
         self.retained_by: list[Callable[[RetainedMemory], None]] = []
         self._logs: list[tuple[int, int, EvictableLog]] = []  # heap of (last append, order of entry, log)
         self._watched: set[EvictableLog] = set()
+        self._of_deleted: dict[EvictableLog, None] = {}  # logs that may have segments of deleted records, in order
         self._order = count()  # breaks ties between equal append times
         self._wanted_bytes = -1  # the size being allocated, or -1
         self._reclaimed: SegmentMemory | None = None  # an evicted segment's memory of that size
@@ -62,7 +67,8 @@ class MemoryBudget:
         if memory is None:
             self._wanted_bytes = capacity
         while self.used_bytes + capacity > self.limit_bytes and self._logs:
-            self._evict_one()
+            if not self._evict_deleted():
+                self._evict_one()
         if self.retained.size_in_bytes:
             for limit in self.retained_by:
                 limit(self.retained)
@@ -98,11 +104,23 @@ class MemoryBudget:
             self._watched.add(log)
             heappush(self._logs, (last_append_ms, next(self._order), log))
 
+    def records_deleted(self, log: EvictableLog) -> None:
+        self._of_deleted[log] = None
+
     def forget(self, log: EvictableLog) -> None:
+        self._of_deleted.pop(log, None)
         if log in self._watched:
             self._watched.discard(log)
             self._logs = [entry for entry in self._logs if entry[2] is not log]
             heapify(self._logs)
+
+    def _evict_deleted(self) -> bool:
+        while self._of_deleted:
+            log = next(iter(self._of_deleted))
+            if log.drop_deleted_segment():
+                return True
+            del self._of_deleted[log]
+        return False
 
     def _evict_one(self) -> None:
         entered_ms, _, log = self._logs[0]

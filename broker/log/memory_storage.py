@@ -31,10 +31,13 @@ class MemoryStorage:
     def first_segments(self, log: "StoredLog", base_offset: int) -> "Sequence[LogSegment]":
         return ()  # a log uses no memory before its first record
 
-    def begin_segment(self, log: "StoredLog", base_offset: int, size: int, now_ms: int) -> Segment:
-        memory = self.budget.allocate(self._capacity(log, size))  # may evict segments of this log too
+    def begin_segment(self, log: "StoredLog", base_offset: int, size: int, room: int, now_ms: int) -> Segment:
+        continues = size <= room
+        most_bytes = room if continues else max(size, log.config.segment_bytes)
+        # The allocation may evict segments of this log too.
+        memory = self.budget.allocate(min(self._capacity(log, size), most_bytes))
         self.budget.watch(log, now_ms)
-        return Segment(base_offset, memory, now_ms)
+        return Segment(base_offset, memory, now_ms, continues=continues)
 
     def largest_segment_bytes(self, log: "StoredLog") -> int:
         return min(log.config.segment_bytes, self.budget.largest_segment_bytes)
@@ -60,6 +63,9 @@ class MemoryStorage:
             self.delete(segment)
         new.shrink()
         self.segment_filled(log, new)
+
+    def records_deleted(self, log: "StoredLog") -> None:
+        self.budget.records_deleted(log)
 
     def delete(self, segment: "LogSegment") -> None:
         assert isinstance(segment, Segment)

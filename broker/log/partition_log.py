@@ -3,6 +3,7 @@
 Follows Kafka's UnifiedLog and LocalLog. Different on purpose:
 - A read returns whole batches. Kafka cuts the last one at max_bytes, and clients discard the incomplete part.
 - A read continues through the following segments. Kafka stops at the end of one.
+- In memory, a segment consists of parts, and the memory budget evicts parts.
 - A batch larger than segment.bytes gets a larger segment. Kafka rejects it (RECORD_LIST_TOO_LARGE).
 - Only a batch's timestamp starts a new segment by time (segment.ms). Kafka falls back to the segment's age.
 - A truncation keeps the state of producers without records in the removed part. Kafka reloads a snapshot.
@@ -25,7 +26,6 @@ from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .log_results import AppendResult, LogRead, TimestampOffset, invalid_result, verdict_result
 from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch, read_marker
-from .retention import enforce_retention_bytes
 from .segment_list import SegmentList
 
 if TYPE_CHECKING:
@@ -281,13 +281,13 @@ class PartitionLog:
         return self._producers
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """Return the first record with at least this timestamp, or None.
+        """Return the first record of at least this timestamp in the first segment that reaches it, or None.
 
         Raises:
             InvalidRecords: Unreadable records, or a disk error (KAFKA_STORAGE_ERROR).
         """
         try:
-            return self.segment_list.offset_for_timestamp(timestamp, self.log_start_offset)
+            return self.segment_list.offset_for_timestamp(timestamp, self.log_start_offset, self.log_end_offset)
         except OSError as error:
             raise self._unreadable(error) from None
 
@@ -302,7 +302,11 @@ class PartitionLog:
         return InvalidRecords(ErrorCode.KAFKA_STORAGE_ERROR, self.storage.failed(error))
 
     def segment_starts(self) -> list[tuple[int, int]]:
-        return [(segment.base_offset, segment.last_append_ms) for segment in self.segment_list.with_records()]
+        return [
+            (segment.parts[0].base_offset, segment.parts[-1].last_append_ms)
+            for segment in self.segment_list.whole(self.log_end_offset)
+            if segment.size
+        ]
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
@@ -314,16 +318,11 @@ class PartitionLog:
     # Deleting
 
     def delete_records_before(self, offset: int) -> ErrorCode:
-        # Only whole segments are deleted.
+        """Move the log start offset; `enforce_retention` removes whole segments before it."""
         if offset > self.high_watermark:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        try:
-            while self.segments and self._end_of_oldest() <= offset and not self._has_only_an_empty_segment():
-                self.drop_oldest_segment()
-        except OSError as error:
-            self.storage.failed(error)
-            return ErrorCode.KAFKA_STORAGE_ERROR
         self._move_log_start(offset)
+        self.storage.records_deleted(self)
         return ErrorCode.NONE
 
     def expire_producers(self, now_ms: int) -> None:
@@ -341,6 +340,12 @@ class PartitionLog:
                 self.storage.failed(error)
                 return dropped
         return count
+
+    def drop_deleted_segment(self) -> bool:
+        is_deleted = self.size_in_bytes > 0 and self._end_of_oldest() <= self.log_start_offset
+        if is_deleted:
+            self.drop_oldest_segment()
+        return is_deleted
 
     def drop_oldest_segment(self) -> None:
         """Drop the oldest segment, even if it is active or above the high watermark, which then moves up."""
@@ -430,22 +435,29 @@ class PartitionLog:
     def _append_and_roll(self, records: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         if self._rolls_after == _ROLL_TIME_UNKNOWN and self.segment_list.ordered:
             active = self.segment_list.ordered[-1]
-            first = next(active.batches(active.base_offset), None)
-            first_timestamp = max_timestamp if first is None else first[0].max_timestamp
-            self._rolls_after = self.config.roll_time(self.name, self.log_end_offset, first_timestamp)
+            self._rolls_after = self._roll_time(max_timestamp)
             if max_timestamp <= self._rolls_after and active.append(records, last_offset, max_timestamp, now_ms):
                 return
-        self._roll(len(records), now_ms)
-        self._rolls_after = self.config.roll_time(self.name, self.log_end_offset, max_timestamp)
-        fits = self.segment_list.ordered[-1].append(records, last_offset, max_timestamp, now_ms)
+        self._begin_segment(len(records), max_timestamp, now_ms)
+        active = self.segment_list.ordered[-1]
+        if not active.continues:
+            self._rolls_after = self.config.roll_time(self.name, self.log_end_offset, max_timestamp)
+        fits = active.append(records, last_offset, max_timestamp, now_ms)
         assert fits
 
-    def _roll(self, size: int, now_ms: int) -> None:
-        if self.segment_list.ordered:
-            self.storage.segment_filled(self, self.segment_list.ordered[-1])
-            # Only retention.bytes: as in Kafka, retention.ms applies at the next periodic check.
-            enforce_retention_bytes(self)
-        segment = self.storage.begin_segment(self, self.log_end_offset, size, now_ms)
+    def _roll_time(self, max_timestamp: int) -> int:
+        batches = (batch for part in self.segment_list.active_parts() for batch in part.batches(part.base_offset))
+        first = next(batches, None)
+        first_timestamp = max_timestamp if first is None else first[0].max_timestamp
+        return self.config.roll_time(self.name, self.log_end_offset, first_timestamp)
+
+    def _begin_segment(self, size: int, max_timestamp: int, now_ms: int) -> None:
+        room = 0
+        if parts := self.segment_list.active_parts():
+            self.storage.segment_filled(self, parts[-1])
+            if max_timestamp <= self._rolls_after:
+                room = self.config.segment_bytes - sum(part.size for part in parts)
+        segment = self.storage.begin_segment(self, self.log_end_offset, size, room, now_ms)
         self.segment_list.append(segment)
 
     def _restore(self, restored: "RestoredLog") -> None:
@@ -464,6 +476,3 @@ class PartitionLog:
 
     def _end_of_oldest(self) -> int:
         return self.segment_list.end_of_oldest(self.log_end_offset)
-
-    def _has_only_an_empty_segment(self) -> bool:
-        return self.size_in_bytes == 0 and len(self.segment_list.ordered) == 1

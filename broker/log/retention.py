@@ -1,56 +1,60 @@
-"""Retention by size and time: Kafka's UnifiedLog.deleteOldSegments, as functions.
+"""Deletion of old segments: Kafka's UnifiedLog.deleteOldSegments, as functions.
 
-Both rules delete whole segments, oldest first, up to the high watermark, including the active one if it is not empty.
+Whole segments are deleted, oldest first, up to the high watermark: first those whose records are all before the log
+start offset, except the active one, then those above the size or age, including the active one if it is not empty.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .log_storage import LogSegment, RetainedLog
+from .log_config import LogConfig
+from .segment_list import SegmentList, WholeSegment
 
 
-def enforce_retention(log: "RetainedLog", now_ms: int) -> int:
-    dropped = enforce_retention_bytes(log)
+class RetainedLog(Protocol):
+    config: LogConfig
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    size_in_bytes: int
+    segment_list: SegmentList
+
+    def drop_oldest_segments(self, count: int) -> int: ...
+
+
+def enforce_retention(log: RetainedLog, now_ms: int) -> int:
+    deleted = _delete(log, _is_before_the_start(log))
     if not log.config.cleanup_deletes:
-        return dropped
-    count = count_over_age(log.segments, now_ms, log.config.retention_ms, log.high_watermark)
-    return dropped + log.drop_oldest_segments(count)
+        return deleted
+    deleted += _delete(log, _exceeds_the_size(log))
+    return deleted + _delete(log, _exceeds_the_age(log, now_ms))
 
 
-def enforce_retention_bytes(log: "RetainedLog") -> int:
-    if not log.config.cleanup_deletes:
-        return 0
-    count = count_over_size(log.segments, log.size_in_bytes, log.config.retention_bytes, log.high_watermark)
+def _delete(log: RetainedLog, is_deletable: Callable[[WholeSegment], bool]) -> int:
+    count = 0
+    for segment in log.segment_list.whole(log.log_end_offset):
+        is_kept = segment.end_offset > log.high_watermark or (segment.is_active and segment.size == 0)
+        if is_kept or not is_deletable(segment):
+            break
+        count += len(segment.parts)
     return log.drop_oldest_segments(count)
 
 
-def count_over_size(
-    segments: "Sequence[LogSegment]", size_in_bytes: int, retention_bytes: int, high_watermark: int
-) -> int:
-    # Negative: no bound.
-    if retention_bytes < 0:
-        return 0
-    excess = size_in_bytes - retention_bytes
-    for number, segment in enumerate(segments):
+def _is_before_the_start(log: RetainedLog) -> Callable[[WholeSegment], bool]:
+    return lambda segment: not segment.is_active and segment.end_offset <= log.log_start_offset
+
+
+def _exceeds_the_size(log: RetainedLog) -> Callable[[WholeSegment], bool]:
+    excess = log.size_in_bytes - log.config.retention_bytes
+
+    def exceeds(segment: WholeSegment) -> bool:
+        nonlocal excess
         excess -= segment.size
-        if excess < 0 or segment.next_offset > high_watermark or _is_active_and_empty(segment, segments):
-            return number
-    return len(segments)
+        return log.config.retention_bytes >= 0 and excess >= 0  # negative: no bound
+
+    return exceeds
 
 
-def count_over_age(segments: "Sequence[LogSegment]", now_ms: int, retention_ms: int, high_watermark: int) -> int:
-    if retention_ms < 0:
-        return 0
-    for number, segment in enumerate(segments):
-        if (
-            now_ms - segment.largest_timestamp() <= retention_ms
-            or segment.next_offset > high_watermark
-            or _is_active_and_empty(segment, segments)
-        ):
-            return number
-    return len(segments)
-
-
-def _is_active_and_empty(segment: "LogSegment", segments: "Sequence[LogSegment]") -> bool:
-    return segment.size == 0 and segment is segments[-1]
+def _exceeds_the_age(log: RetainedLog, now_ms: int) -> Callable[[WholeSegment], bool]:
+    retention_ms = log.config.retention_ms
+    return lambda segment: retention_ms >= 0 and now_ms - segment.largest_timestamp() > retention_ms

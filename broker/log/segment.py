@@ -1,7 +1,7 @@
-"""A log segment in memory: consecutive batches with an index.
+"""A log segment in memory, or a part of one: consecutive batches with an index.
 
 Follows Kafka's LogSegment, OffsetIndex and TimeIndex. Different on purpose:
-- Memory of fixed size replaces the file, so that readers can use views of it during appends.
+- Memory of fixed size replaces the file, so that readers can use views of it during appends. A segment grows by parts.
 - Every batch has an index entry (16 bytes). Kafka has one per 4 KiB and scans the rest, which is slow in Python.
 
 Index entries have end positions, so that searches also work with gaps between batches.
@@ -30,6 +30,7 @@ class Segment:
         "base_offset",
         "capacity",
         "charged_bytes",
+        "continues",
         "last_append_ms",
         "max_timestamp",
         "memory",
@@ -37,8 +38,9 @@ class Segment:
         "size",
     )
 
-    def __init__(self, base_offset: int, memory: SegmentMemory, now_ms: int) -> None:
+    def __init__(self, base_offset: int, memory: SegmentMemory, now_ms: int, *, continues: bool = False) -> None:
         self.base_offset = base_offset
+        self.continues = continues
         self.next_offset = base_offset
         self.memory = memory
         self.capacity = len(memory.view)
@@ -76,9 +78,6 @@ class Segment:
             return False
         self._ready = self.memory.make_resident(end)
         return True
-
-    def largest_timestamp(self) -> int:
-        return self.max_timestamp if self.max_timestamp >= 0 else self.last_append_ms
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
         last_offsets, ends, base_offset = self._last_offsets, self._ends, self.base_offset

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sluice.protocol.records.batch import BatchHeader
 from sluice.protocol.records.record import iter_records
@@ -12,6 +12,27 @@ from .log_results import LogRead, TimestampOffset
 
 if TYPE_CHECKING:
     from .log_storage import LogSegment
+
+
+def largest_timestamp(parts: "Sequence[LogSegment]") -> int:
+    """Return the greatest record timestamp (ms), or the time of the last append if none has one."""
+    known = max(part.max_timestamp for part in parts)
+    return known if known >= 0 else parts[-1].last_append_ms
+
+
+class WholeSegment(NamedTuple):
+    """A segment as Kafka has it, which ends at segment.bytes or segment.ms; in memory, it can have several parts."""
+
+    parts: "Sequence[LogSegment]"
+    end_offset: int  # of the active one, the log end offset; else the next one's base
+    is_active: bool
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+    def largest_timestamp(self) -> int:
+        return largest_timestamp(self.parts)
 
 
 class SegmentList:
@@ -98,17 +119,18 @@ class SegmentList:
             if segment.next_offset > offset:
                 yield from segment.batches(offset)
 
-    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
-        """Return the first match at or after `start_offset`, or None.
+    def offset_for_timestamp(self, timestamp: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+        """Return the first match from `start_offset` on, in the first segment that reaches the timestamp, or None.
+
+        Deleted records count until their segment is removed: as in Kafka, no later segment is searched.
 
         Raises:
             InvalidRecords: Unreadable records.
             OSError: The disk fails.
         """
-        for segment in self.ordered:
-            if segment.max_timestamp < timestamp:
-                continue
-            for header, batch in segment.batches_from_timestamp(timestamp, start_offset):
+        reached = (segment for segment in self.whole(end_offset) if segment.largest_timestamp() >= timestamp)
+        for part in next(reached, WholeSegment((), end_offset, is_active=True)).parts:
+            for header, batch in part.batches_from_timestamp(timestamp, start_offset):
                 if header.max_timestamp >= timestamp:
                     for record in iter_records(batch):
                         if record.timestamp >= timestamp and record.offset >= start_offset:
@@ -116,7 +138,7 @@ class SegmentList:
         return None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """Return the first record with the greatest timestamp. Raises the errors of `offset_for_timestamp`."""
+        """Return the first record with the greatest timestamp, deleted or not; raise as `offset_for_timestamp`."""
         segment = max(self.with_records(), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
             return None
@@ -130,6 +152,21 @@ class SegmentList:
 
     def with_records(self) -> "list[LogSegment]":
         return [segment for segment in self.ordered if segment.size > 0]
+
+    def whole(self, end_offset: int) -> Iterator[WholeSegment]:
+        first, last = 0, len(self.ordered)
+        for index in range(1, last + 1):
+            if index == last or not self.ordered[index].continues:
+                end = end_offset if index == last else self._base_offsets[index]
+                yield WholeSegment(self.ordered[first:index], end, index == last)
+                first = index
+
+    def active_parts(self) -> "Sequence[LogSegment]":
+        """Return the parts of the active segment; none without segments."""
+        first = len(self.ordered) - 1
+        while first > 0 and self.ordered[first].continues:
+            first -= 1
+        return self.ordered[max(first, 0) :]
 
     def before(self, offset: int) -> "Sequence[LogSegment]":
         return self.ordered[: bisect_left(self._base_offsets, offset)]

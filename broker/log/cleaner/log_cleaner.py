@@ -1,7 +1,7 @@
 """Periodic compaction in small steps: Kafka's LogCleaner and CleanerThread, without a thread.
 
     idle      -- log.cleaner.backoff.ms has passed, and a log is due -->  cleaning
-    cleaning  -- done -->  cleaning the next log, or idle if none is due
+    cleaning  -- done -->  cleaning the next log, or idle if none is due: then old segments are deleted, too
     cleaning  -- unreadable records or a disk error -->  as above; that log is not tried again
     cleaning  -- the log lost segments under cleaning -->  idle
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.retention import enforce_retention
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.protocol.records.invalid import InvalidRecords
@@ -50,9 +51,16 @@ class LogCleaner:
         self._uncleanable.intersection_update(logs)  # removes deleted logs
         now_ms = self._clock.wall_ms()
         chosen = filthiest([log for log in logs if log not in self._uncleanable], now_ms)
-        if chosen is not None:
+        if chosen is None:
+            self._enforce_retention(now_ms)
+        else:
             self._begin(chosen, now_ms)
             self._run_slice()
+
+    def _enforce_retention(self, now_ms: int) -> None:
+        for log in self._logs:
+            if log.config.append.compacted and log not in self._uncleanable:
+                enforce_retention(log, now_ms)
 
     def _begin(self, chosen: LogToClean, now_ms: int) -> None:
         self._log = chosen.log
@@ -92,5 +100,6 @@ class LogCleaner:
             log.first_dirty_offset = cleaning.end_offset
             self._logs.save_cleaned()
         elif log not in self._uncleanable:
+            self._enforce_retention(clock.wall_ms())
             return  # clean it again, but not at once
         self._begin_next()

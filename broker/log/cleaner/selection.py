@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.segment_list import largest_timestamp
 from sluice.config.value_types import LONG_MAX
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _uncleanable_offset(log: PartitionLog, dirty: "Sequence[LogSegment]", now_ms
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in dirty:
-            if segment.largest_timestamp() > now_ms - lag_ms:
+            if largest_timestamp((segment,)) > now_ms - lag_ms:
                 return min(end, segment.base_offset)
     return end
 

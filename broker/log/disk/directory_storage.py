@@ -75,7 +75,7 @@ class DirectoryStorage:
     def first_segments(self, log: StoredLog, base_offset: int) -> Sequence[LogSegment]:
         return (FileSegment.create(self.directory, base_offset, log.config.segment_bytes, self._host.now_ms()),)
 
-    def begin_segment(self, log: StoredLog, base_offset: int, size: int, now_ms: int) -> LogSegment:
+    def begin_segment(self, log: StoredLog, base_offset: int, size: int, room: int, now_ms: int) -> LogSegment:
         segment = FileSegment.create(self.directory, base_offset, max(size, log.config.segment_bytes), now_ms)
         self._save_snapshot(log, base_offset)
         if self.directory.snapshot == base_offset:
@@ -113,6 +113,9 @@ class DirectoryStorage:
             if segment.base_offset != new.base_offset:
                 self._remove_snapshot(segment.base_offset)
         self._rename(new, "")
+
+    def records_deleted(self, log: StoredLog) -> None:
+        """Do nothing: the log start offset is stored now and then, as in Kafka."""
 
     def delete(self, segment: LogSegment) -> None:
         assert isinstance(segment, FileSegment)

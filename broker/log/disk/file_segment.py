@@ -37,6 +37,8 @@ class FileSegment(FileRecords):
         "next_offset",
     )
 
+    continues = False
+
     def __init__(
         self,
         directory: PartitionDirectory,
@@ -126,10 +128,6 @@ class FileSegment(FileRecords):
             if self._handle < 0 and self.capacity == self.size:
                 self._index = None  # only retention needed it, which checks every segment
         return self._max_timestamp
-
-    def largest_timestamp(self) -> int:
-        known = self._known_max_timestamp()
-        return known if known >= 0 else self.last_append_ms
 
     def span(self, offset: int, max_bytes: int, up_to_offset: int, at_least_one: bool) -> tuple[int, int, int]:
         start, end, next_offset = self._span(offset, max_bytes, up_to_offset, at_least_one)

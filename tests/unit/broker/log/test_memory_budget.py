@@ -16,9 +16,17 @@ class StubLog:
         self.budget = budget
         self.segments = list(last_appends_ms)
         self.memory: list[SegmentMemory] = []
+        self.deleted_segments = 0
         for last_append_ms in last_appends_ms:
             self.memory.append(budget.allocate(size))
             budget.watch(self, last_append_ms)
+
+    def drop_deleted_segment(self) -> bool:
+        is_deleted = self.deleted_segments > 0
+        if is_deleted:
+            self.deleted_segments -= 1
+            self.drop_oldest_segment()
+        return is_deleted
 
     def oldest_append_ms(self) -> int | None:
         return self.segments[0] if self.segments else None
@@ -53,6 +61,18 @@ def test_least_recently_appended_segments_of_all_logs_are_evicted_first() -> Non
         budget.allocate(10)
         assert (first.segments, second.segments) == expected
         assert budget.used_bytes == 60
+
+
+def test_segments_of_deleted_records_are_evicted_first() -> None:
+    budget = MemoryBudget(60)
+    older, deleted, other = StubLog(budget, 1, 2), StubLog(budget, 3, 4, 5), StubLog(budget, 6)
+    for log, deleted_segments in ((other, 0), (deleted, 1), (deleted, 2)):
+        log.deleted_segments = deleted_segments
+        budget.records_deleted(log)
+    for expected in [([1, 2], [4, 5]), ([1, 2], [5]), ([2], [5]), ([], [5])]:
+        budget.allocate(10)
+        assert (older.segments, deleted.segments) == expected
+    assert other.segments == [6]
 
 
 def test_later_append_to_a_segment_postpones_its_eviction() -> None:

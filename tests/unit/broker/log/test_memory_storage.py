@@ -36,7 +36,7 @@ def test_capacity_of_a_segment(log_bytes: int, size: int, capacity: int, monkeyp
     storage, log = storage_and_log()
     monkeypatch.setattr(PartitionLog, "size_in_bytes", log_bytes)
     monkeypatch.setattr(storage.budget, "largest_segment_bytes", 8 * FIRST_SEGMENT_BYTES)
-    assert storage.begin_segment(log, 0, size, NOW_MS).charged_bytes == capacity
+    assert storage.begin_segment(log, 0, size, 0, NOW_MS).charged_bytes == capacity
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_empty_log_is_charged_no_memory() -> None:
 
 def test_segment_is_charged_its_capacity_until_full_and_its_size_afterwards() -> None:
     storage, log = storage_and_log()
-    segment = storage.begin_segment(log, 5, 10, NOW_MS)
+    segment = storage.begin_segment(log, 5, 10, 0, NOW_MS)
     assert (segment.base_offset, storage.budget.used_bytes) == (5, FIRST_SEGMENT_BYTES)
     segment.append(bytes(10), 5, -1, NOW_MS)
     storage.segment_filled(log, segment)
@@ -75,16 +75,35 @@ def test_segment_is_charged_its_capacity_until_full_and_its_size_afterwards() ->
 
 def test_cleaned_segment_replaces_the_charge_of_its_sources() -> None:
     storage, log = storage_and_log()
-    old = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
+    old = [storage.begin_segment(log, base_offset, 10, 0, NOW_MS) for base_offset in (0, 1)]
     cleaned = storage.begin_cleaned(log, 0, 10, NOW_MS)
     cleaned.append(bytes(10), 1, -1, NOW_MS)
     storage.replace(log, old, cleaned)
     assert storage.budget.used_bytes == 10 + INDEX_ENTRY_BYTES
 
 
+@pytest.mark.parametrize(
+    ("size", "room", "continues", "capacity"),
+    [
+        pytest.param(100, 0, False, 1000, id="no room: a segment of segment.bytes"),
+        pytest.param(100, 99, False, 1000, id="too little room"),
+        pytest.param(100, 100, True, 100, id="just enough room: a part of that size"),
+        pytest.param(100, 900, True, 900, id="more room"),
+        pytest.param(1001, 1000, False, 1001, id="a batch above segment.bytes"),
+    ],
+)
+def test_segment_continues_the_previous_one_if_the_batch_fits(
+    size: int, room: int, continues: bool, capacity: int
+) -> None:
+    storage = MemoryStorage(MEMORY_BYTES)
+    log = PartitionLog("t-0", LogConfig(AppendConfig(), segment_bytes=1000), storage)
+    segment = storage.begin_segment(log, 0, size, room, NOW_MS)
+    assert (segment.continues, segment.capacity, segment.charged_bytes) == (continues, capacity, capacity)
+
+
 def test_deleted_log_is_charged_no_memory() -> None:
     storage, log = storage_and_log()
-    segments = [storage.begin_segment(log, base_offset, 10, NOW_MS) for base_offset in (0, 1)]
+    segments = [storage.begin_segment(log, base_offset, 10, 0, NOW_MS) for base_offset in (0, 1)]
     storage.forget(log, segments)
     assert storage.budget.used_bytes == 0
 
@@ -94,12 +113,12 @@ def test_deleted_segment_has_no_batches(is_read: bool) -> None:
     # A cleaning that was suspended before the deletion still references it.
     storage = MemoryStorage(64 * MAPPED_FROM_BYTES)
     log = PartitionLog("t-0", LogConfig(AppendConfig()), storage)
-    segment = storage.begin_segment(log, 0, MAPPED_FROM_BYTES, NOW_MS)
+    segment = storage.begin_segment(log, 0, MAPPED_FROM_BYTES, 0, NOW_MS)
     for offset in range(3):
         segment.append(build_batch([Record(offset, NOW_MS, None, b"v")], base_offset=offset), offset, NOW_MS, NOW_MS)
     read = segment.batches(0)
     held = next(read) if is_read else None
     storage.forget(log, [segment])
-    storage.begin_segment(log, 0, MAPPED_FROM_BYTES, NOW_MS).append(bytes(1000), 0, NOW_MS, NOW_MS)
+    storage.begin_segment(log, 0, MAPPED_FROM_BYTES, 0, NOW_MS).append(bytes(1000), 0, NOW_MS, NOW_MS)
     assert list(segment.batches(0)) == []
     assert [header.base_offset for header, _ in read] == ([1, 2] if held else [])

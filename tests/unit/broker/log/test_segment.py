@@ -160,15 +160,6 @@ def test_append_rejects_a_relative_offset_above_four_bytes() -> None:
     assert segment.append(bytes(10), 1000 + MAX_RELATIVE_OFFSET, -1, NOW_MS)
 
 
-def test_largest_timestamp_falls_back_to_the_last_append_without_record_timestamps() -> None:
-    segment = Segment(0, allocate(100), NOW_MS)
-    segment.append(b"a", 0, -1, NOW_MS + 5)
-    assert segment.largest_timestamp() == NOW_MS + 5
-    segment.append(b"b", 1, 77, NOW_MS + 6)
-    segment.append(b"c", 2, 33, NOW_MS + 7)
-    assert segment.largest_timestamp() == 77
-
-
 def test_resident_bytes_count_the_index() -> None:
     assert segment_of(THREE).resident_bytes() == 60 + 3 * INDEX_ENTRY_BYTES
 

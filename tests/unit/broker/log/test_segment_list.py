@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.log.segment import Segment
-from sluice.broker.log.segment_list import SegmentList
+from sluice.broker.log.segment_list import SegmentList, largest_timestamp
 from sluice.broker.log.segment_memory import allocate
 
 NOW_MS = 1_700_000_000_000
@@ -57,6 +57,41 @@ def test_batch_above_the_size_limit_is_read_only_if_one_batch_is_required(offset
 )
 def test_bytes_between_stops_at_the_maximum(offset: int, up_to_offset: int, at_most: int, size: int) -> None:
     assert three_segments().bytes_between(offset, up_to_offset, at_most) == size
+
+
+def test_largest_timestamp_falls_back_to_the_last_append_without_record_timestamps() -> None:
+    parts = [Segment(base_offset, allocate(100), NOW_MS) for base_offset in (0, 2)]
+    parts[1].append(b"a", 2, -1, NOW_MS + 5)
+    assert largest_timestamp(parts) == NOW_MS + 5
+    parts[0].append(b"b", 0, 77, NOW_MS + 6)
+    parts[0].append(b"c", 1, 33, NOW_MS + 7)
+    assert largest_timestamp(parts) == 77
+
+
+@pytest.mark.parametrize(
+    ("continues", "whole", "active"),
+    [
+        pytest.param((False, False, False), [(0, 4), (4, 20), (20, 24)], 1, id="segments of one part"),
+        pytest.param((False, True, False), [(0, 20), (20, 24)], 1, id="a full segment of two parts"),
+        pytest.param((False, False, True), [(0, 4), (4, 24)], 2, id="an active segment of two parts"),
+        pytest.param((True, True, True), [(0, 24)], 3, id="the first part was evicted"),
+    ],
+)
+def test_parts_of_whole_segments(continues: tuple[bool, ...], whole: list[tuple[int, int]], active: int) -> None:
+    segments = three_segments()
+    for segment, flag in zip(segments.ordered, continues, strict=True):
+        segment.continues = flag
+    found = list(segments.whole(24))
+    assert [(each.parts[0].base_offset, each.end_offset) for each in found] == whole
+    assert [each.is_active for each in found] == [False] * (len(whole) - 1) + [True]
+    assert sum(each.size for each in found) == 6 * BATCH_BYTES
+    assert segments.active_parts() == found[-1].parts
+    assert len(found[-1].parts) == active
+
+
+def test_empty_list_has_no_whole_segments() -> None:
+    assert list(SegmentList().whole(0)) == []
+    assert SegmentList().active_parts() == []
 
 
 def test_pop_from_removes_the_newest_segment_first() -> None:

@@ -119,9 +119,12 @@ def test_create_topics_on_a_failing_disk_returns_a_storage_error_and_creates_non
     assert "new" not in failing.cluster.topics
 
 
-def test_delete_records_on_a_failing_disk_returns_a_storage_error_and_deletes_none(failing: VirtualBroker) -> None:
+def test_records_are_deleted_on_a_failing_disk_but_not_their_segment(failing: VirtualBroker) -> None:
+    log = failing.partition().log
     topic = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(offset=1)])
     response = failing.client().call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2)
     (partition,) = response.topics[0].partitions
-    assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert failing.cluster.topics["t"].partitions[0].log.log_start_offset == 0
+    assert (partition.error_code, partition.low_watermark) == (ErrorCode.NONE, 1)
+    size = log.size_in_bytes
+    assert log.drop_oldest_segments(1) == 0
+    assert (log.log_start_offset, log.size_in_bytes) == (1, size)

@@ -97,14 +97,14 @@ class World:
             self.send(self.partition.log.log_end_offset * 1000)
         return len(self.partition.log.segments) - before
 
-    def segments_left(self) -> int:
-        """Append five records that are two hours old and a recent one, and return the segments after retention."""
+    def deleted_records(self) -> int:
+        """Append five records that are two hours old and a recent one, and return the log start after retention."""
         for _ in range(5):
             self.send(-2 * HOUR_MS, value=bytes(3000))
         self.send(value=bytes(3000))
         self.partition.log.advance_high_watermark(self.partition.log.log_end_offset)
         enforce_retention(self.partition.log, self.broker.clock.wall_ms())
-        return len(self.partition.log.segments)
+        return self.partition.log.log_start_offset
 
     def cleanable(self) -> bool:
         for after_ms in (0, 1000, 2000):
@@ -140,6 +140,7 @@ class World:
         folder = Path(directory.path) / "t-0"
         before = len(list(folder.glob("*.deleted")))
         log.delete_records_before(log.log_end_offset)
+        enforce_retention(log, self.broker.clock.wall_ms())
         directory.tick()
         return len(list(folder.glob("*.deleted"))) - before
 
@@ -220,8 +221,8 @@ SCENARIOS = {
     "message.timestamp.type": Scenario(World.stored_age_ms, "CreateTime", "LogAppendTime", (5000, 0)),
     "min.cleanable.dirty.ratio": Scenario(World.is_due, "0.9", "0.1", (False, True), COMPACTED),
     "min.compaction.lag.ms": Scenario(World.cleanable, "9999999", "0", (False, True), COMPACTED),
-    "retention.bytes": Scenario(World.segments_left, "-1", "1", less),
-    "retention.ms": Scenario(World.segments_left, "-1", str(HOUR_MS), less),
+    "retention.bytes": Scenario(World.deleted_records, "-1", "1", more, SMALL),
+    "retention.ms": Scenario(World.deleted_records, "-1", str(HOUR_MS), more, SMALL),
     "segment.bytes": Scenario(World.largest_segment_bytes, str(2**21), str(2**20), (2**21, 2**20)),
     "segment.index.bytes": Scenario(World.segments_of_small_indexes, "10485760", "32", more, {}, True),
     "segment.jitter.ms": Scenario(World.segments_of_ten, "0", "4999", more, {"segment_ms": "5000"}),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.log.cleaner.log_cleaner import SLICE_MS, LogCleaner
+from sluice.broker.log.retention import enforce_retention
 from sluice.broker.metadata.topic import Partition
 from sluice.clock import ManualClock
 from sluice.protocol.records.batch import HEADER_BYTES
@@ -123,14 +124,19 @@ def test_deleting_a_topic_ends_its_cleaning() -> None:
     assert remaining_offsets(other) == [1, 2]
 
 
-def test_deleting_records_during_a_cleaning_ends_it() -> None:
+@pytest.mark.parametrize(
+    ("is_removed", "remaining"), [(False, 3), (True, 199)], ids=["records are deleted", "their segment is removed"]
+)
+def test_removal_of_a_segment_during_a_cleaning_ends_it(is_removed: bool, remaining: int) -> None:
     cleaner, broker, partition = long_cleaning(SlowClock(WALL_START_MS))
     cleaner.start()
     for _ in range(70):  # in the middle of the first group, after all keys were collected
         broker.advance(SLICE_MS)
     partition.log.delete_records_before(1)
+    if is_removed:
+        enforce_retention(partition.log, 0)
     broker.advance(10_000)
-    assert len(remaining_offsets(partition)) == 199
+    assert len(remaining_offsets(partition)) == remaining
     cleaner.start()
     broker.advance(10_000)
     assert remaining_offsets(partition) == [197, 198, 199]
