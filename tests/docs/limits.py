@@ -180,6 +180,10 @@ SECTIONS: dict[str, list[Limit]] = {
         Limit("records in memory", "sluice.log.memory.bytes", "the oldest segments are deleted",
               "keeps records on disk; retention only",
               "broker/log/test_partition_log.py::test_batch_larger_than_the_memory_limit_evicts_all_other_batches"),
+        Limit("deleted records in memory, until the next check", "sluice.log.memory.bytes",
+              "they are removed before other records", "keeps them on disk",
+              "broker/log/test_deleted_records.py::"
+              "test_memory_of_deleted_records_is_used_before_other_records_are_evicted"),
     ],
     "State": [
         Limit("partitions of all fetch sessions of a broker", "sluice.fetch.session.partitions.max",

@@ -23,6 +23,7 @@ from sluice.broker.log.log_config import LogConfig
 from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.memory_storage import MemoryStorage
 from sluice.broker.log.partition_log import PartitionLog
+from sluice.broker.log.retention import enforce_retention
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import batch_bounds, read_header
 from sluice.protocol.records.build import ABORT, COMMIT, build_batch, build_transaction_marker
@@ -132,7 +133,7 @@ class Compaction(RuleBasedStateMachine):
         for offset in self.open.pop(producer):
             self.known[offset].state = ABORTED if aborts else COMMITTED
 
-    @rule(what=st.sampled_from(["leader", "delete", "memory", "later"]))
+    @rule(what=st.sampled_from(["leader", "delete", "check", "memory", "later"]))
     def other_operation(self, what: str) -> None:
         log = self.log
         if what == "leader":
@@ -141,6 +142,8 @@ class Compaction(RuleBasedStateMachine):
             log.begin_epoch(self.epoch)
         elif what == "delete":
             assert log.delete_records_before(min(log.log_start_offset + 2, log.high_watermark)) == ErrorCode.NONE
+        elif what == "check":
+            enforce_retention(log, self.now_ms)
         elif what == "memory" and len(log.segments) > 5:
             log.drop_oldest_segment()
         elif what == "later":
@@ -237,17 +240,22 @@ class Compaction(RuleBasedStateMachine):
     @invariant()
     def offsets_by_timestamp_are_right(self) -> None:
         log = self.log
-        self.answers.clear()
-        left = [
-            record
-            for batch in self.read(log.log_start_offset, log.log_end_offset, 10**6)
-            for record in records_of(batch)
-            if record.offset >= log.log_start_offset
-        ]
+        segments: list[tuple[int, list[bytes]]] = []
+        for segment in log.segment_list.whole(log.log_end_offset):
+            found = [each for part in segment.parts for each in part.batches(part.base_offset)]
+            greatest = max((header.max_timestamp for header, _ in found), default=-1)
+            reached = greatest if greatest >= 0 else segment.parts[-1].last_append_ms
+            segments.append((reached, [bytes(batch) for _, batch in found]))
         for timestamp in {START_MS, self.now_ms, self.now_ms - 60, self.now_ms + 1}:
-            expected = next((record.offset for record in left if record.timestamp >= timestamp), None)
-            found = log.offset_for_timestamp(timestamp)
-            assert (None if found is None else found.offset) == expected
+            batches = next((batches for reached, batches in segments if reached >= timestamp), [])
+            expected = (
+                record.offset
+                for batch in batches
+                for record in records_of(batch)
+                if record.timestamp >= timestamp and record.offset >= log.log_start_offset
+            )
+            answer = log.offset_for_timestamp(timestamp)
+            assert (None if answer is None else answer.offset) == next(expected, None)
 
     @invariant()
     def epoch_end_offsets_are_unchanged(self) -> None:

@@ -100,6 +100,5 @@ class LogCleaner:
             log.first_dirty_offset = cleaning.end_offset
             self._logs.save_cleaned()
         elif log not in self._uncleanable:
-            self._enforce_retention(clock.wall_ms())
             return  # clean it again, but not at once
         self._begin_next()

@@ -2,7 +2,7 @@
 
 In a log with `compact` in cleanup.policy, these parts are not cleaned:
 
-    the active segment
+    the active segment; in memory, only its last part: __consumer_offsets would grow to 100 MiB per partition
     records above the high watermark or of an undecided transaction
     segments from the first one with a record younger than min.compaction.lag.ms
 

@@ -65,7 +65,8 @@ for _ in range(40):
     append(log, data)
 held = log.read(39, 1, 40, True).parts
 full = resident()
-log.delete_records_before(40)
+while log.size_in_bytes:
+    log.drop_oldest_segment()
 read = resident()
 held.clear()
 print(full - read, read - resident())

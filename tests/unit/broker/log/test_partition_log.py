@@ -550,6 +550,12 @@ class LogAgainstModel(RuleBasedStateMachine):
         assert self.log.delete_records_before(offset) == ErrorCode.NONE
         assert self.log.log_start_offset == offset
 
+    @rule()
+    def check(self) -> None:
+        start = self.log.log_start_offset
+        enforce_retention(self.log, NOW_MS)
+        assert self.log.log_start_offset == start
+
     @precondition(lambda self: self.end_offset > self.log.log_start_offset)
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:

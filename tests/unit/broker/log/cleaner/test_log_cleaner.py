@@ -142,6 +142,22 @@ def test_removal_of_a_segment_during_a_cleaning_ends_it(is_removed: bool, remain
     assert remaining_offsets(partition) == [197, 198, 199]
 
 
+def test_old_segments_of_compacted_logs_are_deleted_by_the_cleaner_only(broker: VirtualBroker) -> None:
+    uncleaned = {"min_cleanable_dirty_ratio": "1"}
+    compacted, both, deleted = (
+        compacted_topic(broker, name, cleanup_policy=policy, **uncleaned)
+        for name, policy in (("compacted", "compact"), ("both", "compact,delete"), ("deleted", "delete"))
+    )
+    broker.advance(BACKOFF_MS - 1)
+    for partition in (compacted, both, deleted):
+        append(partition, b"a", b"b", b"c", at_ms=0)
+        partition.log.delete_records_before(2)
+    broker.cluster.logs.enforce_retention(WALL_START_MS)
+    assert [remaining_offsets(each) for each in (compacted, both, deleted)] == [[0, 1, 2], [0, 1, 2], [2]]
+    broker.advance(1)
+    assert [remaining_offsets(each) for each in (compacted, both, deleted)] == [[2], [2], [2]]
+
+
 def test_compaction_of_an_unreadable_log_is_disabled_and_other_logs_are_compacted(caplog: Any) -> None:
     broker = VirtualBroker("sluice.record.validation.max.bytes=0")
     broken, readable = compacted_topic(broker, "broken", cleanup_policy="delete"), compacted_topic(broker, "fine")
@@ -154,6 +170,8 @@ def test_compaction_of_an_unreadable_log_is_disabled_and_other_logs_are_compacte
     append(readable, b"a", b"a", b"a", at_ms=0)
     with caplog.at_level(logging.WARNING, "sluice.broker"):
         broker.advance(BACKOFF_MS * 3)
+        broken.log.delete_records_before(2)
+        broker.advance(BACKOFF_MS)
     assert [record.message.split(":")[0] for record in caplog.records] == ["compaction of broken-0 disabled"]
-    assert len(broken.log.segments) == 3
+    assert len(broken.log.segments) == 3, "as in Kafka, its old segments are not deleted"
     assert remaining_offsets(readable) == [1, 2]
