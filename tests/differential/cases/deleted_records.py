@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeVar
 from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from sluice.protocol.apis.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from sluice.protocol.apis.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -59,22 +61,46 @@ _OFFSETS = range(len(_TIMESTAMPS) + 3)
 _NO_TIMESTAMP = -1
 _BATCH_BYTES = len(build_batch([Record(0, 1000, b"key", b"value")]))
 _OF_TWO_BATCHES = {"internal.segment.bytes": str(2 * _BATCH_BYTES)}
-_FETCH_VERSION, _PRODUCE_VERSION, _LIST_OFFSETS_VERSION = 12, 9, 11
+_FETCH_VERSION, _PRODUCE_VERSION, _LIST_OFFSETS_VERSION = 12, 12, 11  # the last ones with topic names
+_TRANSACTION = 1  # the kind of a coordinator
+_INIT_PRODUCER_ID_VERSION = 5  # the newest stable one
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _CONSUMER = -1
 
 
-def _produce(session: Session, topic: str, *timestamps: int, key: bytes = b"key") -> None:
+def _produce(session: Session, topic: str, *timestamps: int) -> None:
     for timestamp in timestamps:
-        batch = build_batch([Record(0, timestamp, key, b"value")])
-        partitions = [PartitionProduceData(index=0, records=batch)]
-        request = ProduceRequest(
-            acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=topic, partition_data=partitions)]
-        )
-        _until(partial(session.request, request, _PRODUCE_VERSION), _is_appended)
+        _append(session, topic, build_batch([_record(timestamp)]))
 
 
-def _is_appended(response: ProduceResponse) -> bool:
+def _open_transaction(session: Session, topic: str, timestamp: int) -> None:
+    """Append a record of a transaction that does not end."""
+    coordinator = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[topic])
+    _until(partial(session.request, coordinator), lambda found: found.coordinators[0].error_code == 0)
+    begin = InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=900_000)
+    producer = _until(partial(session.request, begin, _INIT_PRODUCER_ID_VERSION), lambda found: found.error_code == 0)
+    batch = build_batch(
+        [_record(timestamp)],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    _append(session, topic, batch, topic)
+
+
+def _record(timestamp: int) -> Record:
+    return Record(0, timestamp, b"key", b"value")
+
+
+def _append(session: Session, topic: str, batch: bytes, transactional_id: str | None = None) -> None:
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+    request = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=data)
+    response = _until(partial(session.request, request, _PRODUCE_VERSION), _has_leader)
+    assert response.responses[0].partition_responses[0].error_code == 0, response
+
+
+def _has_leader(response: ProduceResponse) -> bool:
     # Kafka's metadata may know a leader a moment before the broker does.
     return response.responses[0].partition_responses[0].error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -94,7 +120,7 @@ def _delete_records(topic: str, offset: int) -> DeleteRecordsRequest:
 
 def _size(session: Session, topic: str) -> int:
     request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=topic, partitions=[0])])
-    response = session.request(request)
+    response = _until(partial(session.request, request), lambda found: bool(found.results[0].topics))
     (partition,) = response.results[0].topics[0].partitions
     size: int = partition.partition_size
     return size
@@ -189,6 +215,7 @@ class Deletion(NamedTuple):
     timestamps: tuple[int, ...] = _TIMESTAMPS
     delete_to: tuple[int, ...] = ()
     then: tuple[int, ...] = ()  # appended afterwards
+    open_transaction: int | None = None  # the offset of its only record
     configs: dict[str, str] = _OF_TWO_BATCHES
 
 
@@ -211,6 +238,10 @@ DELETIONS = {
     "one segment, all deleted, then a record": Deletion(delete_to=(-1,), then=(2500,), configs={}),
     "no timestamps, the first deleted": Deletion((_NO_TIMESTAMP,) * 5, (2,)),
     "equal timestamps, the first deleted": Deletion((2000,) * 5, (2,)),
+    "open transaction, nothing deleted": Deletion(open_transaction=3),
+    "open transaction, deleted up to it": Deletion(delete_to=(3,), open_transaction=3),
+    "open transaction, deleted with it": Deletion(delete_to=(3,), open_transaction=2),
+    "open transaction, all deleted": Deletion(delete_to=(-1,), open_transaction=3),
     "deletion to the log start": Deletion(delete_to=(2, 2)),
     "deletion below the log start": Deletion(delete_to=(2, 1)),
     "deletion above the high watermark": Deletion(delete_to=(6,)),
@@ -245,7 +276,11 @@ def _topic(*words: str) -> str:
 
 def _change(session: Session, topic: str, deletion: Deletion) -> None:
     session.create_topic(topic, configs={"retention.ms": "-1"} | deletion.configs)
-    _produce(session, topic, *deletion.timestamps)
+    for offset, timestamp in enumerate(deletion.timestamps):
+        if offset == deletion.open_transaction:
+            _open_transaction(session, topic, timestamp)
+        else:
+            _produce(session, topic, timestamp)
     for offset in deletion.delete_to:
         session.call(_delete_records(topic, offset))
     _produce(session, topic, *deletion.then)
