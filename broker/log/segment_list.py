@@ -34,6 +34,15 @@ class WholeSegment(NamedTuple):
     def largest_timestamp(self) -> int:
         return largest_timestamp(self.parts)
 
+    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        for part in self.parts:
+            for header, batch in part.batches_from_timestamp(timestamp, start_offset):
+                if header.max_timestamp >= timestamp:
+                    for record in iter_records(batch):
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        return None
+
 
 class SegmentList:
     """Segments, oldest first; the last is active. Reads require one."""
@@ -128,13 +137,9 @@ class SegmentList:
             InvalidRecords: Unreadable records.
             OSError: The disk fails.
         """
-        reached = (segment for segment in self.whole(end_offset) if segment.largest_timestamp() >= timestamp)
-        for part in next(reached, WholeSegment((), end_offset, is_active=True)).parts:
-            for header, batch in part.batches_from_timestamp(timestamp, start_offset):
-                if header.max_timestamp >= timestamp:
-                    for record in iter_records(batch):
-                        if record.timestamp >= timestamp and record.offset >= start_offset:
-                            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        for segment in self.whole(end_offset):
+            if segment.largest_timestamp() >= timestamp:
+                return segment.offset_for_timestamp(timestamp, start_offset)
         return None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
