@@ -13,7 +13,7 @@ from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
 from sluice.broker.dispatch.dispatcher import Dispatcher
 from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
 from sluice.broker.metadata.cache import MetadataCache
-from sluice.broker.metadata.features import GROUP_FEATURES, listed_features
+from sluice.broker.metadata.features import GROUP_FEATURES, features_of_new_cluster
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     GROUP_METADATA_TOPIC,
@@ -119,7 +119,7 @@ class Broker:
                 self.served.pop(key, None)
         self.features = cluster.features
         if not self.features.by_name:
-            self.features.by_name = listed_features(release, self.served)
+            self.features.by_name = features_of_new_cluster(self.config, release, self.served)
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")

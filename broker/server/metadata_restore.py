@@ -140,10 +140,11 @@ def fill(cluster: Cluster, image: MetadataImage) -> None:
 
 
 def _set_feature_levels(cluster: Cluster, levels: Mapping[str, int]) -> None:
-    """Set the levels that UpdateFeatures changed; data of 3.x has metadata.version alone, and keeps the defaults."""
-    for name, feature in list(cluster.features.by_name.items()) if len(levels) > 1 else ():
-        level = levels.get(name, 0)
-        if name not in (METADATA_VERSION, KRAFT_VERSION) and feature.min_level <= level <= feature.max_level:
+    """Set the levels of the log. Those of a log with metadata.version alone are the defaults of that version."""
+    for name, feature in list(cluster.features.by_name.items()):
+        default = feature.default_level(levels.get(METADATA_VERSION, 0)) if len(levels) == 1 else 0
+        level = levels.get(name, default)
+        if name != KRAFT_VERSION and feature.min_level <= level <= feature.max_level:
             cluster.features.set_level(name, level)
 
 

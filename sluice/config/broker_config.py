@@ -226,7 +226,7 @@ class Config(Values):
         listener, slashes, address = item.partition("://")
         host, colon, port = address.rpartition(":")
         if not (listener and slashes and colon and port.isascii() and port.isdigit() and int(port) <= _LARGEST_PORT):
-            raise self._wrong(name, item, "NAME://HOST:PORT")
+            raise self.wrong(name, item, "NAME://HOST:PORT")
         return Endpoint(listener.upper(), host.removeprefix("[").removesuffix("]"), int(port))
 
     def _apply_environment(self, environ: Mapping[str, str]) -> None:
@@ -266,14 +266,14 @@ class Config(Values):
         self._check_queued_bytes()
         if not self.integer("max.connections.per.ip") and not self.rates("max.connections.per.ip.overrides"):
             words = "at least 1, unless max.connections.per.ip.overrides is set"
-            raise self._wrong("max.connections.per.ip", "0", words)
+            raise self.wrong("max.connections.per.ip", "0", words)
         if (problem := group_problem(self)) is not None:
             name, accepted = problem
-            raise self._wrong(name, str(self.integer(name)), accepted)
+            raise self.wrong(name, str(self.integer(name)), accepted)
         self._check_directory()
         host = self.text("sluice.admin.host")
         if not self.text("sluice.admin.token") and not _is_loopback(host):
-            raise self._wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
+            raise self.wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
 
     def _check_listeners(self) -> None:
         endpoints = self.listeners()
@@ -286,22 +286,22 @@ class Config(Values):
         if not own or len(set(own)) < len(own) or len(set(ports)) < len(ports):
             apart = f", {brokers} apart for as many brokers" if brokers > 1 else ""
             words = "at least one listener for clients, each with its own name and port"
-            raise self._wrong("listeners", given, words + apart)
+            raise self.wrong("listeners", given, words + apart)
         if ports and max(ports) > _LARGEST_PORT:
-            raise self._wrong("listeners", given, f"ports up to {_LARGEST_PORT + 1 - brokers} for {brokers} brokers")
+            raise self.wrong("listeners", given, f"ports up to {_LARGEST_PORT + 1 - brokers} for {brokers} brokers")
         protocols = self._protocols()
         for name in own:
             if name not in protocols:
-                raise self._wrong("listeners", given, f"listeners of listener.security.protocol.map, without {name}")
+                raise self.wrong("listeners", given, f"listeners of listener.security.protocol.map, without {name}")
             if protocols[name] not in _SECURITY_PROTOCOLS:
                 words = f"NAME:PROTOCOL with one of {', '.join(_SECURITY_PROTOCOLS)} for {name}, separated by commas"
                 map_name = "listener.security.protocol.map"
-                raise self._wrong(map_name, ",".join(self.names(map_name)), words)
+                raise self.wrong(map_name, ",".join(self.names(map_name)), words)
         self._warn_of_unknown(own)
         for endpoint in self.advertised_listeners():
             if endpoint.name not in own or endpoint.host in EVERYWHERE:
                 words = f"NAME://HOST:PORT with a name of listeners ({', '.join(own)}) and a host clients can reach"
-                raise self._wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
+                raise self.wrong("advertised.listeners", ",".join(self.names("advertised.listeners")), words)
 
     def _warn_of_unknown(self, own: Iterable[str]) -> None:
         prefixes = tuple(f"{_LISTENER_PREFIX}{name.lower()}." for name in own)
@@ -315,13 +315,13 @@ class Config(Values):
         queued, largest = self.integer(name), self.integer("socket.request.max.bytes")
         if 0 <= queued < largest:  # the largest request could never be read
             if name in self._origins:
-                raise self._wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
+                raise self.wrong(name, str(queued), f"at least socket.request.max.bytes ({largest}), or -1")
             self._raise_default(name, largest)  # Kafka has no limit
 
     def _check_directory(self) -> None:
         path = self.text("log.dirs")
         if "," in path:
-            raise self._wrong("log.dirs", path, "one directory")
+            raise self.wrong("log.dirs", path, "one directory")
         if path:
             self._raise_default("log.segment.bytes", _SEGMENT_BYTES_ON_DISK)  # sluice's own default is for memory
 
@@ -330,7 +330,8 @@ class Config(Values):
         if name not in self._origins:
             self._values[name] = value
 
-    def _wrong(self, name: str, value: str, accepted: str) -> ConfigError:
+    def wrong(self, name: str, value: str, accepted: str) -> ConfigError:
+        """Return the error about a value whose property cannot be checked alone."""
         return _error(self.origin(name), name, value, accepted)
 
 

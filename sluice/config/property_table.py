@@ -16,6 +16,7 @@ from .value_types import (
     choice_or_none,
     counts,
     double,
+    feature_levels,
     integer,
     listing,
     names,
@@ -105,6 +106,8 @@ _ROWS: tuple[Property, ...] = (
              "Listener names reserved for a controller; these entries of listeners are ignored."),
     Property("sluice.kafka.release", _RELEASE, "all", "sluice",
              "Kafka release whose API versions are served; all: every version. See also `serve --as`."),
+    Property("sluice.features", feature_levels(), "", "sluice",
+             "Feature levels of a new cluster, as by `kafka-storage format --feature`."),
     # Authorization.
     Property("authorizer.class.name", choice_or_none(*_AUTHORIZERS), "", "KIP-11",
              "Kafka's authorizer, which enforces ACLs. Empty: every operation is allowed."),

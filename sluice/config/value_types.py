@@ -189,6 +189,19 @@ def counts() -> Kind:
     return Kind("STRING", words, _parse_counts)
 
 
+def feature_levels() -> Kind:
+    """Accept what `kafka-storage format --feature` does, as a list."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = split_list(text)
+        given = [re.fullmatch(r"([a-z.]+)=\d{1,4}", item) for item in items]
+        if len({match[1] for match in given if match is not None}) < len(items):
+            raise ValueError
+        return items
+
+    return Kind("LIST", "FEATURE=LEVEL, separated by commas, such as metadata.version=30,group.version=0", parse)
+
+
 class Values:
     """Typed access to values by property name. An unknown name or a wrong type is an internal error."""
 

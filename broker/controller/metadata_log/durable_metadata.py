@@ -8,6 +8,7 @@ ProducerIdControlManager.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.features import KRAFT_VERSION
 from sluice.broker.metadata.topic import Partition, PartitionState, Topic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata.brokers import UnregisterBrokerRecord
@@ -124,7 +125,12 @@ class DurableMetadata:
         )
 
     def features_updated(self, levels: Mapping[str, int]) -> ErrorCode:
-        changed = {name: level for name, level in levels.items() if level != self.image.features.get(name, 0)}
+        # kraft.version has control records instead, which a single controller does not need.
+        changed = {
+            name: level
+            for name, level in levels.items()
+            if name != KRAFT_VERSION and level != self.image.features.get(name, 0)
+        }
         return self.append([FeatureLevelRecord(name=name, feature_level=level) for name, level in changed.items()])
 
     def broker_unregistered(self, node_id: int) -> ErrorCode:

@@ -3,9 +3,15 @@
 Follows FeatureControlManager.updateFeatures: one error fails the whole request. v0 cannot downgrade, as in Kafka 4.4.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sluice.broker.metadata.features import KRAFT_VERSION, METADATA_VERSION
+from sluice.broker.metadata.features import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    changes_records,
+    is_metadata_version_enough,
+)
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
@@ -31,11 +37,11 @@ def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: "Cluster
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     updates = list(ctx.sliced(request.feature_updates))
-    problem = next(filter(None, (_problem(broker, update) for update in ctx.sliced(updates))), None)
+    levels = {update.feature: update.max_version_level for update in updates}
+    problem = next(filter(None, (_problem(broker, update, levels) for update in ctx.sliced(updates))), None)
     if problem is not None:
         return _error_response(ctx, ErrorCode.INVALID_UPDATE_VERSION, _FAILED + problem)
     if not request.validate_only:
-        levels = {update.feature: update.max_version_level for update in updates}
         failed = broker.cluster.update_features(levels)
         if failed:
             return _error_response(ctx, failed, failed.message)
@@ -46,7 +52,7 @@ def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: "Cluster
     )
 
 
-def _problem(broker: "ClusterServices", update: FeatureUpdateKey) -> str | None:
+def _problem(broker: "ClusterServices", update: FeatureUpdateKey, levels: Mapping[str, int]) -> str | None:
     name, level = update.feature, update.max_version_level
     invalid = f"Invalid update version {level} for feature {name}. "
     if update.upgrade_type not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):
@@ -69,13 +75,17 @@ def _problem(broker: "ClusterServices", update: FeatureUpdateKey) -> str | None:
         return invalid + "Can't downgrade to a newer version."
     if level < before and name == KRAFT_VERSION:
         return invalid + "Can't downgrade the version of this feature."
-    if level < before and name == METADATA_VERSION:  # Kafka rejects it if metadata changed in between
+    if name == METADATA_VERSION and changes_records(level, before):
         return f"Unsupported metadata.version downgrade from {before} to {level}. " + (
             "Unsafe metadata downgrade is not supported in this version."
             if update.upgrade_type == _UNSAFE_DOWNGRADE
             else "Refusing to perform the requested downgrade because it might delete metadata information."
         )
-    return None
+    metadata_version = broker.features.level(METADATA_VERSION)
+    if is_metadata_version_enough(feature, level, {METADATA_VERSION: metadata_version, **levels}):
+        return None
+    needed = f"{METADATA_VERSION} level {feature.needed_metadata_version}"
+    return f"{invalid}{name} could not be set to {level} because it depends on {needed}"
 
 
 def _error_response(ctx: RequestContext, code: ErrorCode, message: str) -> UpdateFeaturesResponse:

@@ -25,6 +25,7 @@ from tests.unit.broker.controller.metadata_log.cluster_metadata import (
 from tests.unit.broker.controller.metadata_log.logs import FEATURES, START_MS, config, topic_id
 
 T = topic_id(1)
+NEWEST = {"group.version": 1, "share.version": 2, "streams.version": 1, "transaction.version": 2}
 ACLS = [
     acl(
         AclOperation.WRITE,
@@ -194,3 +195,27 @@ def test_unwritable_metadata_log_fails_the_start(tmp_path: Path, monkeypatch: py
     with pytest.raises(SluiceError) as raised:
         start(tmp_path)
     assert str(raised.value) == f"{tmp_path}: cannot write the metadata log; check its permissions and disk space"
+
+
+@pytest.mark.parametrize(
+    ("features", "restarted_with", "expected"),
+    [
+        pytest.param("metadata.version=20", "", {}, id="metadata.version alone: features that are newer are disabled"),
+        pytest.param("", "metadata.version=20", NEWEST, id="levels of a new cluster do not change an old one"),
+        pytest.param("group.version=0", "", {**NEWEST, "group.version": 0}, id="a disabled feature stays disabled"),
+    ],
+)
+def test_feature_levels_are_restored(
+    features: str, restarted_with: str, expected: dict[str, int], tmp_path: Path
+) -> None:
+    start(tmp_path, f"sluice.features={features}")
+    restarted = start(tmp_path, f"sluice.features={restarted_with}").cluster.features
+    assert {name: restarted.level(name) for name in NEWEST} == {name: expected.get(name, 0) for name in NEWEST}
+    metadata_version = 20 if "metadata.version" in features else 33
+    assert restarted.level("metadata.version") == metadata_version
+    assert log_of(start(tmp_path)).image.features["metadata.version"] == metadata_version
+
+
+def test_release_keeps_its_metadata_version_if_that_of_the_directory_is_newer(tmp_path: Path) -> None:
+    start(tmp_path)
+    assert start(tmp_path, "sluice.kafka.release=kafka-3.9").cluster.features.level("metadata.version") == 21

@@ -69,17 +69,46 @@ def test_upgrade_type_must_match_the_direction(broker: VirtualBroker) -> None:
     assert message.endswith("Can't downgrade to a newer version.")
 
 
+REFUSED = "Refusing to perform the requested downgrade because it might delete metadata information."
+
+
 @pytest.mark.parametrize(
-    ("kind", "reason"),
+    ("before", "level", "kind", "reason"),
     [
-        (SAFE, "Refusing to perform the requested downgrade because it might delete metadata information."),
-        (UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
+        pytest.param(33, 7, SAFE, REFUSED, id="4.4-IV2 to 3.3-IV3"),
+        pytest.param(8, 7, SAFE, REFUSED, id="3.4-IV0 to 3.3-IV3"),
+        pytest.param(8, 7, UNSAFE, "Unsafe metadata downgrade is not supported in this version.", id="unsafe"),
+        pytest.param(23, 22, SAFE, REFUSED, id="4.0-IV1 to 4.0-IV0"),
+        pytest.param(20, 18, SAFE, None, id="3.8-IV0 to 3.7-IV3, which have the same records"),
+        pytest.param(29, 23, UNSAFE, None, id="4.2-IV1 to 4.0-IV1, which have the same records"),
+        pytest.param(7, 16, UPGRADE, None, id="3.3-IV3 to 3.7-IV1"),
+        pytest.param(21, 21, UPGRADE, None, id="the same version"),
     ],
 )
-def test_metadata_version_cannot_be_lowered(broker: VirtualBroker, kind: int, reason: str) -> None:
-    message = update(broker, ("metadata.version", 7, kind)).error_message
-    assert message is not None
-    assert message.endswith(f"Unsupported metadata.version downgrade from 33 to 7. {reason}")
+def test_metadata_version_is_lowered_only_to_one_with_the_same_records(
+    before: int, level: int, kind: int, reason: str | None
+) -> None:
+    broker = VirtualBroker(f"sluice.features=metadata.version={before}")
+    message = update(broker, ("metadata.version", level, kind)).error_message
+    if reason is None:
+        assert (message, finalized(broker)["metadata.version"]) == (None, level)
+    else:
+        assert message is not None
+        assert message.endswith(f"Unsupported metadata.version downgrade from {before} to {level}. {reason}")
+
+
+@pytest.mark.parametrize(("metadata_version", "succeeds"), [(22, False), (23, True)])
+def test_feature_can_depend_on_metadata_version(metadata_version: int, succeeds: bool) -> None:
+    broker = VirtualBroker("sluice.features=metadata.version=22")
+    elr = "eligible.leader.replicas.version"
+    response = update(broker, ("metadata.version", metadata_version, UPGRADE), (elr, 1, UPGRADE))
+    if not succeeds:
+        assert response.error_message is not None
+        assert response.error_message.endswith(
+            f"Invalid update version 1 for feature {elr}. {elr} could not be set to 1 because it depends on "
+            "metadata.version level 23"
+        )
+    assert finalized(broker).get(elr, 0) == int(succeeds)
 
 
 @pytest.mark.parametrize("version", range(3))
