@@ -269,7 +269,7 @@ class Controller:
             if partition.leader == NO_LEADER:
                 self._elect(partition, self._online_election(partition), partition.isr)
             else:
-                self.replication.update(partition)
+                self.replication.configured(partition)
 
     def created(self, partition: Partition) -> None:
         self.replication.begin(partition)

@@ -6,7 +6,7 @@ log, the leader's; a follower is only an offset:
 - A follower *fetches* while it and the leader run and reach each other. It has everything appended more than
   `sluice.replication.delay.ms` ago: `Partition.replicated_offset`.
 - Other followers are in `Partition.lagging_followers`, with their offsets. A follower that starts to fetch has caught
-  up after the delay, leaves `lagging_followers`, and joins the ISR.
+  up after the delay, leaves `lagging_followers`, and joins the ISR. If it is throttled, it fetches in steps.
 - The high watermark is the lowest offset in the ISR. It does not move below min.insync.replicas, or while a follower
   catches up, which could otherwise never reach it.
 - The leader, if it reaches the controller, removes a follower from the ISR that lags for `replica.lag.time.max.ms`.
@@ -14,11 +14,14 @@ log, the leader's; a follower is only an offset:
 A single broker has the delay too.
 """
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import NO_LEADER, FollowerLag, Partition
+
+from .replication_throttle import ReplicationThrottle
 
 if TYPE_CHECKING:
     from .services import ClusterState, LeaderElection
@@ -30,6 +33,8 @@ class Replication:
         self._controller = controller
         self._delay_ms = cluster.config.integer("sluice.replication.delay.ms")
         self._lag_max_ms = cluster.config.integer("replica.lag.time.max.ms")
+        self._throttle = ReplicationThrottle(cluster)
+        self._next_fetches: dict[tuple[Partition, int], object] = {}  # of throttled followers
 
     def begin(self, partition: Partition) -> None:
         for node_id in partition.replicas:
@@ -91,6 +96,12 @@ class Replication:
             if lag is None or not self._fetches(partition, node_id):
                 continue
             end = partition.log.log_end_offset
+            if node_id not in partition.isr:
+                offset, wait_ms = self._throttle.fetch(partition, node_id, lag.offset)
+                if offset < end:
+                    partition.lagging_followers[node_id] = lag._replace(offset=offset)
+                    self._follow_later(partition, node_id, wait_ms)
+                    continue
             caught_up = partial(self._on_caught_up, partition, node_id, end, partition.leader_epoch)
             partition.lagging_followers[node_id] = lag._replace(target=end)
             if self._delay_ms and lag.offset < end:
@@ -98,6 +109,23 @@ class Replication:
             else:
                 caught_up()
         self.update(partition)
+
+    def configured(self, partition: Partition) -> None:
+        """Let throttled followers fetch, as rates may have changed."""
+        self.follow(partition, tuple(id_ for id_, lag in partition.lagging_followers.items() if lag.target is None))
+
+    def _follow_later(self, partition: Partition, node_id: int, wait_ms: float) -> None:
+        replica = partition, node_id
+        waiting = self._next_fetches[replica] = object()  # replaces an earlier one
+
+        def fetch() -> None:
+            if self._next_fetches.get(replica) is waiting:
+                del self._next_fetches[replica]
+                if not partition.deleted:
+                    self.follow(partition, (node_id,))
+
+        if wait_ms < math.inf:
+            self._cluster.scheduler.schedule_once(wait_ms, fetch)
 
     def catch_up(self) -> None:
         for topic in list(self._cluster.topics.values()):
