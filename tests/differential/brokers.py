@@ -84,7 +84,8 @@ class ApacheKafka:
         file = self._folder / f"{node}.properties"
         file.write_text("\n".join(lines) + "\n")
         with (self._folder / f"{node}.log").open("wb") as log:
-            self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", file, log=log).wait()
+            levels = [word for feature in layout.features for word in ("--feature", feature)]
+            self._java("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", file, *levels, log=log).wait()
 
     def _start(self) -> None:
         for node in self.addresses:
@@ -122,7 +123,7 @@ class Sluice:
             *("--brokers", str(layout.brokers)),
             *(["--racks", ",".join(layout.racks)] if layout.racks else []),
             *(["--data-dir", str(folder / "data")] if on_disk else []),
-            *overrides("node.id=1", *PROPERTIES, *layout.properties),
+            *overrides("node.id=1", f"sluice.features={','.join(layout.features)}", *PROPERTIES, *layout.properties),
         ]
         self._process = BrokerProcess(self._log, *self._arguments)
         self.addresses = {node: f"127.0.0.1:{first + node - 1}" for node in range(1, layout.brokers + 1)}

@@ -19,6 +19,7 @@ class Layout(NamedTuple):
     properties: tuple[str, ...] = ()  # `name=value`
     brokers: int = 1
     racks: tuple[str, ...] = ()  # one for each broker
+    features: tuple[str, ...] = ()  # `name=level` of the new cluster
     name: str = ""
     on_disk: bool = False  # whether memory alone cannot pass, because brokers restart
 

@@ -15,14 +15,14 @@ def refusing_address() -> Iterator[str]:
 
 
 def free_ports(number: int) -> range:
-    """Return up to 4 consecutive free ports for brokers that stop and start again.
+    """Return up to 8 consecutive free ports for brokers that stop and start again.
 
     The ports are below the system's range of ephemeral ports. The search starts at a number derived from the process id
     and continues far away, because concurrent processes have consecutive ids.
     """
-    assert number <= 4, number
+    assert number <= 8, number
     for step in range(5_000):
-        first = 10_000 + (os.getpid() + step * 1009) * 4 % 20_000
+        first = 10_000 + (os.getpid() + step * 1009) * 8 % 20_000
         ports = range(first, first + number)
         with ExitStack() as held:
             try:
