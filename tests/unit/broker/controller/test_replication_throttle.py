@@ -1,4 +1,7 @@
-"""Replication quotas: how long a reassignment takes, and what it does not delay."""
+"""Replication quotas: how long a reassignment takes, and what it does not delay.
+
+The topic configs are leader.replication.throttled.replicas and follower.replication.throttled.replicas.
+"""
 
 import pytest
 
