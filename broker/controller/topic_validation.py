@@ -8,7 +8,7 @@ from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
-from sluice.broker.metadata.topic import invalid_topic_name
+from sluice.broker.metadata.topic import METADATA_TOPIC, invalid_topic_name
 from sluice.config.broker_config import Config, refused_topic_configs
 from sluice.protocol.errors import ErrorCode
 
@@ -27,6 +27,8 @@ class TopicRules:
         self._random = random
 
     def validate(self, new: NewTopic) -> TopicError | None:
+        if new.name == METADATA_TOPIC:  # of every release: the data directory has the metadata log of the newest one
+            return TopicError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
         if (problem := invalid_topic_name(new.name)) is not None:
             return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if new.name in self._cluster.topics:

@@ -20,7 +20,7 @@ COORDINATOR_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, S
 # The journal as a topic (journal_topic.py), also read-only for clients.
 JOURNAL_TOPIC = "__sluice_journal"
 INTERNAL_TOPICS = COORDINATOR_TOPICS | {JOURNAL_TOPIC}
-METADATA_TOPIC = "__cluster_metadata"  # of DescribeQuorum; clients cannot read it
+METADATA_TOPIC = "__cluster_metadata"  # of DescribeQuorum; no topic can have this name, as its log is the metadata log
 NO_LEADER = -1
 # Kafka's Topic.MAX_NAME_LENGTH: leaves room for "-<partition>" in a file name of 255 bytes.
 MAX_TOPIC_NAME_CHARS = 249
@@ -180,7 +180,7 @@ def invalid_topic_name(name: str) -> str | None:
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in {".", ".."}:
-        return "Topic name is invalid: '.' or '..' is not allowed"
+        return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_TOPIC_NAME_CHARS:
         allowed = f"the max allowed length {MAX_TOPIC_NAME_CHARS}"
         return f"Topic name is invalid: the length of '{name}' is longer than {allowed}"

@@ -17,6 +17,7 @@ from sluice.broker.metadata.features import GROUP_FEATURES, features_of_new_clus
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     GROUP_METADATA_TOPIC,
+    METADATA_TOPIC,
     NO_LEADER,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
@@ -155,7 +156,7 @@ class Broker:
         broker, in 2.8 the controller) returns LEADER_NOT_AVAILABLE, or the error of the creation.
         """
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self.is_isolated:
+        if self.is_isolated or name == METADATA_TOPIC:
             return unknown
         created = self.create_topic(NewTopic(name))
         is_writer = _WRITES_TO_ZOOKEEPER.get(self.config.text("sluice.kafka.release"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.controller.configs.resource import CONFIG_SOURCES
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
-from sluice.broker.metadata.topic import Topic
+from sluice.broker.metadata.topic import METADATA_TOPIC, Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import Charge, served
@@ -38,7 +38,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
     once = {topic.name: topic for topic in ctx.sliced(request.topics)}
     requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once.values())]
     ctx.free(once)
-    names = [name for name, n in ctx.sliced(times.items()) if n == 1]
+    names = [name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC]
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)

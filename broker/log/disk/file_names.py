@@ -12,13 +12,16 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANED_OFFSETS = "cleaner-offset-checkpoint"
-METADATA_LOG = "__cluster_metadata-0"
 
-_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<index>0|[1-9][0-9]*)")
+# A valid topic name (Kafka's Topic), except that of the metadata log, whose directory belongs to the controller.
+_PARTITION = re.compile(
+    r"(?!(?:\.|\.\.|__cluster_metadata)-[0-9]+$)(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<index>0|[1-9][0-9]*)"
+)
 _OF_OFFSET = re.compile(
     r"(?P<offset>[0-9]{20})(?P<suffix>\.(log|index|timeindex|txnindex|snapshot)(\.(cleaned|swap|deleted))?)"
 )
-_DELETE_DIRECTORY = "-delete"
+_DELETE_DIRECTORY, _STRAY_DIRECTORY = "-delete", "-stray"
+_MOST_CHARS = 255
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -31,14 +34,23 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
 
 
 def parse_partition(name: str) -> tuple[str, int] | None:
+    """Return the topic and index of a partition's directory; None for the metadata log and for any other name."""
     match = _PARTITION.fullmatch(name)
     return None if match is None else (match["topic"], int(match["index"]))
 
 
 def deleted_directory(name: str, unique: str) -> str:
-    """Return a name of at most 255 characters."""
-    suffix = f".{unique}{_DELETE_DIRECTORY}"
-    return name[: 255 - len(suffix)] + suffix
+    return _renamed(name, f".{unique}{_DELETE_DIRECTORY}")
+
+
+def stray_directory(name: str, unique: str) -> str:
+    return _renamed(name, f".{unique}{_STRAY_DIRECTORY}")
+
+
+def _renamed(name: str, suffix: str) -> str:
+    topic, _, index = name.rpartition("-")
+    suffix = f"-{index}{suffix}"
+    return topic[: _MOST_CHARS - len(suffix)] + suffix
 
 
 def is_deleted_directory(name: str) -> bool:

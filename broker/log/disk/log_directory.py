@@ -14,6 +14,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from errno import EEXIST
 from functools import partial
 from typing import NamedTuple
 
@@ -33,12 +34,12 @@ from .file_names import (
     LOCK,
     LOG,
     LOG_STARTS,
-    METADATA_LOG,
     PARTITION_METADATA,
     RECOVERY_POINTS,
     deleted_directory,
     is_deleted_directory,
     parse_partition,
+    stray_directory,
 )
 from .flusher import Flusher
 from .meta_properties import Owner, identify
@@ -114,7 +115,7 @@ class LogDirectory:
         found = sorted(parsed for name in os.listdir(self.path) if (parsed := parse_partition(name)) is not None)
         for topic, index in found:
             name = f"{topic}-{index}"
-            if name != METADATA_LOG and os.path.isdir(f"{self.path}/{name}"):
+            if os.path.isdir(f"{self.path}/{name}"):
                 yield topic, index, self._topic_id(name)
 
     def latest_epoch(self, name: str) -> int:
@@ -124,17 +125,25 @@ class LogDirectory:
             return -1  # opening the log reports it
 
     def open_log(self, name: str, config: LogConfig, topic_id: bytes) -> PartitionLog:
+        """Open or create the log of a partition; a directory of its name that belongs to another topic is renamed.
+
+        Raises:
+            SluiceError: The name is not that of a partition: it could be the metadata log.
+            OSError: The directory cannot be written, or is another partition's on a case-insensitive file system.
+        """
+        partition = parse_partition(name)
+        if partition is None:
+            expected = "<topic>-<partition> with a valid topic name other than __cluster_metadata"
+            raise SluiceError(
+                f"{self.path}: invalid name of a partition's directory; expected {expected}, got {name!r}"
+            )
         path = f"{self.path}/{name}"
         printed = printed_uuid(topic_id)
-        if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed) and not self.remove_empty(name):
-            aside = f"{path}.{found}-stray"
-            log.warning("renamed the directory of another topic", extra={"directory": path, "renamed": aside})
-            os.rename(path, aside)
+        if os.path.isdir(path) and (found := self._topic_id(name)) not in ("", printed):
+            self._make_way(name, found)
         os.makedirs(path, exist_ok=True)
         partition_directory = PartitionDirectory(path, config, self._open_files)
         storage = DirectoryStorage(partition_directory, self)
-        partition = parse_partition(name)
-        assert partition is not None
         checkpoint = Checkpoint(
             self._recovery_points.pop(partition, 0), self._log_starts.pop(partition, 0), self._had_clean_stop
         )
@@ -145,6 +154,17 @@ class LogDirectory:
         partition_log.first_dirty_offset = self._cleaned.pop(partition, 0)
         self._logs[name] = _OpenLog(partition_log, storage)
         return partition_log
+
+    def _make_way(self, name: str, found: str) -> None:
+        """Remove or rename the directory of another topic, whose id is `found`."""
+        path = f"{self.path}/{name}"
+        for other, (_, storage) in self._logs.items():
+            if other.lower() == name.lower() and os.path.samefile(path, storage.directory.path):
+                raise FileExistsError(EEXIST, f"The file system is case-insensitive and has {other}", path)
+        if not self.remove_empty(name):
+            aside = f"{self.path}/{stray_directory(name, found)}"
+            log.warning("renamed the directory of another topic", extra={"directory": path, "renamed": aside})
+            os.rename(path, aside)
 
     def remove_empty(self, name: str) -> bool:
         """Remove a partition's directory if it has no records; return whether it had none."""

@@ -106,6 +106,7 @@ INVALID_TOPICS = {
         "configs precede partitions": creatable(partitions=0, retention_ms="soon"),
     },
     ErrorCode.INVALID_REQUEST: {
+        "name of the metadata log": creatable("__cluster_metadata"),
         "assignments and partition count": assigned({0: [1]}, partitions=1),
         "assignments and replication factor": assigned({0: [1]}, replicas=1),
     },

@@ -200,3 +200,9 @@ def test_consumer_offsets_topic_is_internal(broker: VirtualBroker) -> None:
 def test_journal_topic_is_not_internal_because_spark_skips_internal_topics(broker: VirtualBroker) -> None:
     broker.topic("__sluice_journal")
     assert not topics(broker, 9, "__sluice_journal")[0].is_internal
+
+
+def test_topic_with_the_name_of_the_metadata_log_is_never_created(broker: VirtualBroker) -> None:
+    (found,) = topics(broker, 9, "__cluster_metadata")
+    assert (found.error_code, found.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)
+    assert not broker.cluster.topics

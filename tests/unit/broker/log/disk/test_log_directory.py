@@ -13,7 +13,9 @@ from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.retention import enforce_retention
 from sluice.errors import SluiceError
 from sluice.protocol.records.log_validator import AppendConfig
-from tests.support.disk_logs import CONFIG, NOW_MS, TOPIC_ID, Disk, append, batch, batches_in
+from tests.support.disk_logs import NOW_MS, TOPIC_ID, Disk, append, batch, batches_in
+
+OTHER_ID = bytes(15) + b"\7"
 
 
 def open_as(path: Path, cluster_id: str = "mine", node_id: int = 1, *, adopts_cluster_id: bool = False) -> LogDirectory:
@@ -126,9 +128,43 @@ def test_retention_deletes_files(disk: Disk) -> None:
 def test_directory_with_another_topic_id_is_renamed_as_stray(disk: Disk, tmp_path: Path) -> None:
     append(disk.log(), batch())
     disk.stop()
-    other = disk.directory.open_log("t-0", CONFIG, bytes(15) + b"\7")
+    other = disk.log(topic_id=OTHER_ID)
     assert other.log_end_offset == 0
     assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
+
+
+def test_directory_of_a_topic_with_the_longest_name_can_be_stray(disk: Disk, tmp_path: Path) -> None:
+    names = [f"{'n' * 249}-{index}" for index in range(2)]
+    for name in names:
+        append(disk.log(name), batch())
+    disk.stop()
+    for name in names:
+        assert disk.log(name, topic_id=OTHER_ID).log_end_offset == 0
+    assert len(list(tmp_path.glob("*-stray"))) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["__cluster_metadata-0", "__cluster_metadata-1", "..-0", "../t-0", "t", "meta.properties"]
+)
+def test_directory_that_is_no_partition_is_refused(disk: Disk, tmp_path: Path, name: str) -> None:
+    before = sorted(tmp_path.parent.rglob("*"))
+    with pytest.raises(SluiceError) as caught:
+        disk.log(name)
+    expected = "<topic>-<partition> with a valid topic name other than __cluster_metadata"
+    assert str(caught.value) == (
+        f"{tmp_path}: invalid name of a partition's directory; expected {expected}, got {name!r}"
+    )
+    assert sorted(tmp_path.parent.rglob("*")) == before
+
+
+def test_directory_of_an_open_log_is_refused_to_a_name_that_differs_by_case(disk: Disk, tmp_path: Path) -> None:
+    log = disk.log("t-0")
+    (tmp_path / "T-0").symlink_to("t-0")  # as on a case-insensitive file system
+    with pytest.raises(FileExistsError, match="The file system is case-insensitive and has t-0"):
+        disk.log("T-0", topic_id=OTHER_ID)
+    append(log, batch(3))
+    disk.stop()
+    assert batches_in(disk.log("t-0")) == [(0, 2)]
 
 
 def test_partitions_are_listed_with_their_topic_ids(disk: Disk, tmp_path: Path) -> None:
