@@ -265,8 +265,9 @@ class Cluster:
     def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:
         return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
-    def create(self, new: NewTopic, *, validate_only: bool = False) -> Topic | TopicError:
-        error = self.rules.validate(new)
+    def create(self, new: NewTopic, *, validate_only: bool = False, beside: Collection[str] = ()) -> Topic | TopicError:
+        """Create a topic; `beside` are the topics that the same request has created."""
+        error = self.rules.validate(new, beside)
         if error is not None:
             return error
         own = new.own_configs

@@ -26,17 +26,18 @@ class TopicRules:
         self._config = config
         self._random = random
 
-    def validate(self, new: NewTopic) -> TopicError | None:
+    def validate(self, new: NewTopic, beside: Collection[str] = ()) -> TopicError | None:
+        """Return the error of a new topic; as in Kafka, its name may collide with those `beside` it in the request."""
         if new.name == METADATA_TOPIC:  # of every release: the data directory has the metadata log of the newest one
             return TopicError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
-        if (problem := invalid_topic_name(new.name)) is not None:
-            return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if new.name in self._cluster.topics:
             return TopicError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
-        if (clash := self._colliding(new.name)) is not None:
+        if (clash := self._colliding(new.name, beside)) is not None:
             return TopicError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{new.name}' collides with existing topic: {clash}"
             )
+        if (problem := invalid_topic_name(new.name)) is not None:
+            return TopicError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         for name, value in new.configs.items():
             if value is None:
                 return TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
@@ -75,12 +76,14 @@ class TopicRules:
         problem = self.assignments_problem(in_order, None, 0)
         return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
-    def _colliding(self, name: str) -> str | None:
-        # Metric names have '_' for '.', so the metrics of two such topics would collide.
+    def _colliding(self, name: str, beside: Collection[str]) -> str | None:
+        # Kafka's metric names have '_' for '.', so the metrics of two such topics would collide.
         if "." not in name and "_" not in name:
             return None
         plain = name.replace(".", "_")
-        return next((other for other in self._cluster.topics if other.replace(".", "_") == plain), None)
+        return next(
+            (other for other in self._cluster.topics if other.replace(".", "_") == plain and other not in beside), None
+        )
 
     def partition_count(self, new: NewTopic) -> int:
         if new.assignments:

@@ -55,4 +55,4 @@ class TopicConfigs:
         if problem is not None:
             return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         topic = self._cluster.topics.get(name)
-        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None) if topic is None else topic.config.entries()
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "") if topic is None else topic.config.entries()

@@ -107,7 +107,7 @@ def _error_result(ctx: RequestContext, resource: DescribeConfigsResource, error:
     ctx.error_code = ctx.error_code or code
     return DescribeConfigsResult(
         error_code=code,
-        error_message=message or code.message,
+        error_message=code.message if message is None else message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )

@@ -5,7 +5,7 @@ Follows KafkaApis.handleAcknowledgements and validateAcknowledgementBatches.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 _RENEWS_SINCE = 2
 _LONGEST_MEMBER_ID = 36
 
-Results = Mapping[TopicIdPartition, ErrorCode]
+
+class Result(NamedTuple):
+    """As in Kafka, only errors of the share partition itself have a message."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+Results = Mapping[TopicIdPartition, Result]
 
 
 class Batch(Protocol):
@@ -73,26 +81,30 @@ def acknowledge(
 ) -> None:
     largest_type = RENEW if ctx.version >= _RENEWS_SINCE else REJECT
     errors = topic_errors(ctx, broker, requested)
-    results: dict[TopicIdPartition, ErrorCode] = {}
+    results: dict[TopicIdPartition, Result] = {}
+    empty: dict[TopicIdPartition, Result] = {}
     valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
     for one, batches in ctx.sliced(requested.items()):
         error = errors.get(one, ErrorCode.NONE)
         if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(ctx.sliced(batches), largest_type, renews=renews):
             error = ErrorCode.INVALID_REQUEST
-        if error or not batches:
-            results[one] = error
+        if error:
+            results[one] = Result(error)
+        elif not batches:
+            empty[one] = Result(ErrorCode.NONE)
         else:
             valid[one] = [
                 AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types)
                 for it in ctx.sliced(batches)
             ]
     if not valid:
-        done(results)
+        done(results)  # without the empty ones, as in Kafka
         return
+    results |= empty
     missing = set(valid)
 
     def finished(one: TopicIdPartition, code: ErrorCode) -> None:
-        results[one] = code
+        results[one] = Result(code, code.message if code else None)
         missing.discard(one)
         if not missing:
             done(results)

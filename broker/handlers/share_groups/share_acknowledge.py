@@ -58,8 +58,8 @@ def _response(
 ) -> ShareAcknowledgeResponse:
     leaders = Leaders(ctx, broker)
     topics: dict[bytes, list[PartitionData]] = {}
-    for (topic_id, index), code in ctx.sliced(results.items()):
-        data = PartitionData(partition_index=index, error_code=code, error_message=code.message if code else None)
+    for (topic_id, index), (code, message) in ctx.sliced(results.items()):
+        data = PartitionData(partition_index=index, error_code=code, error_message=message)
         data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
         ctx.error_code = ctx.error_code or code
         topics.setdefault(topic_id, []).append(data)
@@ -75,4 +75,4 @@ def _response(
 
 def _failed(ctx: RequestContext, code: ErrorCode) -> ShareAcknowledgeResponse:
     ctx.error_code = code
-    return ShareAcknowledgeResponse(error_code=code, error_message=code.message)
+    return ShareAcknowledgeResponse(error_code=code)

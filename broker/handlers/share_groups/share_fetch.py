@@ -72,7 +72,7 @@ def _session(
 
 def _failed(ctx: RequestContext, code: ErrorCode) -> ShareFetchResponse:
     ctx.error_code = code
-    return ShareFetchResponse(error_code=code, error_message=code.message)
+    return ShareFetchResponse(error_code=code)
 
 
 class _Refusal(DelayedOperation):

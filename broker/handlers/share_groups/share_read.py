@@ -122,10 +122,10 @@ class ShareRead:
             if session.must_report(one, data.error_code, has_records=bool(data.acquired_records)) or is_first
         }
         leaders = Leaders(ctx, self._broker)
-        for one, code in ctx.sliced(acknowledged.items()):
+        for one, (code, message) in ctx.sliced(acknowledged.items()):
             data = reported.setdefault(one, PartitionData(partition_index=one[1], records=b""))
             data.acknowledge_error_code = code
-            data.acknowledge_error_message = code.message if code else None
+            data.acknowledge_error_message = message
         topics: dict[bytes, list[PartitionData]] = {}
         for (topic_id, index), data in ctx.sliced(reported.items()):
             ctx.error_code = ctx.error_code or data.error_code or data.acknowledge_error_code
@@ -157,9 +157,7 @@ class ShareRead:
 
     def _read(self) -> dict[TopicIdPartition, PartitionData]:
         responses = {
-            (topic_id, index): PartitionData(
-                partition_index=index, error_code=code, error_message=code.message, records=b""
-            )
+            (topic_id, index): PartitionData(partition_index=index, error_code=code, records=b"")
             for (topic_id, index), code in self._ctx.sliced(list(self._errors.items()))
         }
         acquirable = self._acquirable()

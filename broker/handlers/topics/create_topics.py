@@ -52,12 +52,13 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServ
         ctx.free(times)
         return CreateTopicsResponse(topics=failed)
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
+    created: set[str] = set()
     response = CreateTopicsResponse(
         topics=[
             _failed(ctx, topic, _DENIED)
             if topic.name in denied
             else _without_configs(
-                _create(ctx, broker, topic, new, times[topic.name], request.validate_only, quota), hidden
+                _create(ctx, broker, topic, new, times[topic.name], request.validate_only, quota, created), hidden
             )
             for topic, new in ctx.sliced(requested)
         ],
@@ -95,6 +96,7 @@ def _create(
     times: int,
     validate_only: bool,
     quota: "ControllerMutationQuota | None",
+    beside: set[str],
 ) -> CreatableTopicResult:
     if times > 1:
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
@@ -106,14 +108,16 @@ def _create(
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))
     cluster = broker.cluster
     # Validated before the quota is charged: invalid topics are free; validate_only is charged.
-    created = cluster.create(new, validate_only=validate_only or quota is not None)
+    created = cluster.create(new, validate_only=validate_only or quota is not None, beside=beside)
     if quota is not None and isinstance(created, Topic):
         if not quota.record(len(created.partitions)):
             created = TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
         elif not validate_only:
-            created = cluster.create(new)
+            created = cluster.create(new, beside=beside)
     if isinstance(created, TopicError):
         return _failed(ctx, requested, created)
+    if not validate_only:
+        beside.add(created.name)
     return _created(created)
 
 

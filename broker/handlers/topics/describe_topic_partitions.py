@@ -1,7 +1,7 @@
 """DescribeTopicPartitions, key 75, version 0 (KIP-966): topics in order of name, in pages.
 
-Follows DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. Different on purpose: an
-empty name is an invalid topic; in Kafka it makes the whole request fail with UNKNOWN_SERVER_ERROR.
+Follows DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTopicResponse. As in Kafka, an empty name
+without a cursor makes the whole request fail with UNKNOWN_SERVER_ERROR.
 """
 
 from typing import TYPE_CHECKING
@@ -36,11 +36,13 @@ def handle(
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     requested = {topic.name for topic in ctx.sliced(request.topics)}
     if first < 0 or (cursor is not None and requested and begin not in requested):
-        return _error_response(ctx, request)
+        return _error_response(ctx, request, ErrorCode.INVALID_REQUEST)
     remaining = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
     response = DescribeTopicPartitionsResponse()
     names = sorted(name for name in requested or topics if name >= begin)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    if cursor is None and "" in requested and "" not in hidden:
+        return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     for name in ctx.sliced([name for name in names if name not in hidden]):
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name)
@@ -95,6 +97,7 @@ def _unknown(ctx: RequestContext, broker: "TopicServices", name: str) -> Describ
     return DescribeTopicPartitionsResponseTopic(
         error_code=code,
         name=name,
+        is_internal=name in COORDINATOR_TOPICS,
         topic_authorized_operations=broker.auth.authorized_operations(ctx, ResourceType.TOPIC, name),
     )
 
@@ -105,9 +108,11 @@ def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTo
     return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
 
 
-def _error_response(ctx: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def _error_response(
+    ctx: RequestContext, request: DescribeTopicPartitionsRequest, code: ErrorCode
+) -> DescribeTopicPartitionsResponse:
     # As in Kafka, a request without topics gets no error.
-    code = ctx.error_code = ErrorCode.INVALID_REQUEST
+    ctx.error_code = code
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name)

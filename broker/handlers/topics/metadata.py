@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 API = served("Metadata", "0-13", cached=True)
 
+# Other topics get them even if they do not exist.
+_WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the field
 
 
@@ -64,7 +66,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
         ]
     if request.include_topic_authorized_operations:
         for topic in ctx.sliced(topics):
-            if not topic.error_code:
+            if topic.error_code not in _WITHOUT_OPERATIONS:
                 topic.topic_authorized_operations = broker.auth.authorized_operations(
                     ctx, ResourceType.TOPIC, topic.name or ""
                 )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.coordinator.group.modern_group import wrong_group
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.coordinator.share.summary import NO_OFFSET, PartitionSummary
 from sluice.broker.metadata.topic import Topic
@@ -260,6 +261,8 @@ class ShareOffsets:
         error = self._runtime.error(group_id)
         if error:
             return HeartbeatError(error, None)
+        if not creates and group_id not in self._runtime.groups:
+            return wrong_group("share", group_id, None, joins=False)
         group = self._protocol.group_for(group_id, creates=creates)
         if isinstance(group, ShareGroup) and not group.is_empty:
             return HeartbeatError(ErrorCode.NON_EMPTY_GROUP, None)

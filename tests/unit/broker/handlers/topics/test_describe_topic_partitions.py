@@ -87,7 +87,6 @@ def test_page_contains_at_most_2000_partitions() -> None:
     [
         pytest.param("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, id="unknown topic"),
         pytest.param("a b", ErrorCode.INVALID_TOPIC_EXCEPTION, id="invalid name"),
-        pytest.param("", ErrorCode.INVALID_TOPIC_EXCEPTION, id="empty name"),
     ],
 )
 def test_invalid_topic_is_rejected_without_affecting_others(name: str, code: ErrorCode) -> None:
@@ -95,6 +94,13 @@ def test_invalid_topic_is_rejected_without_affecting_others(name: str, code: Err
     assert (topics["t"].error_code, len(topics["t"].partitions)) == (0, 1)
     rejected = topics[name]
     assert (rejected.error_code, rejected.topic_id, rejected.partitions) == (code, ZERO_UUID, [])
+
+
+def test_empty_name_without_a_cursor_fails_the_whole_request_as_in_kafka() -> None:
+    broker = broker_with(t=1)
+    assert {topic.name: topic.error_code for topic in call(broker, "t", "").topics} == dict.fromkeys(("t", ""), -1)
+    topics = {topic.name: topic.error_code for topic in call(broker, "t", "", cursor=("", 0)).topics}
+    assert topics == {"t": ErrorCode.NONE, "": ErrorCode.INVALID_TOPIC_EXCEPTION}
 
 
 @pytest.mark.parametrize(
