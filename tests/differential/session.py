@@ -11,7 +11,7 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.differential.masks import Masks
-from tests.support.wire import WireClient, api_key_of
+from tests.support.wire import WireClient, api_key_of, frame
 
 # Far longer than a broker needs to apply a change; a case that needs all of it fails.
 SETTLED_WITHIN_S = 30
@@ -35,8 +35,8 @@ class Session:
         self.answers: list[list[Any]] = []
         self._cluster = cluster
         self._clients: dict[tuple[int, str], WireClient] = {}
-        ports = {int(address.rpartition(":")[2]): node for node, address in cluster.addresses.items()}
-        self._masks = Masks(ports)
+        self._ports = {int(address.rpartition(":")[2]): node for node, address in cluster.addresses.items()}
+        self._masks = Masks(self._ports)
 
     def close(self) -> None:
         for client in self._clients.values():
@@ -72,15 +72,28 @@ class Session:
     ) -> Any:
         """Send a request whose response is not compared; return the response, or None if the connection was closed."""
         node = min(self._cluster.addresses) if node is None else node
-        client = self._clients.get((node, client_id))
-        if client is None:
-            client = self._clients[node, client_id] = WireClient(self._cluster.addresses[node], client_id)
+        client = self._client(node, client_id)
         api = API_KEYS[api_key_of(request)]
         try:
             return client.call(request, api.max_version if version is None else version)
         except ConnectionError:
             self._clients.pop((node, client_id)).socket.close()
             return None
+
+    def send(self, request: Message, version: int, *, client_id: str = "differential") -> None:
+        """Send a request without a response, such as Produce with acks=0, to the first broker."""
+        data = frame(request, version, client_id=client_id)
+        self._client(min(self._cluster.addresses), client_id).socket.sendall(data)
+
+    def masked(self, response: Any) -> Any:
+        """Return a response as plain data whose symbols do not depend on earlier responses, for `note`."""
+        return "connection closed" if response is None else Masks(self._ports).message(response)
+
+    def _client(self, node: int, client_id: str) -> WireClient:
+        client = self._clients.get((node, client_id))
+        if client is None:
+            client = self._clients[node, client_id] = WireClient(self._cluster.addresses[node], client_id)
+        return client
 
     def eventually(
         self,
