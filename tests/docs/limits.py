@@ -95,6 +95,19 @@ _TAIL = """\
 A request of 100 MB can need several GB of memory, in Kafka as well: set `socket.request.max.bytes` lower if clients are
 not trusted.
 
+## Names of topics
+
+As in Kafka, a name has 1 to 249 of the characters `a-z`, `A-Z`, `0-9`, `.`, `_` and `-`, and is not `.` or `..`.
+
+- `__cluster_metadata`: no topic can have the name of the [metadata log](../storage.md#files).
+- `__consumer_offsets`, `__transaction_state`, `__share_group_state`: as in Kafka, clients can create, describe, alter,
+  read and delete them. Only the client id `__admin_client` can write to them.
+- `__sluice_journal`: the same, but metadata does not mark it as internal.
+- A name that equals an existing one except for `.` and `_`: INVALID_TOPIC_EXCEPTION. As in Kafka, one CreateTopics
+  request can create both. Their metrics differ, because labels contain the full name.
+- A name that equals an existing one except for case: another topic. With a data directory on a case-insensitive file
+  system, it cannot be created.
+- Any other valid name, such as `meta.properties` or `orders-0`, has no restriction.
 
 ## Without a limit
 
