@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .services import BrokerNode
 
 _DIRECTORY_TICK_MS = 1000
+_FLUSH_CHECK_MS = 1000  # if log.flush.scheduler.interval.ms is not set
 _IDLE_INTERVAL_MS = 500  # between no-op records (metadata.max.idle.interval.ms)
 # Producer ids per allocation of a broker, from 0 (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
 _PRODUCER_IDS_PER_BLOCK = 1000
@@ -470,7 +471,9 @@ class Cluster:
         self.cluster_id = directory.cluster_id
         schedule = self.scheduler.schedule
         schedule(_DIRECTORY_TICK_MS, directory.tick)
-        schedule(config.integer("log.flush.scheduler.interval.ms"), directory.flush_due)
+        flush_check = "log.flush.scheduler.interval.ms"
+        flush_check_ms = config.integer(flush_check) if config.is_set(flush_check) else _FLUSH_CHECK_MS
+        schedule(flush_check_ms, directory.flush_due)
         first_ms = config.integer("log.initial.task.delay.ms")
         schedule(config.integer("log.flush.offset.checkpoint.interval.ms"), directory.checkpoint, first_ms)
         schedule(config.integer("log.flush.start.offset.checkpoint.interval.ms"), directory.save_log_starts, first_ms)

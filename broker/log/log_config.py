@@ -62,6 +62,7 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
             timestamp_type=_TIMESTAMP_TYPES[topic.text("message.timestamp.type")],
             compression=_CODECS[topic.text("compression.type")],
             compression_level=_compression_level(topic),
+            max_decompressed_bytes=_decompressed_bytes(topic),
             before_max_ms=topic.integer("message.timestamp.before.max.ms"),
             after_max_ms=topic.integer("message.timestamp.after.max.ms"),
             compacted="compact" in topic.names("cleanup.policy"),
@@ -85,6 +86,12 @@ def log_settings(topic: TopicConfig, broker: Config, name: str) -> LogConfig:
         segment_index_bytes=topic.integer("segment.index.bytes"),
         producer_id_expiration_ms=broker.integer("producer.id.expiration.ms"),
     )
+
+
+def _decompressed_bytes(config: TopicConfig) -> int | None:
+    name = "max.decompressed.message.bytes"
+    limit = config.integer(name)
+    return None if str(limit) == TOPIC_PROPERTIES[name].default else limit
 
 
 def _compression_level(config: TopicConfig) -> int | None:

@@ -287,14 +287,15 @@ class PartitionLog:
             InvalidRecords: Unreadable records, or a disk error (KAFKA_STORAGE_ERROR).
         """
         try:
-            return self.segment_list.offset_for_timestamp(timestamp, self.log_start_offset, self.log_end_offset)
+            limit = self.config.append.max_decompressed_bytes
+            return self.segment_list.offset_for_timestamp(timestamp, self.log_start_offset, self.log_end_offset, limit)
         except OSError as error:
             raise self._unreadable(error) from None
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """Return the first record with the greatest timestamp, or None (KIP-734); raises as `offset_for_timestamp`."""
         try:
-            return self.segment_list.max_timestamp_offset()
+            return self.segment_list.max_timestamp_offset(self.config.append.max_decompressed_bytes)
         except OSError as error:
             raise self._unreadable(error) from None
 

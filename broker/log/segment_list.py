@@ -34,11 +34,13 @@ class WholeSegment(NamedTuple):
     def largest_timestamp(self) -> int:
         return largest_timestamp(self.parts)
 
-    def offset_for_timestamp(self, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    def offset_for_timestamp(
+        self, timestamp: int, start_offset: int, most_record_bytes: int | None
+    ) -> TimestampOffset | None:
         for part in self.parts:
             for header, batch in part.batches_from_timestamp(timestamp, start_offset):
                 if header.max_timestamp >= timestamp:
-                    for record in iter_records(batch):
+                    for record in iter_records(batch, most_record_bytes=most_record_bytes):
                         if record.timestamp >= timestamp and record.offset >= start_offset:
                             return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
         return None
@@ -128,10 +130,13 @@ class SegmentList:
             if segment.next_offset > offset:
                 yield from segment.batches(offset)
 
-    def offset_for_timestamp(self, timestamp: int, start_offset: int, end_offset: int) -> TimestampOffset | None:
+    def offset_for_timestamp(
+        self, timestamp: int, start_offset: int, end_offset: int, most_record_bytes: int | None = None
+    ) -> TimestampOffset | None:
         """Return the first match from `start_offset` on, in the first segment that reaches the timestamp, or None.
 
-        Deleted records count until their segment is removed: as in Kafka, no later segment is searched.
+        Deleted records count until their segment is removed: as in Kafka, no later segment is searched. See
+        `iter_records` for `most_record_bytes`.
 
         Raises:
             InvalidRecords: Unreadable records.
@@ -139,10 +144,10 @@ class SegmentList:
         """
         for segment in self.whole(end_offset):
             if segment.largest_timestamp() >= timestamp:
-                return segment.offset_for_timestamp(timestamp, start_offset)
+                return segment.offset_for_timestamp(timestamp, start_offset, most_record_bytes)
         return None
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
+    def max_timestamp_offset(self, most_record_bytes: int | None = None) -> TimestampOffset | None:
         """Return the first record with the greatest timestamp, deleted or not; raise as `offset_for_timestamp`."""
         segment = max(self.with_records(), key=lambda segment: segment.max_timestamp, default=None)
         if segment is None:
@@ -150,7 +155,7 @@ class SegmentList:
         timestamp = segment.max_timestamp
         for header, batch in segment.batches_from_timestamp(timestamp, segment.base_offset):
             if header.max_timestamp == timestamp:
-                for record in iter_records(batch):
+                for record in iter_records(batch, most_record_bytes=most_record_bytes):
                     if record.timestamp == timestamp:
                         return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
         return None

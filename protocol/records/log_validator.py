@@ -54,6 +54,7 @@ class AppendConfig(msgspec.Struct, frozen=True, gc=False):
     timestamp_type: int = CREATE_TIME  # `message.timestamp.type`
     compression: int | None = None  # `compression.type` as a codec id; None: "producer"
     compression_level: int | None = None  # of that codec (KIP-390); None: its default
+    max_decompressed_bytes: int | None = None  # `max.decompressed.message.bytes`: of a record; None: no limit
     before_max_ms: int = 2**63 - 1  # `message.timestamp.before.max.ms`
     after_max_ms: int = 60 * 60 * 1000  # `message.timestamp.after.max.ms`
     compacted: bool = False  # `cleanup.policy` has "compact": records need keys
@@ -147,7 +148,8 @@ class LogValidator:
             if valid.are_consecutive:
                 return self._stamp(header, valid.max_timestamp, valid.records)
             return self._build(list(read_buffer(section[0], header)), header)
-        skimmed = self._summarized(skim_stream(*section, header), header.timestamp_type)
+        records = skim_stream(*section, header, self.config.max_decompressed_bytes)
+        skimmed = self._summarized(records, header.timestamp_type)
         if skimmed.are_consecutive:
             return self._stamp(header, skimmed.max_timestamp, skimmed.records)
         # Kafka has skipped the keys and values that a rebuild needs, and fails with this error.
@@ -215,7 +217,10 @@ class LogValidator:
         view = self.data[HEADER_BYTES : header.size_in_bytes]
         limit_bytes = self.config.max_section_bytes
         deep_max_bytes = self.config.deep_max_bytes
-        may_trust = deep_max_bytes is not None and not self.config.compacted and self._is_in_time(header)
+        is_limited = self.config.max_decompressed_bytes is not None and self.codec != NONE
+        may_trust = (
+            deep_max_bytes is not None and not is_limited and not self.config.compacted and self._is_in_time(header)
+        )
         if may_trust and deep_max_bytes is not None:
             limit_bytes = deep_max_bytes
         if self.codec == NONE:
@@ -233,7 +238,7 @@ class LogValidator:
         if self.codec == NONE:
             return read_buffer(bytes(view), header)
         section, failure = decompress(self.codec, view, _MAGIC, self.config.max_section_bytes)
-        return read_stream(bytes(section), failure, header)
+        return read_stream(bytes(section), failure, header, self.config.max_decompressed_bytes)
 
     def _summarized(self, records: Iterable[Kind], timestamp_type: int) -> "_Summary":
         count, max_timestamp, are_consecutive = 0, NO_TIMESTAMP, True

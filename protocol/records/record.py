@@ -46,8 +46,12 @@ class VarintError(ValueError):
     """A varint longer than the longest of its type."""
 
 
-def iter_records(batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator[Record]:
+def iter_records(
+    batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES, most_record_bytes: int | None = None
+) -> Iterator[Record]:
     """Yield the records of `batch`, one whole magic 2 batch, without checking its checksum.
+
+    `most_record_bytes` limits the records of a compressed batch.
 
     Raises:
         InvalidRecords: At the record where Kafka's reader throws, after the records before it.
@@ -63,7 +67,7 @@ def iter_records(batch: Bytes, limit_bytes: int = MAX_SECTION_BYTES) -> Iterator
     section, failure = decompress(header.compression, view, header.magic, limit_bytes)
     if header.compression == NONE:
         return read_buffer(bytes(section), header)
-    return read_stream(bytes(section), failure, header)
+    return read_stream(bytes(section), failure, header, most_record_bytes)
 
 
 def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
@@ -84,12 +88,14 @@ def read_buffer(section: bytes, header: BatchHeader) -> Iterator[Record]:
         yield record
 
 
-def read_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[Record]:
+def read_stream(
+    section: bytes, failure: BrokenStream | None, header: BatchHeader, most_record_bytes: int | None = None
+) -> Iterator[Record]:
     if failure is not None:
         section = section[: _read_before(section, failure.read_bytes)]
     position, end = 0, len(section)
     for left in reversed(range(header.record_count)):
-        size, position = read_stream_size(section, position, failure)
+        size, position = read_stream_size(section, position, failure, most_record_bytes)
         if end - position < size:
             raise failure or _invalid_size(
                 f"expected {size} bytes in record payload, but the record payload reached EOF."
@@ -122,7 +128,9 @@ def _read_before(section: bytes, read_bytes: int) -> int:
     return given
 
 
-def read_stream_size(section: bytes, position: int, failure: BrokenStream | None) -> tuple[int, int]:
+def read_stream_size(
+    section: bytes, position: int, failure: BrokenStream | None, most_record_bytes: int | None
+) -> tuple[int, int]:
     try:
         size, position = read_varint(section, position)
     except IndexError:
@@ -131,6 +139,8 @@ def read_stream_size(section: bytes, position: int, failure: BrokenStream | None
         raise InvalidRecords(ErrorCode.INVALID_RECORD, _PREMATURE_END) from None
     if size < 0:
         raise _invalid_size(f"{size} is negative.")
+    if most_record_bytes is not None and size > most_record_bytes:
+        raise _invalid_size(f"{size} bytes exceed max.decompressed.message.bytes ({most_record_bytes}).")
     return size, position
 
 

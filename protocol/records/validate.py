@@ -60,7 +60,11 @@ def check_produced(version: int, data: Bytes) -> None:
         raise _not_allowed(version, "are only allowed to contain record batches with magic version 2")
     if version < ANY_CODEC_VERSION:
         _check_codec_known_to(version, data, first[0])
-    if next(batches, None) is not None:
+    try:
+        is_single = next(batches, None) is None
+    except InvalidRecords as invalid:
+        raise InvalidRecords(invalid.code, "") from None  # Kafka returns a message only for the first batch
+    if not is_single:
         raise _not_allowed(version, "are only allowed to contain exactly one record batch per partition")
 
 
@@ -174,6 +178,8 @@ def _timestamp_deltas(view: memoryview, header: BatchHeader, config: AppendConfi
         ensure_short(header, config)
     section: Bytes = view[HEADER_BYTES:]
     if codec != NONE:
+        if config.max_decompressed_bytes is not None:
+            return None
         limit_bytes = config.max_section_bytes if deep_max_bytes is None else deep_max_bytes
         try:
             section, failure = decompress(codec, section, 2, limit_bytes)

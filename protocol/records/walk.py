@@ -196,7 +196,9 @@ class SkimmedRecord(msgspec.Struct, frozen=True, gc=False):
         return f"PartialDefault{summary(self.offset, self.timestamp, self.key_bytes, self.value_bytes)}"
 
 
-def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeader) -> Iterator[SkimmedRecord]:
+def skim_stream(
+    section: bytes, failure: BrokenStream | None, header: BatchHeader, most_record_bytes: int | None = None
+) -> Iterator[SkimmedRecord]:
     """Yield the records of a compressed section without their content.
 
     Raises InvalidRecords where Kafka's skipping reader throws.
@@ -205,7 +207,7 @@ def skim_stream(section: bytes, failure: BrokenStream | None, header: BatchHeade
         section = section[: len(section) // failure.read_bytes * failure.read_bytes]
     position = 0
     for left in reversed(range(header.record_count)):
-        _, position = read_stream_size(section, position, failure)
+        _, position = read_stream_size(section, position, failure, most_record_bytes)
         try:
             timestamp_delta, position = read_varlong(section, position + 1)
             offset_delta, position = read_varint(section, position)

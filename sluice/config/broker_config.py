@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sluice.errors import ConfigError
 
 from .group_ranges import group_problem
+from .invalid_value import invalid_value
 from .property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from .setting import (
     DEFAULT_CONFIG,
@@ -61,9 +62,14 @@ _UNITS_MS = {
     "log.roll.ms": {"log.roll.ms": 1, "log.roll.hours": _HOUR_MS},
     "log.roll.jitter.ms": {"log.roll.jitter.ms": 1, "log.roll.jitter.hours": _HOUR_MS},
 }
-_SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units}
+_SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units} | {
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+}
 _ALIASES = {"broker.id": "node.id", "cluster.id": "sluice.cluster.id", "log.dir": "log.dirs"}
 _NODE_IDS = ("node.id", "broker.id")
+MIN_ISR = "min.insync.replicas"
+# Releases with eligible leader replicas (KIP-966), which store this property as a dynamic default of the cluster.
+_WITH_ELR = ("all", "kafka-4.4")
 _SEGMENT_BYTES_ON_DISK = 2**30  # Kafka's default
 _LARGEST_PORT = 65535
 _LISTENER_PREFIX = "listener.name."
@@ -78,7 +84,7 @@ class Config(Values):
     def __init__(self) -> None:
         super().__init__(_default_values().copy())
         self._static = self._values
-        self._defaults = {row.name: row.default for row in PROPERTIES.values()}
+        self._defaults = {row.name: row.default for row in PROPERTIES.values() if row.name not in _NODE_IDS}
         self._dynamic: dict[str, Mapping[str, str]] = {}  # by source
         self._kept: dict[str, str] = {}  # properties without effect
         self._racks: tuple[str, ...] = ()  # assigned to the brokers in turn
@@ -126,16 +132,26 @@ class Config(Values):
             return self
         other = copy(self)
         other._static = other._values = self._static | own
-        other._dynamic = {}
+        other._dynamic = {DYNAMIC_DEFAULT_BROKER_CONFIG: self.cluster_defaults()}
         return other
 
     def set_dynamic(self, per_broker: Mapping[str, str], cluster_wide: Mapping[str, str]) -> None:
         """Apply valid dynamic configs (KIP-226): per-broker before cluster-wide, both before static ones."""
-        self._dynamic = {DYNAMIC_BROKER_CONFIG: per_broker, DYNAMIC_DEFAULT_BROKER_CONFIG: cluster_wide}
+        self._dynamic = {
+            DYNAMIC_BROKER_CONFIG: per_broker,
+            DYNAMIC_DEFAULT_BROKER_CONFIG: {**self.cluster_defaults(), **cluster_wide},
+        }
         altered = {**cluster_wide, **per_broker}
         self._values = self._static | {
             name: row.kind.parse(altered[name]) for name in altered if (row := row_of(name)) and _is_alterable(name)
         }
+
+    def has_elr(self) -> bool:
+        return self._static["sluice.kafka.release"] in _WITH_ELR
+
+    def cluster_defaults(self) -> dict[str, str]:
+        """Return the dynamic defaults that a cluster has from its start."""
+        return {MIN_ISR: text_of(self._static[MIN_ISR]) or ""} if self.has_elr() else {}
 
     def synonyms(self, name: str, *bases: Property) -> list[Synonym]:
         """Return the sources that define a property, in order of precedence.
@@ -169,7 +185,7 @@ class Config(Values):
 
     def set_names(self) -> Iterable[str]:
         """Return all names with a static or dynamic value, even without effect."""
-        return dict.fromkeys(chain(_NODE_IDS, self._origins, *self._dynamic.values()))
+        return dict.fromkeys(chain(self._origins, *self._dynamic.values()))
 
     def is_set(self, name: str) -> bool:
         return name in self._origins or any(name in altered for altered in self._dynamic.values())
@@ -192,6 +208,11 @@ class Config(Values):
         units_ms = _UNITS_MS[name]
         finest = next(unit for unit in units_ms if self._values[unit] is not None)  # hours have a default
         return max(-1, self.integer(finest) * units_ms[finest])
+
+    def flush_interval_ms(self) -> int:
+        """Return the default of `flush.ms`."""
+        is_unset = self._values["log.flush.interval.ms"] is None
+        return self.integer("log.flush.scheduler.interval.ms" if is_unset else "log.flush.interval.ms")
 
     def listeners(self, broker: int = 0) -> list[Endpoint]:
         """Return the listeners of a broker; its index is added to each port."""
@@ -241,15 +262,16 @@ class Config(Values):
         for origin, key, value in pairs:
             name = _ALIASES.get(key, key)
             row = row_of(name)
-            has_effect = row is not None
+            is_in_table = row is not None
             if row is None:
                 if not _is_known(name):
                     raise ConfigError(f"{origin}: {_unknown(name)}")
                 row = _row_without_effect(name)
+            if not is_in_table or row.has_no_effect:
                 unused.append(name)
             try:
                 parsed = row.kind.parse(value)
-                if has_effect:
+                if is_in_table:
                     self._values[name] = parsed
                 else:
                     self._kept[name] = text_of(parsed) or ""
@@ -271,6 +293,7 @@ class Config(Values):
             name, accepted = problem
             raise self.wrong(name, str(self.integer(name)), accepted)
         self._check_directory()
+        self._dynamic = {DYNAMIC_DEFAULT_BROKER_CONFIG: self.cluster_defaults()}
         host = self.text("sluice.admin.host")
         if not self.text("sluice.admin.token") and not _is_loopback(host):
             raise self.wrong("sluice.admin.host", host, "a loopback address, unless sluice.admin.token is set")
@@ -347,14 +370,17 @@ class TopicConfig(Values):
 
     def segment_bytes(self) -> int:
         internal = self._values["internal.segment.bytes"]
-        return internal if isinstance(internal, int) else self.integer("segment.bytes")
+        return max(internal, 1) if isinstance(internal, int) else self.integer("segment.bytes")
 
     def entries(self) -> list[Setting]:
-        """Include internal.segment.bytes only if it is set, as in Kafka."""
+        """Return the configs of the release; internal.segment.bytes only if it is set, as in Kafka."""
+        from .config_releases import has_config  # only when configs are described or set
+
+        release = self._broker.text("sluice.kafka.release")
         return [
             self._setting(row)
             for row in TOPIC_PROPERTIES.values()
-            if row.name != "internal.segment.bytes" or row.name in self.own
+            if row.name in self.own or (row.name != "internal.segment.bytes" and has_config(release, "topic", row.name))
         ]
 
     def _setting(self, row: Property) -> Setting:
@@ -367,22 +393,21 @@ class TopicConfig(Values):
 
 
 def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
-    problems = (_problem(name, value) for name, value in own.items())
+    release = broker.text("sluice.kafka.release")
+    problems = (_problem(release, name, value) for name, value in own.items())
     problem = next(filter(None, problems), None)
     return problem or _conflict(TopicConfig(broker, own))
 
 
-def refused_value(row: Property, value: str) -> str | None:
-    try:
-        row.kind.parse(value)
-    except ValueError:
-        return f"Invalid value {value} for configuration {row.name}: expected {row.kind.accepts}"
-    return None
+def _problem(release: str, name: str, value: str) -> str | None:
+    from .config_releases import has_config
 
-
-def _problem(name: str, value: str) -> str | None:
     row = TOPIC_PROPERTIES.get(name)
-    return f"Unknown topic config name: {name}" if row is None else refused_value(row, value)
+    if row is None or not has_config(release, "topic", name):
+        return f"Unknown topic config name: {name}"
+    if name == "cleanup.policy":  # Kafka removes duplicates first
+        value = ",".join(dict.fromkeys(split_list(value)))
+    return invalid_value(name, row.kind, value)
 
 
 def _conflict(config: TopicConfig) -> str | None:
@@ -403,6 +428,8 @@ def _in_force(row: Property, broker: Config, own: Mapping[str, str]) -> Value:
     default_of = TOPIC_DEFAULT_OF.get(row.name)
     if default_of in _UNITS_MS:
         return broker.milliseconds(default_of)
+    if row.name == "flush.ms":
+        return broker.flush_interval_ms()
     if default_of is not None:
         return broker.value(default_of)
     return _topic_default_values()[row.name]

@@ -44,14 +44,17 @@ def _load() -> dict[str, KafkaProperty]:
         name, mode, kind, default, internal, accepts = (line.split("\t") + [""] * 4)[:6]
         row = PROPERTIES.get(name)
         if row is None:
-            row = Property(name, _kind(kind, accepts), None if default == _NO_DEFAULT else default, "Kafka", NO_EFFECT)
+            row = Property(
+                name, kind_of(kind, accepts), None if default == _NO_DEFAULT else default, "Kafka", NO_EFFECT
+            )
         found[name] = KafkaProperty(row, mode, bool(internal))
     for name in TOPIC_DEFAULT_OF.values():  # includes properties of earlier releases
         found.setdefault(name, KafkaProperty(PROPERTIES[name], CLUSTER_WIDE, is_internal=False))
     return found
 
 
-def _kind(name: str, accepts: str) -> Kind:
+def kind_of(name: str, accepts: str = "") -> Kind:
+    """Return the kind of a type of Kafka."""
     options = accepts.split("|") if "|" in accepts else []
     match name:
         case "BOOLEAN":
@@ -70,7 +73,7 @@ def _kind(name: str, accepts: str) -> Kind:
         return double(float(least or -_LARGEST_DOUBLE), float(most or _LARGEST_DOUBLE))
     largest = {"SHORT": SHORT_MAX, "INT": INT_MAX, "LONG": LONG_MAX}[name]
     number = integer(int(least or -largest - 1), int(most or largest), int(also) if also else None)
-    return Kind(name, number.accepts, number.parse)
+    return Kind(name, number.accepts, number.parse, number.limits)
 
 
 KAFKA_PROPERTIES = _load()
@@ -89,4 +92,6 @@ def row_of_any(name: str) -> Property:
     known = KAFKA_PROPERTIES.get(base_name(name))
     if known is not None and known.row.name == name:
         return known.row
-    return Property(name, _UNKNOWN if known is None else known.row.kind, None, "Kafka", NO_EFFECT)
+    if known is None:
+        return Property(name, _UNKNOWN, None, "Kafka", "")  # Kafka has no documentation for it
+    return Property(name, known.row.kind, None, "Kafka", NO_EFFECT)

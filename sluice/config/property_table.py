@@ -27,6 +27,7 @@ from .value_types import (
     replicas,
     size,
     some_names,
+    split_list,
     text,
     users,
 )
@@ -51,11 +52,12 @@ class Property:
         return self.doc == NO_EFFECT
 
 
-_COMPRESSION = choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")
+_COMPRESSION = choice("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _GZIP_LEVEL, _LZ4_LEVEL, _ZSTD_LEVEL = integer(1, 9, also=-1), integer(1, 17), integer(-(2**17), 22)
-_CLEANUP = names("delete", "compact")
+_CLEANUP = names("compact", "delete")
 _TIMESTAMP_TYPE = choice("CreateTime", "LogAppendTime")
 _MS = integer(0, LONG_MAX)
+_ANY_LONG = integer(-LONG_MAX - 1, LONG_MAX)
 _FOREVER = str(LONG_MAX)
 _WEEK_MS = "604800000"
 
@@ -68,9 +70,13 @@ MOST_BROKERS = 100
 _COUNT = integer(1)
 _COUNT_INT = integer(1, INT_MAX)
 _LIMIT = integer(0, INT_MAX)
+_LONGEST_ARRAY = INT_MAX - 8  # of Java
 _RETENTION = integer(1, also=-1)
 _ENDPOINTS = listing("NAME://HOST:PORT, separated by commas")
-_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+_PROTOCOLS = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+# For Kafka, a map is a string, a folder one of a list, and a callback a class.
+_PROTOCOL_MAP = Kind("STRING", "NAME:PROTOCOL, separated by commas", split_list)
+_FOLDER, _CLASS = Kind("LIST", "text", str.strip), Kind("CLASS", "text", str.strip)
 
 # Kafka's replica selectors.
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -98,7 +104,7 @@ _ROWS: tuple[Property, ...] = (
              "Addresses to listen on. An empty host means all interfaces. Kafka's default is PLAINTEXT://:9092."),
     Property("advertised.listeners", _ENDPOINTS, None, "Kafka",
              "Addresses that clients connect to, sent in metadata; unset: those of listeners."),
-    Property("listener.security.protocol.map", listing("NAME:PROTOCOL, separated by commas"), _PROTOCOLS, "KIP-103",
+    Property("listener.security.protocol.map", _PROTOCOL_MAP, _PROTOCOLS, "KIP-103",
              "Security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."),
     Property("inter.broker.listener.name", text(), None, "KIP-103",
              "Listener exempt from broker-wide connection limits, if there is another listener."),
@@ -132,10 +138,12 @@ _ROWS: tuple[Property, ...] = (
              "Bytes of requests in flight above which no connection is read; -1, Kafka's default: no limit."),
     Property("sluice.queued.max.response.bytes", size(1, also=-1), "134217728", "sluice",
              "Response bytes waiting for clients that do not read, above which the slowest are closed; -1: no limit."),
-    Property("connections.max.idle.ms", integer(-LONG_MAX - 1, LONG_MAX), "600000", "Kafka",
+    Property("connections.max.idle.ms", _ANY_LONG, "600000", "Kafka",
              "Idle time after which a connection is closed; negative: never."),
     Property("message.max.bytes", size(0, INT_MAX), "1048588", "Kafka",
              "Maximum size of a record batch, compressed."),
+    Property("max.decompressed.message.bytes", integer(1, _LONGEST_ARRAY), str(_LONGEST_ARRAY), "Kafka",
+             "Maximum size of a record of a compressed batch, decompressed."),
     Property("fetch.max.bytes", size(1024, INT_MAX), "57671680", "KIP-541",
              "Maximum size of a fetch response, regardless of the request."),
     Property("max.incremental.fetch.session.cache.slots", integer(0), "1000", "KIP-227",
@@ -164,7 +172,7 @@ _ROWS: tuple[Property, ...] = (
              "CA certificates in PEM, in place of ssl.truststore.location."),
     Property("ssl.truststore.password", password(), None, "Kafka",
              "Not supported for PEM."),
-    Property("ssl.client.auth", choice("none", "requested", "required"), "none", "Kafka",
+    Property("ssl.client.auth", choice("required", "requested", "none"), "none", "Kafka",
              "Whether clients must present a certificate. For SASL_SSL, effective only if set per listener."),
     Property("ssl.protocol", text(), "TLSv1.3", "Kafka",
              "Kept and shown without effect; use ssl.enabled.protocols."),
@@ -181,7 +189,7 @@ _ROWS: tuple[Property, ...] = (
              "JAAS login modules. Per mechanism: listener.name.<name>.<mechanism>.sasl.jaas.config."),
     Property("sasl.server.max.receive.size", integer(0, INT_MAX), "524288", "Kafka",
              "Maximum request size in bytes before a client has authenticated."),
-    Property("connections.max.reauth.ms", integer(-LONG_MAX - 1, LONG_MAX), "0", "KIP-368",
+    Property("connections.max.reauth.ms", _ANY_LONG, "0", "KIP-368",
              "Lifetime of an authentication; 0 or less: unlimited."),
     Property("connection.failed.authentication.delay.ms", integer(0, INT_MAX), "100", "KIP-306",
              "Delay of the error response and the close after a failed authentication."),
@@ -234,17 +242,18 @@ _ROWS: tuple[Property, ...] = (
     Property("sluice.coordinator.load.delay.ms", integer(0), "0", "sluice",
              "Time to load a coordinator after a move; until then, COORDINATOR_LOAD_IN_PROGRESS."),
     # The log.
-    Property("log.dirs", text(), "", "Kafka",
+    Property("log.dirs", _FOLDER, "", "Kafka",
              "Directory for the topics (one only); empty: topics are kept in memory. Alias: log.dir."),
     Property("sluice.metadata.truncate.damaged", boolean(), "false", "sluice",
              "Whether a start truncates a damaged metadata log at the damage, instead of failing."),
     Property("log.flush.interval.messages", integer(1, LONG_MAX), _FOREVER, "Kafka",
              "Records after which a partition is flushed to disk, before the response."),
-    Property("log.flush.interval.ms", _MS, _FOREVER, "Kafka",
-             "Time after which a partition is flushed to disk."),
+    Property("log.flush.interval.ms", _ANY_LONG, None, "Kafka",
+             "Time after which a partition is flushed to disk; unset: log.flush.scheduler.interval.ms."),
     # Kafka never checks by default, so flush.ms has no effect there.
-    Property("log.flush.scheduler.interval.ms", integer(1, LONG_MAX), "1000", "Kafka",
-             "Interval of the check for partitions due to flush (flush.ms). Kafka's default is never."),
+    Property("log.flush.scheduler.interval.ms", integer(1, LONG_MAX), _FOREVER, "Kafka",
+             "Interval of the check for partitions due to flush (flush.ms). If it is not set, sluice checks each "
+             "second, and Kafka never."),
     Property("log.flush.offset.checkpoint.interval.ms", integer(1, INT_MAX), "60000", "Kafka",
              "Interval of the flush of all partitions, which shortens recovery after a crash."),
     Property("log.flush.start.offset.checkpoint.interval.ms", integer(1, INT_MAX), "60000", "Kafka",
@@ -261,8 +270,8 @@ _ROWS: tuple[Property, ...] = (
              "Age in minutes after which segments are deleted; overrides the hours."),
     Property("log.retention.ms", integer(1, LONG_MAX, also=-1), None, "Kafka",
              "Age after which segments are deleted; overrides minutes and hours."),
-    Property("log.retention.bytes", size(0, also=-1), "-1", "Kafka",
-             "Partition size above which the oldest segments are deleted; -1: no limit."),
+    Property("log.retention.bytes", size(-LONG_MAX - 1), "-1", "Kafka",
+             "Partition size above which the oldest segments are deleted; negative: no limit."),
     Property("log.retention.check.interval.ms", integer(1, LONG_MAX), "300000", "Kafka",
              "Interval of the check for segments to delete."),
     Property("log.initial.task.delay.ms", _MS, "30000", "Kafka",
@@ -311,6 +320,11 @@ _ROWS: tuple[Property, ...] = (
              "Maximum time by which a record timestamp may precede the broker's clock."),
     Property("log.message.timestamp.after.max.ms", _MS, "3600000", "KIP-937",
              "Maximum time by which a record timestamp may follow the broker's clock."),
+    Property("log.preallocate", boolean(), "false", "Kafka", NO_EFFECT),
+    Property("log.local.retention.bytes", integer(-2, LONG_MAX), "-2", "KIP-405", NO_EFFECT),
+    Property("log.local.retention.ms", integer(-2, LONG_MAX), "-2", "KIP-405", NO_EFFECT),
+    Property("log.remote.copy.lag.bytes", integer(-1, LONG_MAX), "-1", "KIP-405", NO_EFFECT),
+    Property("log.remote.copy.lag.ms", integer(-1, LONG_MAX), "0", "KIP-405", NO_EFFECT),
     Property("log.message.downconversion.enable", boolean(), "true", "KIP-283",
              "Whether records are converted for consumers that support only older formats."),
     Property("producer.id.expiration.ms", _COUNT, "86400000", "KIP-854",
@@ -473,9 +487,9 @@ _ROWS: tuple[Property, ...] = (
              "Prefix that the topics of dead-letter queues must have."),
     Property("share.coordinator.state.topic.num.partitions", _COUNT, "50", "KIP-932",
              "Partitions of __share_group_state, which the first share group creates."),
-    Property("share.coordinator.state.topic.replication.factor", _COUNT, "3", "KIP-932",
+    Property("share.coordinator.state.topic.replication.factor", integer(1, SHORT_MAX), "3", "KIP-932",
              "Replication factor of __share_group_state, at most the number of brokers."),
-    Property("share.coordinator.state.topic.min.isr", _COUNT, "2", "KIP-932",
+    Property("share.coordinator.state.topic.min.isr", integer(1, SHORT_MAX), "2", "KIP-932",
              "min.insync.replicas of __share_group_state."),
     Property("share.coordinator.state.topic.segment.bytes", size(2**20, INT_MAX), "104857600", "KIP-932",
              "Maximum segment size of __share_group_state."),
@@ -524,7 +538,7 @@ _ROWS: tuple[Property, ...] = (
              "Windows over which unused controller mutation quota accumulates."),
     Property("controller.quota.window.size.seconds", _COUNT, "1", "KIP-599",
              "Length of a controller mutation window."),
-    Property("client.quota.callback.class", text(), None, "KIP-257",
+    Property("client.quota.callback.class", _CLASS, None, "KIP-257",
              "Dotted path of a Python class that assigns clients to quotas and sets the limits."),
     Property("quota.profile", _PROFILE, "by-version", "sluice",
              "Throttling behaviour: by request version, as specified in KIP-13, or as in a Kafka release."),
@@ -562,17 +576,18 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str | None], ...] = 
     ("compression.type", _COMPRESSION, "producer", "compression.type", None),
     ("max.message.bytes", integer(0), "1048588", "message.max.bytes", None),
     ("message.downconversion.enable", boolean(), "true", "log.message.downconversion.enable", None),
+    ("message.format.version", text(), "3.0-IV1", None, ""),
+    ("message.timestamp.difference.max.ms", _MS, _FOREVER, None, ""),
     ("message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "log.message.timestamp.type", None),
     ("message.timestamp.before.max.ms", _MS, _FOREVER, "log.message.timestamp.before.max.ms", None),
     ("message.timestamp.after.max.ms", _MS, "3600000", "log.message.timestamp.after.max.ms", None),
     ("min.insync.replicas", integer(1), "1", "min.insync.replicas", None),
-    ("retention.bytes", integer(-LONG_MAX - 1, LONG_MAX), "-1", "log.retention.bytes",
-     "Partition size above which the oldest segments are deleted; negative: no limit."),
+    ("retention.bytes", _ANY_LONG, "-1", "log.retention.bytes", None),
     ("retention.ms", integer(-1, LONG_MAX), _WEEK_MS, "log.retention.ms",
      "Age after which segments are deleted; -1: no limit."),
     # At least 1 MiB since Kafka 4.0; internal.segment.bytes is Kafka's own way around that limit, for tests.
     ("segment.bytes", integer(2**20), "4194304", "log.segment.bytes", "Maximum segment size."),
-    ("internal.segment.bytes", integer(1), None, None, "Maximum segment size; overrides segment.bytes."),
+    ("internal.segment.bytes", integer(), None, None, "Maximum segment size; overrides segment.bytes."),
     ("compression.gzip.level", _GZIP_LEVEL, "-1", "compression.gzip.level", None),
     ("compression.lz4.level", _LZ4_LEVEL, "9", "compression.lz4.level", ""),  # the library has one level
     ("compression.zstd.level", _ZSTD_LEVEL, "3", "compression.zstd.level", None),
@@ -586,15 +601,16 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str | None], ...] = 
     ("follower.replication.throttled.replicas", replicas(), "", None, "Followers within the rate of their broker."),
     ("index.interval.bytes", integer(0), "4096", "log.index.interval.bytes", None),
     ("leader.replication.throttled.replicas", replicas(), "", None, "Leaders within the rate of their broker."),
-    ("local.retention.bytes", integer(-2, LONG_MAX), "-2", None, ""),
-    ("local.retention.ms", integer(-2, LONG_MAX), "-2", None, ""),
+    ("local.retention.bytes", integer(-2, LONG_MAX), "-2", "log.local.retention.bytes", None),
+    ("local.retention.ms", integer(-2, LONG_MAX), "-2", "log.local.retention.ms", None),
     ("max.compaction.lag.ms", integer(1, LONG_MAX), _FOREVER, "log.cleaner.max.compaction.lag.ms", None),
-    ("max.decompressed.message.bytes", integer(1, INT_MAX - 8), str(INT_MAX - 8), None, ""),  # Java's longest array
+    ("max.decompressed.message.bytes", integer(1, _LONGEST_ARRAY), str(_LONGEST_ARRAY),
+     "max.decompressed.message.bytes", None),
     ("min.cleanable.dirty.ratio", double(0, 1), "0.5", "log.cleaner.min.cleanable.ratio", None),
     ("min.compaction.lag.ms", _MS, "0", "log.cleaner.min.compaction.lag.ms", None),
-    ("preallocate", boolean(), "false", None, ""),
-    ("remote.copy.lag.bytes", integer(-1, LONG_MAX), "-1", None, ""),
-    ("remote.copy.lag.ms", integer(-1, LONG_MAX), "0", None, ""),
+    ("preallocate", boolean(), "false", "log.preallocate", None),
+    ("remote.copy.lag.bytes", integer(-1, LONG_MAX), "-1", "log.remote.copy.lag.bytes", None),
+    ("remote.copy.lag.ms", integer(-1, LONG_MAX), "0", "log.remote.copy.lag.ms", None),
     ("remote.log.copy.disable", boolean(), "false", None, ""),
     ("remote.log.delete.on.disable", boolean(), "false", None, ""),
     ("remote.storage.enable", boolean(), "false", None, ""),

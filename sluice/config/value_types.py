@@ -6,6 +6,7 @@ a quota accepts the sizes of KIP-13 (`2M`).
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 SHORT_MAX = 2**15 - 1  # Java's short
 INT_MAX = 2**31 - 1  # Java's int
@@ -27,15 +28,30 @@ _LONGEST_NUMBER = 40  # characters: fits every long and every double in use, and
 _LARGEST_EXPONENT = 30  # 1e30 exceeds every long; a larger exponent would only cost CPU time
 
 
+class Range(NamedTuple):
+    """The numbers that a property accepts: from `least` to `most`, and `also`."""
+
+    least: float
+    most: float
+    also: int | None = None
+
+
 class Kind:
     """The text that a property accepts (`accepts` follows "expected") and Kafka's type for it."""
 
-    __slots__ = ("accepts", "parse", "type")
+    __slots__ = ("accepts", "limits", "parse", "type")
 
-    def __init__(self, type_: str, accepts: str, parse: Callable[[str], Value]) -> None:
+    def __init__(
+        self,
+        type_: str,
+        accepts: str,
+        parse: Callable[[str], Value],
+        limits: Range | tuple[str, ...] | str = (),
+    ) -> None:
         self.type = type_
         self.accepts = accepts
         self.parse = parse  # raises ValueError with at most a position; the caller adds key, value and `accepts`
+        self.limits = limits  # of a number, the accepted words, or Kafka's message with {name} and {text}
 
 
 def boolean() -> Kind:
@@ -47,7 +63,8 @@ def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | No
     def parse(text: str) -> int:
         return _within(_parse_integer(text), at_least, at_most, also)
 
-    return Kind(_integer_type(at_most), "an integer " + _range(at_least, at_most, also), parse)
+    words = "an integer " + _range(at_least, at_most, also)
+    return Kind(_integer_type(at_most), words, parse, Range(at_least, at_most, also))
 
 
 def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kind:
@@ -57,7 +74,7 @@ def size(at_least: int, at_most: int = LONG_MAX, also: int | None = None) -> Kin
         return _within(parse_size(text), at_least, at_most, also)
 
     words = f"bytes {_range(at_least, at_most, also)}, such as 1048576, 512Ki or 1M"
-    return Kind(_integer_type(at_most), words, parse)
+    return Kind(_integer_type(at_most), words, parse, Range(at_least, at_most, also))
 
 
 def double(at_least: float, at_most: float) -> Kind:
@@ -67,7 +84,7 @@ def double(at_least: float, at_most: float) -> Kind:
             raise ValueError
         return value
 
-    return Kind("DOUBLE", f"a number from {at_least:g} to {at_most:g}", parse)
+    return Kind("DOUBLE", f"a number from {at_least:g} to {at_most:g}", parse, Range(at_least, at_most))
 
 
 def text() -> Kind:
@@ -96,7 +113,7 @@ def choice(*accepted: str) -> Kind:
     def parse(text: str) -> str:
         return _one_of(text.strip(), accepted)
 
-    return Kind("STRING", "one of " + ", ".join(accepted), parse)
+    return Kind("STRING", "one of " + ", ".join(accepted), parse, accepted)
 
 
 def choice_or_none(*accepted: str) -> Kind:
@@ -122,7 +139,7 @@ def names(*accepted: str) -> Kind:
     def parse(text: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(_one_of(name, accepted) for name in split_list(text)))
 
-    return Kind("LIST", "a list of " + ", ".join(accepted), parse)
+    return Kind("LIST", "a list of " + ", ".join(accepted), parse, accepted)
 
 
 def some_names(*accepted: str, required: str = "") -> Kind:
@@ -136,7 +153,7 @@ def some_names(*accepted: str, required: str = "") -> Kind:
         return given
 
     words = f", with {required}" if required else ""
-    return Kind("LIST", "one or more of " + ", ".join(accepted) + words, parse)
+    return Kind("LIST", "one or more of " + ", ".join(accepted) + words, parse, accepted)
 
 
 def listing(accepts: str = "a list, separated by commas") -> Kind:
@@ -155,7 +172,11 @@ def offset_reset(*named: str) -> Kind:
             parse_duration_ms(duration)
         return value
 
-    return Kind("STRING", f"{', '.join(named)} or by_duration:PnDTnHnM.nS", parse)
+    message = (
+        "Invalid value `{text}` for configuration {name}. The value must be either "
+        f"{', '.join(map(repr, named))} or of the format 'by_duration:<PnDTnHnMn.nS>'."
+    )
+    return Kind("STRING", f"{', '.join(named)} or by_duration:PnDTnHnM.nS", parse, message)
 
 
 def replicas() -> Kind:

@@ -1,12 +1,13 @@
 r"""Regular expressions from clients, matched in linear time by RE2.
 
 Kafka uses RE2J for subscriptions (KIP-848), and elsewhere `java.util.regex`, whose matching time can be exponential.
-Errors have RE2J's text. Unlike RE2J, RE2 accepts `\C`, a repeated group name and, as literal text, a repeat count of
+Errors have RE2J's text. Unlike RE2J, RE2 accepts a repeated group name and, as literal text, a repeat count of
 many digits; it rejects nested repeats of over 1000 in all, and escaped letters outside ASCII.
 
 Different on purpose: expressions are bounded, because 1 KB can compile for a second.
 """
 
+import re
 from functools import lru_cache
 from typing import Protocol
 
@@ -22,6 +23,8 @@ _RE2J_ERRORS = {
     "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "regexp/syntax: internal error",
 }
+_ESCAPE = re.compile(r"\\Q.*?(?:\\E|$)|\\(.)", re.DOTALL)  # not in a quotation
+_ANY_BYTE = "C"  # \C, which RE2 accepts
 _LOOK_BEHIND = "(?<"  # to RE2J, the start of a group name
 _MEMORY_BYTES = 1024 * 1024  # of each expression while it matches
 # Compiling takes up to 30 ms; matching a topic takes 1 us for each instruction.
@@ -52,6 +55,8 @@ def compile_regex(text: str) -> Regex:
     """Raise InvalidRegexError with RE2J's description of the problem."""
     import re2  # few brokers see an expression
 
+    if _ANY_BYTE in _ESCAPE.findall(text):
+        raise InvalidRegexError("invalid escape sequence")
     repeats = sum(map(text.count, _REPEATS))
     if repeats + COSTLY_FACTOR * sum(map(text.count, _COSTLY)) > MOST_REPEATS:
         raise InvalidRegexError(_TOO_COMPLEX)

@@ -104,11 +104,18 @@ class Session:
     ) -> Any:
         """Repeat a request until its response meets a condition; keep only that response, as `call` does."""
         kept = {name: options.pop(name, ()) for name in ("unordered", "only")}
+        response = self.wait_for(request, condition, version, **options)
+        self._keep(request, response, **kept)
+        return response
+
+    def wait_for(
+        self, request: Message, condition: Callable[[Any], bool], version: int | None = None, **options: Any
+    ) -> Any:
+        """Repeat a request, without comparing the responses, until one meets a condition; return that."""
         end = time.monotonic() + SETTLED_WITHIN_S
         while not condition(response := self.request(request, version, **options)):
             assert time.monotonic() < end, f"the condition is not met after {SETTLED_WITHIN_S} s: {response}"
             time.sleep(_RETRY_S)
-        self._keep(request, response, **kept)
         return response
 
     def note(self, label: str, value: object) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
+from sluice.broker.controller.configs.group_configs import GroupConfigs
 from sluice.cli.main import cli
+from sluice.config.kafka_properties import KAFKA_PROPERTIES
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from sluice.metrics import METRICS
 from tests.docs.faults import faults_page
@@ -77,6 +80,8 @@ def unit_of(name: str) -> str:
 
 def configs_page() -> str:
     brokers, topics = [*PROPERTIES.values()], [*TOPIC_PROPERTIES.values()]
+    others = [known.row for name, known in KAFKA_PROPERTIES.items() if name not in PROPERTIES]
+    groups, client_metrics = [*GroupConfigs.rows.values()], [*ClientMetricsConfigs.rows.values()]
     return "\n".join(
         [
             "# Properties\n",
@@ -85,11 +90,17 @@ def configs_page() -> str:
             "their current values.\n",
             "## Brokers\n",
             _properties(brokers),
-            _without_effect(brokers),
+            _without_effect([*brokers, *others]),
             "## Topics\n",
             "The default of a topic config is the value of the broker property in the last column.\n",
             _properties(topics, with_broker_property=True),
             _without_effect(topics),
+            "## Groups\n",
+            "The default of a group config is the value of the broker property `group.<name>`, if that exists.\n",
+            _properties(groups),
+            _without_effect(groups),
+            "## Client metrics\n",
+            _properties(client_metrics),
         ]
     )
 

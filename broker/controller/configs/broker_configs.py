@@ -5,21 +5,24 @@ purpose: topics use the first broker's own configs, because the replicas of a pa
 listeners and key stores has no effect.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.config.broker_config import Config, refused_value
+from sluice.config.broker_config import Config
 from sluice.config.described_config import canonical, described
 from sluice.config.group_ranges import group_problem
+from sluice.config.invalid_value import invalid_value
 from sluice.config.kafka_properties import KAFKA_PROPERTIES, PER_BROKER, base_name, row_of_any
-from sluice.config.property_table import PROPERTIES, Property
+from sluice.config.property_table import PROPERTIES
 from sluice.config.setting import (
     DYNAMIC_DEFAULT_BROKER_CONFIG,
     UNKNOWN_TYPE,
     Setting,
     Synonym,
 )
+from sluice.config.value_types import INT_MAX, size, split_list
 from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
@@ -36,6 +39,21 @@ _THREADS = (
 # Dynamic only with the prefix of a listener (DYNAMIC_SECURITY_CONFIGS).
 _KEY_STORES = ("ssl.keystore.", "ssl.truststore.", "ssl.key.password")
 _LEAST_DEDUPE_BYTES = 2**20  # for each thread
+_DEDUPE_BYTES = "log.cleaner.dedupe.buffer.size"
+# Texts of Scala, Java and ConfigDef in Kafka's messages.
+_REQUIREMENT, _EXCEPTION = "requirement failed: ", "org.apache.kafka.common.config.ConfigException"
+_NOT_A_NUMBER = "Not a number"
+# Limits of these properties that Kafka checks after the types.
+_REQUIREMENTS = {
+    "log.roll.ms": "log.roll.ms must be greater than or equal to 1",
+    "log.roll.jitter.ms": "log.roll.jitter.ms must be greater than or equal to 0",
+    "log.retention.ms": "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+    _DEDUPE_BYTES: f"{_DEDUPE_BYTES} must be at least 1MB per cleaner thread.",
+}
+_MAPS = {"listener.security.protocol.map", "max.connections.per.ip.overrides"}
+# Properties files may have smaller segments, for tests.
+_DYNAMIC_KINDS = {"log.segment.bytes": size(2**20, INT_MAX)}
+_ENDPOINT = re.compile(r".*://\[?[0-9a-zA-Z\-%._:]*\]?:-?[0-9]+")  # as in Kafka
 _SAME_AS_WHOLE_LOG = -2
 _ALL_BROKERS = ""
 
@@ -52,7 +70,8 @@ class BrokerConfigs:
         return [str(node_id) for node_id in self._cluster.brokers]
 
     def own(self, name: str) -> Mapping[str, str]:
-        return self._cluster.broker_configs.get(name, {})
+        own = self._cluster.broker_configs.get(name, {})
+        return {**self._config.cluster_defaults(), **own} if name == _ALL_BROKERS else own
 
     def validate_name(self, name: str) -> ApiError | None:
         if name == _ALL_BROKERS:
@@ -69,13 +88,19 @@ class BrokerConfigs:
         return f"Config value {operation.lower()} is not allowed for config key: {key}"
 
     def validate(self, name: str, own: Mapping[str, str]) -> ApiError | None:
-        if problem := validate_configs(own, cluster_wide=name == _ALL_BROKERS):
-            return problem
+        if error := validate_configs(own, cluster_wide=name == _ALL_BROKERS):
+            return error
         after = copy(self._config)
-        after.set_dynamic(own if name else self.own(str(self._node_id)), self.own(_ALL_BROKERS) if name else own)
-        found = (check(after) for check in (self._thread_problem, _group_problem, _cleaner_problem, _retention_problem))
-        message = next(filter(None, found), None)
-        return None if message is None else ApiError(ErrorCode.INVALID_REQUEST, message)
+        problem = _unparsed(own)
+        if problem is None:
+            after.set_dynamic(own if name else self.own(str(self._node_id)), self.own(_ALL_BROKERS) if name else own)
+            problem = _group_problem(after) or _unmet(after)
+        if problem is None:
+            checks = (self._thread_problem, _limit_problem, _retention_problem, _lag_problem)
+            found = next(filter(None, (check(after) for check in checks)), None)
+            if found is not None:
+                problem = f"Invalid value {_EXCEPTION}: {found} for configuration Invalid dynamic configuration"
+        return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
 
     def _thread_problem(self, after: Config) -> str | None:
         for key in _THREADS:
@@ -87,7 +112,9 @@ class BrokerConfigs:
         return None
 
     def configure(self, name: str, own: Mapping[str, str]) -> None:
-        cluster = self._cluster
+        cluster, defaults = self._cluster, self._config.cluster_defaults()
+        if name == _ALL_BROKERS:
+            own = {key: value for key, value in own.items() if defaults.get(key) != value}
         cluster.broker_configs[name] = own
         for node_id, broker in cluster.brokers.items():
             broker.config.set_dynamic(self.own(str(node_id)), self.own(_ALL_BROKERS))
@@ -112,7 +139,7 @@ def validate_configs(own: Mapping[str, str], *, cluster_wide: bool) -> ApiError 
             "These security configs can be dynamically updated only per-listener using the listener prefix",
             [key for key in own if key.startswith(_KEY_STORES)],
         ),
-        *(refused_value(_typed(key), value) or _limit_problem(key, value) for key, value in own.items()),
+        *(_value_problem(key, value) for key, value in own.items()),
         _refused("Cannot update these configs at default cluster level, broker id must be specified", of_one_broker),
     )
     problem = next(filter(None, problems), None)
@@ -127,11 +154,69 @@ def _group_problem(after: Config) -> str | None:
     return f"Invalid value {after.integer(name)} for configuration {name}: expected {accepted}"
 
 
-def _cleaner_problem(after: Config) -> str | None:
+def _value_problem(key: str, value: str) -> str | None:
+    if base_name(key) in _MAPS:
+        return None  # see _unparsed
+    if key == "listeners" and not value.strip():
+        return "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"
+    problem = invalid_value(key, _DYNAMIC_KINDS.get(key) or row_of_any(key).kind, value)
+    is_unmet = problem is not None and key in _REQUIREMENTS and _NOT_A_NUMBER not in problem
+    return _REQUIREMENT + _REQUIREMENTS[key] if is_unmet else problem
+
+
+def _unmet(after: Config) -> str | None:
+    """Return what Kafka requires of properties together (KafkaConfig.validateValues)."""
     threads = _integer(after, "log.cleaner.threads")
-    if threads and after.integer("log.cleaner.dedupe.buffer.size") // threads > _LEAST_DEDUPE_BYTES:
-        return None
-    return "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+    if not threads:
+        return "/ by zero"
+    if after.integer(_DEDUPE_BYTES) // threads <= _LEAST_DEDUPE_BYTES:
+        return _REQUIREMENT + _REQUIREMENTS[_DEDUPE_BYTES]
+    if not after.integer("max.connections.per.ip") and not after.rates("max.connections.per.ip.overrides"):
+        return (
+            f"{_REQUIREMENT}max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides "
+            "property is set."
+        )
+    cordoned = split_list(_text(after, "cordoned.log.dirs"))
+    if "*" in cordoned:
+        only = "When cordoned.log.dirs is set to *, it must not contain other values"
+        return None if cordoned == ("*",) else _REQUIREMENT + only
+    missing = [folder for folder in cordoned if folder != after.text("log.dirs")]
+    entries = "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : "
+    return _REQUIREMENT + entries + ", ".join(missing) if missing else None
+
+
+def _unparsed(own: Mapping[str, str]) -> str | None:
+    """Return why a map or `listeners` cannot be parsed."""
+    for key in _MAPS & own.keys():
+        wrong = [item for item in split_list(own[key]) if ":" not in item]
+        if wrong:
+            return f"Error parsing configuration property '{key}': begin 0, end -1, length {len(wrong[0])}"
+        if problem := invalid_value(key, row_of_any(key).kind, own[key]):
+            return problem
+    items = split_list(own.get("listeners", ""))
+    wrong = [item for item in items if not _ENDPOINT.fullmatch(item)]
+    created = f"Error creating broker listeners from '[{', '.join(items)}]': "
+    return f"{created}Unable to parse {wrong[0]} to a broker endpoint" if wrong else None
+
+
+def _limit_problem(after: Config) -> str | None:
+    zero = [key for key in after.set_names() if base_name(key) in _LIMITS_OVER_0 and _integer(after, key) == 0]
+    return f"Invalid {zero[0]} 0" if zero else None
+
+
+def _lag_problem(after: Config) -> str | None:
+    """Return why records would be copied to remote storage later than deleted (DynamicRemoteLogConfig)."""
+    for unit in ("ms", "bytes"):
+        name, local_name = f"log.remote.copy.lag.{unit}", f"log.local.retention.{unit}"
+        lag, local = after.integer(name), after.integer(local_name)
+        if local == _SAME_AS_WHOLE_LOG:
+            local = after.milliseconds("log.retention.ms") if unit == "ms" else after.integer("log.retention.bytes")
+        if 0 < local < lag:
+            return (
+                f"Invalid value {lag} for configuration {name}: Value must not exceed {local_name} "
+                f"(effective value: {local})"
+            )
+    return None
 
 
 def _retention_problem(after: Config) -> str | None:
@@ -150,8 +235,13 @@ def _retention_problem(after: Config) -> str | None:
 
 
 def _integer(config: Config, key: str) -> int:
+    return int(_text(config, key))
+
+
+def _text(config: Config, key: str) -> str:
     """Return the value of a property that may have no effect."""
-    return int(config.synonyms(key, KAFKA_PROPERTIES[key].row)[0].value)
+    found = config.synonyms(key, KAFKA_PROPERTIES[base_name(key)].row)
+    return found[0].value if found else ""
 
 
 def is_alterable(name: str) -> bool:
@@ -180,16 +270,6 @@ def wrong_node(name: str, node_id: int, field: str, unexpected: str) -> ApiError
     if not name.removeprefix("-").isdecimal():
         return ApiError(ErrorCode.INVALID_REQUEST, f"{field} must be an integer, but it is: {name}")
     return ApiError(ErrorCode.INVALID_REQUEST, unexpected.format(node_id, name))
-
-
-def _typed(key: str) -> Property:
-    row = row_of_any(key)
-    return Property(key, row.kind, row.default, row.spec, row.doc)
-
-
-def _limit_problem(key: str, value: str) -> str | None:
-    limits = base_name(key) in _LIMITS_OVER_0
-    return f"Invalid {key} {value}" if limits and row_of_any(key).kind.parse(value) == 0 else None
 
 
 def _default(key: str, value: str) -> Setting:

@@ -7,13 +7,24 @@ from collections.abc import Mapping
 
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import Sliced, at_once
-from sluice.config.broker_config import Config
+from sluice.config.broker_config import MIN_ISR, Config
 from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
 
 from .broker_configs import BrokerConfigs
 from .loggers import Loggers
-from .resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ApiError, Change, ConfigStore, Operation
+from .resource import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    KINDS,
+    TOPIC,
+    ApiError,
+    Change,
+    ConfigStore,
+    Operation,
+)
 from .topic_configs import TopicConfigs
 
 _OPERATIONS = frozenset(Operation)
@@ -26,12 +37,19 @@ class ConfigurationControl:
         self.loggers = Loggers(node_id)
         self.groups = cluster.group_configs
         self.client_metrics = cluster.client_metrics_configs
+        self._config = config
         self.stores: dict[int, ConfigStore] = {
             TOPIC: TopicConfigs(cluster),
             BROKER: BrokerConfigs(node_id, config, cluster),
             CLIENT_METRICS: self.client_metrics,
             GROUP: self.groups,
         }
+
+    def is_served(self, kind: int) -> bool:
+        """Return whether the release has a type of resource."""
+        from sluice.config.config_releases import has_resource  # only when configs are described or set
+
+        return kind in KINDS and has_resource(self._config.text("sluice.kafka.release"), KINDS[kind])
 
     def alter(
         self,
@@ -42,17 +60,19 @@ class ConfigurationControl:
         validate_only: bool,
         sliced: Sliced = at_once,
     ) -> ApiError | None:
-        unknown = [one.operation for one in sliced(changes.values()) if one.operation not in _OPERATIONS]
-        if unknown:
-            return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
+        if not self.is_served(kind):
+            return _unknown_type(kind)
         if kind == BROKER_LOGGER:
             return self.loggers.alter(name, changes, validate_only=validate_only)
-        store = self.stores.get(kind)
-        if store is None:
-            return _unknown_type(kind)
-        error = store.validate_name(name)
-        if error is not None:
+        store = self.stores[kind]
+        # Kafka's broker validates the name of a broker, and its controller the other names, after the operations.
+        if kind == BROKER and (error := store.validate_name(name)) is not None:
             return error
+        unknown = [change.operation for change in sliced(changes.values()) if change.operation not in _OPERATIONS]
+        if unknown and kind == BROKER:
+            return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {unknown[0]}")
+        if unknown:
+            return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         while True:
             before = dict(store.own(name))
             own = before.copy()
@@ -61,18 +81,18 @@ class ConfigurationControl:
                 if problem is not None:
                     return ApiError(ErrorCode.INVALID_CONFIG, problem)
             if store.own(name) == before:  # else another request altered it between two slices
-                return self._put(kind, store, name, own, validate_only)
+                return store.validate_name(name) or self._put(kind, store, name, own, validate_only)
 
     def replace(self, kind: int, name: str, own: Mapping[str, str], *, validate_only: bool) -> ApiError | None:
         store = self.stores.get(kind)
-        if store is None:
+        if store is None or not self.is_served(kind):
             return _unknown_type(kind)
         return store.validate_name(name) or self._put(kind, store, name, own, validate_only)
 
     def _put(
         self, kind: int, store: ConfigStore, name: str, own: Mapping[str, str], validate_only: bool
     ) -> ApiError | None:
-        error = _too_large(own) or store.validate(name, own)
+        error = _too_large(own) or store.validate(name, own) or self._elr_problem(kind, name, own)
         if error is not None or validate_only:
             return error
         metadata_log = self._cluster.metadata_log
@@ -80,6 +100,15 @@ class ConfigurationControl:
             return ApiError(failed, None)
         store.configure(name, own)
         return None
+
+    def _elr_problem(self, kind: int, name: str, own: Mapping[str, str]) -> ApiError | None:
+        is_default = not name
+        if kind != BROKER or not self._config.has_elr() or (MIN_ISR in own) == is_default:
+            return None
+        problem = (
+            f"Cluster-level {MIN_ISR} cannot be removed" if is_default else f"Broker-level {MIN_ISR} cannot be altered"
+        )
+        return ApiError(ErrorCode.INVALID_CONFIG, f"{problem} while ELR is enabled.")
 
 
 def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change: Change) -> str | None:
@@ -93,7 +122,8 @@ def _change(store: ConfigStore, name: str, own: dict[str, str], key: str, change
     start = store.list_to_change(name, key)
     if start is None:
         return store.not_a_list(Operation(change.operation).name, key)
-    items, given = split_list(own.get(key, start)), split_list(change.value)
+    items = split_list(own.get(key, start))
+    given = tuple(item.strip() for item in change.value.split(","))  # also one that is empty
     if change.operation == Operation.APPEND:
         own[key] = ",".join(dict.fromkeys((*items, *given)))
     else:

@@ -56,8 +56,13 @@ def _level_name(logger: logging.Logger) -> str:
 
 def _validate(logger: str, change: Change) -> ApiError | None:
     if change.operation not in (Operation.SET, Operation.DELETE):
-        operation = Operation(change.operation).name
-        message = f"{operation} operation is not allowed for the BROKER_LOGGER resource"
+        is_known = change.operation in frozenset(Operation)
+        operation = (
+            f"{Operation(change.operation).name} operation"
+            if is_known
+            else f"Unknown operation type {change.operation}"
+        )
+        message = f"{operation} is not allowed for the BROKER_LOGGER resource"
         return ApiError(ErrorCode.INVALID_REQUEST, message)
     if logger not in _loggers():
         return ApiError(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")

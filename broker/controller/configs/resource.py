@@ -18,6 +18,13 @@ from sluice.protocol.errors import ErrorCode
 
 # Kafka's ConfigResource.Type, with the protocol's numbers.
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+KINDS = {
+    TOPIC: "topic",
+    BROKER: "broker",
+    BROKER_LOGGER: "broker logger",
+    CLIENT_METRICS: "client metrics",
+    GROUP: "group",
+}
 # Sources of values, with the protocol's numbers (DescribeConfigsResponse.ConfigSource).
 CONFIG_SOURCES = {
     DYNAMIC_TOPIC_CONFIG: 1,

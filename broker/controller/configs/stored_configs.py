@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
-from sluice.config.broker_config import refused_value
+from sluice.config.invalid_value import invalid_value
 from sluice.config.property_table import Property
 from sluice.config.setting import Setting, Synonym
 from sluice.config.value_types import Values, text_of
@@ -41,7 +41,8 @@ class StoredConfigs(ABC):
             row = self.rows.get(key)
             if row is None:
                 return ApiError(code, message + key)
-            problem = refused_value(row, value)
+            # Kafka's schema does not declare these lists, so `validate_values` validates them.
+            problem = None if row.kind.type == "LIST" else invalid_value(key, row.kind, value)
             if problem is not None:
                 return ApiError(ErrorCode.INVALID_CONFIG, problem)
         return self.validate_values(own)

@@ -53,11 +53,16 @@ def _alter(
     kind, name, _, _, apply = alteration
     return (
         _malformed(alteration, times)
-        # The configs of a broker are validated before the client is authorized.
-        or (apply(validate_only=True) if kind == BROKER else None)
+        or (_broker_problem(apply) if kind == BROKER else None)
         or unauthorized(ctx, broker, AclOperation.ALTER_CONFIGS, kind, name)
         or apply(validate_only=validate_only)
     )
+
+
+def _broker_problem(apply: Callable[..., ApiError | None]) -> ApiError | None:
+    """Return what the broker rejects, before the client is authorized; INVALID_CONFIG is the controller's."""
+    problem = apply(validate_only=True)
+    return None if problem is None or problem.code == ErrorCode.INVALID_CONFIG else problem
 
 
 def _malformed(alteration: Alteration, times: int) -> ApiError | None:

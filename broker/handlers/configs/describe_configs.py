@@ -55,19 +55,18 @@ def _describe(
     if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
         return _error_result(ctx, resource, error)
     found: list[DescribeConfigsResourceResult]
+    if not configs.is_served(kind):
+        return _error_result(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message))
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)
         if isinstance(levels, ApiError):
             return _error_result(ctx, resource, levels)
         found = [_level(logger, level) for logger, level in levels.items()]
-    elif kind in configs.stores:
+    else:
         settings = configs.stores[kind].describe(name)
         if isinstance(settings, ApiError):
             return _error_result(ctx, resource, settings)
         found = [_setting(request, kind, setting) for setting in ctx.sliced(settings)]
-    else:
-        message = f"Unexpected resource type {kind} for resource {name}"
-        return _error_result(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, message))
     keys = frozenset(ctx.sliced(resource.configuration_keys or ()))
     return DescribeConfigsResult(
         resource_type=kind,
@@ -90,7 +89,7 @@ def _setting(request: DescribeConfigsRequest, kind: int, setting: Setting) -> De
         config_source=CONFIG_SOURCES[setting.source],
         is_sensitive=hidden,
         config_type=CONFIG_TYPES[row.kind.type],
-        documentation=row.doc if request.include_documentation else None,
+        documentation=(row.doc or None) if request.include_documentation else None,
     )
     if request.include_synonyms:
         result.synonyms = [
@@ -107,7 +106,7 @@ def _error_result(ctx: RequestContext, resource: DescribeConfigsResource, error:
     ctx.error_code = ctx.error_code or code
     return DescribeConfigsResult(
         error_code=code,
-        error_message=code.message if message is None else message,
+        error_message=message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
     )

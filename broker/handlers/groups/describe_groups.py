@@ -3,9 +3,13 @@
 A group of another type is described like a missing one.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.coordinator.group.classic.group import DEAD_NAME, STABLE, ClassicGroup
+from sluice.broker.handlers.java_hash_map import in_hash_map_order, topic_partition_hash
+from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -26,7 +30,14 @@ _NOT_FOUND_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupServices") -> DescribeGroupsResponse:
-    described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.groups)]
+    allowed, denied = list[str](), list[DescribedGroup]()
+    for group_id in ctx.sliced(request.groups):
+        if broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+            allowed.append(group_id)
+        else:
+            ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            denied.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    described = denied + [_describe(ctx, broker, group_id) for group_id in ctx.sliced(_by_shard(ctx, broker, allowed))]
     if request.include_authorized_operations:
         for group in ctx.sliced(described):
             if not group.error_code:
@@ -34,10 +45,20 @@ def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupSe
     return DescribeGroupsResponse(groups=described)
 
 
+def _by_shard(ctx: RequestContext, broker: "GroupServices", group_ids: list[str]) -> list[str]:
+    """Return groups by the partitions of their coordinators, as Kafka does, with its order of the partitions."""
+    topic = broker.metadata.topics.get(GROUP_METADATA_TOPIC)
+    if topic is None or len(group_ids) == 1:
+        return group_ids
+    by_partition: dict[int, list[str]] = {}
+    for group_id in ctx.sliced(group_ids):
+        by_partition.setdefault(partition_for(topic, group_id).index, []).append(group_id)
+    # Kafka adds the partitions by `computeIfAbsent`, which puts each in front of the others in its bucket.
+    ordered = in_hash_map_order(reversed(by_partition), partial(topic_partition_hash, topic.name))
+    return [group_id for index in ordered for group_id in ctx.sliced(by_partition[index])]
+
+
 def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
-    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
-        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     error = broker.groups.error(group_id)
     if error:
         ctx.error_code = error

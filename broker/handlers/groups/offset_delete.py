@@ -38,21 +38,27 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
     found = authorized_topics(
         ctx, broker, [(topic.name, ZERO_UUID) for topic in ctx.sliced(request.topics)], by_id=False
     )
-    topics = []
+    # As in Kafka, partitions that fail before the coordinator receives them come first, and so do their topics.
+    failed_topics, other_topics = list[OffsetDeleteResponseTopic](), list[OffsetDeleteResponseTopic]()
     for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
-        results = [
-            OffsetDeleteResponsePartition(
-                partition_index=one.partition_index, error_code=partition_error(topic, one.partition_index)
-            )
-            for one in ctx.sliced(requested.partitions)
-        ]
-        topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=results))
-    error = _delete(ctx, broker, request.group_id, topics)
-    if error:
-        ctx.error_code = error
+        failed, others = list[OffsetDeleteResponsePartition](), list[OffsetDeleteResponsePartition]()
+        for one in ctx.sliced(requested.partitions):
+            error = partition_error(topic, one.partition_index)
+            result = OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
+            (failed if error else others).append(result)
+        is_failed = bool(failed)
+        failed.extend(others)
+        others.clear()
+        (failed_topics if is_failed else other_topics).append(
+            OffsetDeleteResponseTopic(name=requested.name, partitions=failed)
+        )
+    topics = failed_topics + other_topics
+    group_error = _delete(ctx, broker, request.group_id, topics)
+    if group_error:
+        ctx.error_code = group_error
         while topics:
             ctx.free(topics.pop().partitions)
-        return OffsetDeleteResponse(error_code=error)
+        return OffsetDeleteResponse(error_code=group_error)
 
     def respond(errors: ReplicationErrors) -> OffsetDeleteResponse:
         if errors:

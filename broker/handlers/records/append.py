@@ -171,7 +171,9 @@ def _append(
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
-        return error_result(ctx, data.index, invalid.code)
+        # Kafka returns a message only with this error.
+        message = invalid.message or None if invalid.code == ErrorCode.CORRUPT_MESSAGE else None
+        return error_result(ctx, data.index, invalid.code, message)
     if acks not in _ACKS:
         return error_result(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     topic, log = partition.topic, partition.log

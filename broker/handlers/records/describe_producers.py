@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from sluice.broker.handlers.java_hash_map import in_hash_map_order, long_hash
 from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -68,7 +69,7 @@ def _describe(
                 coordinator_epoch=entry.coordinator_epoch,
                 current_txn_start_offset=entry.current_txn_first_offset,
             )
-            for producer_id, entry in partition.log.producers
+            for producer_id, entry in in_hash_map_order(partition.log.producers, lambda item: long_hash(item[0]))
         ],
     )
 

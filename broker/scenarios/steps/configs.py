@@ -11,6 +11,7 @@ from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.model import AlterConfig, config_texts
 from sluice.config.broker_config import refused_topic_configs
+from sluice.config.described_config import canonical
 from sluice.config.kafka_properties import row_of_any
 from sluice.config.setting import UNKNOWN_TYPE
 from sluice.journal_events import NO_ID
@@ -25,6 +26,8 @@ class ConfigAlteration:
         self.of = _of(wanted)
         self.before: Mapping[str, str] = {}  # values before the alteration
         self._set = config_texts(wanted.set)
+        if wanted.topic is UNSET:
+            self._set = {name: _plain(name, value) for name, value in self._set.items()}
         changed = [*(f"{name}={value}" for name, value in self._set.items()), *(f"no {name}" for name in wanted.remove)]
         self.description = f"config of {self.of}: {', '.join(changed)}"
         self._wanted = wanted
@@ -63,6 +66,14 @@ class ConfigAlteration:
 
     def inverse(self) -> "ConfigRestoration":
         return ConfigRestoration(self, self._wanted)
+
+
+def _plain(name: str, value: str) -> str:
+    """Return a valid value as Kafka accepts it: a scenario may have sizes, such as 1Ki."""
+    try:
+        return canonical(row_of_any(name), value) or ""
+    except ValueError:
+        return value
 
 
 class ConfigRestoration:

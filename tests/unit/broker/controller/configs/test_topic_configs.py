@@ -4,6 +4,7 @@ Each scenario creates a topic with a first value, observes it, alters the value 
 topic is in use, and observes it again.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from sluice.config.property_table import TOPIC_PROPERTIES
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import BatchHeader
 from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.compression import GZIP
 from sluice.protocol.records.record import Record
 from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched
@@ -57,6 +59,11 @@ class World:
         return [header for segment in log.segments for header, _ in segment.batches(segment.base_offset)]
 
     # Observations
+
+    def compressed(self) -> int:
+        log, now_ms = self.partition.log, self.broker.clock.wall_ms()
+        data = build_batch([Record(0, now_ms, None, bytes(500))], compression=GZIP)
+        return log.append(memoryview(bytearray(data)), now_ms, 0).error_code
 
     def keyless(self) -> int:
         return self.send(key=None)
@@ -214,6 +221,7 @@ SCENARIOS = {
     "max.compaction.lag.ms": Scenario(
         World.is_due, "99999999", "1000", (False, True), COMPACTED | {"min_cleanable_dirty_ratio": "1"}
     ),
+    "max.decompressed.message.bytes": Scenario(World.compressed, "507", "506", (OK, ErrorCode.INVALID_RECORD)),
     "max.message.bytes": Scenario(World.large, "1000", "300", (OK, ErrorCode.MESSAGE_TOO_LARGE)),
     "message.downconversion.enable": Scenario(World.old_consumer, "true", "false", (OK, ErrorCode.UNSUPPORTED_VERSION)),
     "message.timestamp.after.max.ms": Scenario(World.late, "10000", "9999", (OK, ErrorCode.INVALID_TIMESTAMP)),
@@ -257,3 +265,11 @@ def test_every_effective_config_has_a_scenario() -> None:
 @pytest.mark.parametrize(("name", "file"), REPLICA_CONFIGS.items())
 def test_replica_config_is_tested_with_the_controller(name: str, file: str) -> None:
     assert name.replace(".", "_") in (Path(__file__).parents[1] / file).read_text().replace(".", "_")
+
+
+def test_documentation_lists_the_configs_without_effect() -> None:
+    page = (Path(__file__).parents[5] / "docs" / "topic-configs.md").read_text()
+    listed = page.partition("and have no effect:")[2].partition("\n- ")[0]
+    assert set(re.findall("`([^`]*)`", listed)) - {"--as"} == {
+        row.name for row in TOPIC_PROPERTIES.values() if row.has_no_effect
+    }

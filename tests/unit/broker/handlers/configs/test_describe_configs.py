@@ -15,6 +15,7 @@ from sluice.protocol.apis.describe_configs import (
 from sluice.protocol.errors import ErrorCode
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
+OWN = ("sluice.", "quota.profile")
 OURS = ("sluice.", "quota.consumer.", "quota.producer.", "quota.profile")
 # A property of 3.9, and two of the authorizer.
 NOT_DESCRIBED_BY_KAFKA = {"log.message.downconversion.enable", "super.users", "allow.everyone.if.no.acl.found"}
@@ -40,7 +41,41 @@ def by_name(result: DescribeConfigsResult) -> dict[str, DescribeConfigsResourceR
 
 
 def test_topic_has_all_public_topic_configs(topic: Topic, broker: VirtualBroker) -> None:
-    assert set(by_name(describe(broker, TOPIC, "t"))) == set(TOPIC_PROPERTIES) - {"internal.segment.bytes"}
+    former = {"message.format.version", "message.timestamp.difference.max.ms"}
+    assert set(by_name(describe(broker, TOPIC, "t"))) == set(TOPIC_PROPERTIES) - former - {"internal.segment.bytes"}
+
+
+# Counts of Kafka's own tables (LogConfig, KafkaConfig), without internal configs.
+@pytest.mark.parametrize(
+    ("release", "topic_configs", "broker_configs"),
+    [("1.1", 24, 171), ("2.8", 26, 218), ("3.4", 26, 252), ("3.9", 36, 315), ("4.4", 37, 350)],
+)
+def test_configs_are_those_of_the_release(release: str, topic_configs: int, broker_configs: int) -> None:
+    broker = broker_with_topic(f"sluice.kafka.release=kafka-{release}")
+    of_broker = [name for name in by_name(describe(broker, BROKER, "1", version=1)) if not name.startswith(OWN)]
+    assert (len(by_name(describe(broker, TOPIC, "t", version=1))), len(of_broker)) == (topic_configs, broker_configs)
+
+
+@pytest.mark.parametrize(
+    ("release", "kinds"),
+    [
+        ("1.1", {TOPIC, BROKER}),
+        ("3.4", {TOPIC, BROKER, BROKER_LOGGER}),
+        ("3.9", {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS}),
+        ("4.4", {TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP}),
+    ],
+)
+def test_resources_are_those_of_the_release(release: str, kinds: set[int]) -> None:
+    broker = broker_with_topic(f"sluice.kafka.release=kafka-{release}")
+    names = {TOPIC: "t", BROKER: "1", BROKER_LOGGER: "1", CLIENT_METRICS: "m", GROUP: "g"}
+    assert {kind for kind, name in names.items() if not describe(broker, kind, name, version=1).error_code} == kinds
+
+
+def test_former_config_has_the_default_of_its_release() -> None:
+    broker = VirtualBroker("sluice.kafka.release=kafka-2.8")
+    configs = by_name(describe(broker, BROKER, "1", version=1))
+    assert configs["inter.broker.protocol.version"].value == "2.8-IV1"
+    assert (configs["zookeeper.connect"].value, configs["zookeeper.connect"].is_sensitive) == (None, False)
 
 
 def test_broker_has_all_broker_configs_and_those_of_kafka() -> None:
@@ -110,7 +145,8 @@ def test_synonyms_and_documentation_are_returned_on_request() -> None:
         ("log.retention.bytes", "5000", STATIC_SOURCE),
         ("log.retention.bytes", "-1", DEFAULT_SOURCE),
     ]
-    assert synonyms(detailed["preallocate"]) == []
+    assert synonyms(detailed["preallocate"]) == [("log.preallocate", "false", DEFAULT_SOURCE)]
+    assert synonyms(detailed["flush.ms"]) == []
     assert detailed["retention.bytes"].documentation == TOPIC_PROPERTIES["retention.bytes"].doc
 
 
@@ -133,8 +169,10 @@ def test_only_dynamic_broker_configs_are_not_read_only(topic: Topic, broker: Vir
     assert {config.read_only for config in by_name(describe(broker, TOPIC, "t")).values()} == {False}
 
 
-def test_cluster_default_configs_are_initially_empty() -> None:
-    assert by_name(describe(VirtualBroker(), BROKER, "")) == {}
+def test_only_min_insync_replicas_is_a_cluster_default_initially() -> None:
+    (config,) = describe(VirtualBroker("min.insync.replicas=2"), BROKER, "").configs
+    assert (config.name, config.value, config.config_source) == ("min.insync.replicas", "2", 3)
+    assert describe(VirtualBroker("sluice.kafka.release=kafka-3.9"), BROKER, "").configs == []
 
 
 def test_group_has_the_configs_of_all_group_types() -> None:

@@ -1,0 +1,24 @@
+"""The order of Java's hash maps."""
+
+import pytest
+
+from sluice.broker.handlers.java_hash_map import in_hash_map_order, long_hash, topic_partition_hash
+
+
+@pytest.mark.parametrize(
+    ("hashes", "expected"),
+    [
+        pytest.param([], [], id="empty"),
+        pytest.param([3, 1, 2], [1, 2, 3], id="by bucket"),
+        pytest.param([17, 33, 1, 16], [16, 17, 33, 1], id="by insertion within one of 16 buckets"),
+        pytest.param([*range(16, 28), 1], [1, *range(16, 28)], id="a map of 13 has 32 buckets"),
+        pytest.param([0x10000, 0, 0x20000], [0, 0x10000, 0x20000], id="the high bits count"),
+    ],
+)
+def test_items_are_ordered_by_bucket(hashes: list[int], expected: list[int]) -> None:
+    assert in_hash_map_order(hashes, lambda value: value) == expected
+
+
+def test_hash_codes_are_those_of_java() -> None:
+    assert topic_partition_hash("__consumer_offsets", 48) == -970368920 & 0xFFFF_FFFF
+    assert (long_hash(5), long_hash(5 + 2**32), long_hash(-1)) == (5, 4, 0)
