@@ -42,7 +42,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-fleets bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets test-plans matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-fleets bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -165,6 +165,11 @@ test-audit: setup ## judge 147 synthetic clients with 20 seeds each, 77 of them 
 # jars. A part: FLEETS_ARGS='models java silent', FLEETS_ARGS=broker or FLEETS_ARGS=prediction.
 test-fleets: setup ## compare the simulation of fleets with real clients and a real broker, in real time
 	$(BIN)/python -m tests.fleets $(FLEETS_ARGS)
+
+# Then 40 real producers for five minutes. Java needs KAFKA_LIBS=folder of its jars.
+test-plans: setup ## compare plans of logs recorded with and without quotas: 200 synthetic clients and 40 real ones
+	$(BIN)/pytest -n auto --maxprocesses 4 --plan-seeds 200 tests/property/test_throttled_demand.py
+	$(BIN)/python -m bench.plan_pairs
 
 matrix: setup ## run the client matrix and write docs/clients.md
 	$(BIN)/python -m tests.clients.build

@@ -48,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak-minutes", type=float, help="minutes of real time of tests/soak")
     parser.addoption("--week-seed", type=int, help="run only this seed of tests/property/test_week_of_failures.py")
     parser.addoption("--week-seeds", type=int, help="number of seeds of it to run")
+    parser.addoption("--plan-seed", type=int, help="the one workload of test_throttled_demand to run")
+    parser.addoption("--plan-seeds", type=int, help="number of seeds of it to run")
     parser.addoption("--audit-seeds", type=int, help="number of seeds of tests/property/test_audit_verdicts.py to run")
     parser.addoption(
         "--write-table", action="store_true", help="write docs/clients.md from what the client matrix found"

@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,17 +180,17 @@ def _recommended(found: "Recommendation") -> list[str]:
         lines = [f"{found.kind}: no default: {found.why_no_default}"]
     else:
         lines = [
-            f"{found.kind}: {found.default:,} bytes/s for all clients, sufficient for {len(found.others):,} of "
-            f"{total:,} with {found.default_headroom:.0%} headroom; based on {found.basis:,} clients"
+            f"{found.kind}: {found.default:,} bytes/s for all clients, sufficient for {found.basis:,} of {total:,} "
+            f"with {found.default_headroom:.0%} headroom; based on {found.basis:,} clients"
         ]
     for need in found.overrides:
         quota, uncertain = need.recommended(found.headroom), ""
-        if need.confidence == "uncertain":
-            uncertain = f"; demand uncertain by {need.uncertainty:.0%}"
+        if need.demand.confidence == "uncertain":
+            uncertain = f"; demand uncertain by {need.demand.uncertainty:.0%}"
         lines.append(f"  {_name(need)}: {quota:,}, {quota / need.quota - 1:.0%} headroom{uncertain}")
-    bounds = [need for need in found.others if not need.is_known]
+    bounds = [need for need in found.others if not need.demand.is_known]
     lines += [
-        f"  {_name(need)}: demand at least {need.offered_rate:,.0f} bytes/s ({need.confidence})"
+        f"  {_name(need)}: demand at least {floor(need.demand.rate):,} bytes/s ({need.demand.confidence})"
         for need in bounds[:_BOUNDS_SHOWN]
     ]
     if len(bounds) > _BOUNDS_SHOWN:
@@ -222,16 +223,16 @@ def _as_json(output: str, found: "Plan") -> str:
 
 
 def _need(need: "Need", found: "Recommendation") -> dict[str, object]:
-    quota = need.recommended(found.headroom) if need in found.overrides else found.default
+    demand, quota = need.demand, need.recommended(found.headroom) if need in found.overrides else found.default
     return {
         "user": need.user,
         "client_id": need.client_id,
         "quota": quota,
-        "required": need.quota,
-        "headroom": None if quota is None else round(quota / need.quota - 1, 3),
-        "demand": round(need.offered_rate),
-        "confidence": need.confidence,
-        "uncertainty": round(need.uncertainty, 3),
+        "required": need.quota if demand.is_known else None,
+        "headroom": None if quota is None or not demand.is_known else round(quota / need.quota - 1, 3),
+        "demand": floor(demand.rate),
+        "confidence": demand.confidence,
+        "uncertainty": round(demand.uncertainty, 3) if demand.is_known else None,
     }
 
 

@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -18,8 +18,8 @@ Int32s: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int32]]
 MOST_TEXT = 2000
 USED, QUARANTINED = "charges of clients", "quarantined"
 _MOST_QUARANTINED = 1000  # at which `is_full` becomes true
-_NS_PER_MS = 1_000_000
 _VERSIONS = 256
+_NO_LANE = 0  # numbers of connections begin at 1
 
 Kind = Literal["Produce", "Fetch"]  # Kafka's QuotaType
 By = Literal["client-id", "user", "user+client-id"]  # the level at which quotas are set
@@ -125,6 +125,11 @@ class Gathered:
             found = self._by_row_key[row_key] = self._columns.setdefault(client, Columns())
         return found
 
+    def mark_throttled(self, broker: str | int, principal: str, client_id: str, at_ns: int) -> None:
+        """Add an empty row with a throttle time, which a replay omits, to both kinds: the connection is muted."""
+        for kind in get_args(Kind):
+            self.columns(kind, broker, principal, client_id).append(at_ns, 0, _NO_LANE, 1)
+
     def quarantine(self, source: str, position: int, reason: str, text: str) -> None:
         self.counts[QUARANTINED] += 1
         self._quarantined.append(Quarantined(source, position, reason, text[:MOST_TEXT]))
@@ -144,11 +149,11 @@ class Gathered:
         return {client: each.pack() for client, each in columns.items()}, quarantined
 
 
-def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
+def requests_of(parts: Sequence[bytes]) -> Requests | None:
     """Return the requests to replay, from packed rows in the order of reading; None if none was served.
 
-    `undelayed` removes the recorded throttle times from the timestamps, as the closed loop requires. Think time after a
-    throttled request is then the rest of the time until the next one, a lower bound.
+    They keep their recorded times. The time after a throttled request is an upper bound of the client's own pause,
+    which may have passed during the throttle time.
     """
     at_ns, value, lane = (_joined(parts, column) for column in range(3))
     throttle_ms = np.concatenate([_throttle_ms(part) for part in parts])
@@ -157,12 +162,8 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
         at_ns, value, lane, throttle_ms = at_ns[order], value[order], lane[order], throttle_ms[order]
     throttled = throttle_ms > 0
     if np.any(throttled):
-        if undelayed:
-            at_ns = _without_waits(at_ns, lane, throttle_ms)
         served = ~throttled | (value > 0)
         at_ns, value, lane = at_ns[served], value[served], lane[served]
-        order = np.argsort(at_ns, kind="stable")
-        at_ns, value, lane = at_ns[order], value[order], lane[order]
     if not len(at_ns):
         return None
     lanes, numbers = np.unique(lane, return_inverse=True) if np.any(lane != lane[0]) else (lane[:1], None)
@@ -175,13 +176,17 @@ def requests_of(parts: Sequence[bytes], *, undelayed: bool) -> Requests | None:
 class Recorded(NamedTuple):
     began_ns: int
     ended_ns: int
-    throttled: int  # responses with a throttle time
+    was_throttled: bool
+    abandoned_bytes: int  # of throttled requests without a later one on their connection, which may be sent again
 
 
 def recorded(parts: Sequence[bytes]) -> Recorded:
-    at_ns = _joined(parts, 0)
-    throttled = sum(int(np.count_nonzero(_throttle_ms(part))) for part in parts)
-    return Recorded(int(at_ns.min()), int(at_ns.max()), throttled)
+    at_ns, value, lane = (_joined(parts, column) for column in range(3))
+    throttled = np.concatenate([_throttle_ms(part) for part in parts]) > 0
+    order = np.lexsort((at_ns, lane))
+    is_last = np.append(np.diff(lane[order]) != 0, True)
+    abandoned = value[order][is_last & throttled[order]]
+    return Recorded(int(at_ns.min()), int(at_ns.max()), bool(throttled.any()), int(abandoned.sum()))
 
 
 def _joined(parts: Sequence[bytes], column: int) -> Ints:
@@ -195,21 +200,6 @@ def _joined(parts: Sequence[bytes], column: int) -> Ints:
 def _throttle_ms(part: bytes) -> Int32s:
     count = len(part) // ROW_BYTES
     return np.frombuffer(part, np.int32, count, 24 * count)
-
-
-def _without_waits(at_ns: Ints, lane: Ints, throttle_ms: Int32s) -> Ints:
-    order = np.argsort(lane, kind="stable")
-    at_ns, lane, waits_ns = at_ns[order], lane[order], throttle_ms[order].astype(np.int64) * _NS_PER_MS
-    think_ns = np.maximum(np.diff(at_ns) - waits_ns[:-1], 0)
-    # The throttle time, or the whole gap if that is shorter.
-    saved_ns = np.where(waits_ns[:-1] > 0, np.diff(at_ns) - think_ns, 0)
-    saved_ns[lane[1:] != lane[:-1]] = 0
-    total_ns = np.concatenate(([0], np.cumsum(saved_ns)))
-    first = np.concatenate(([True], lane[1:] != lane[:-1]))
-    before_ns = total_ns[first][np.cumsum(first) - 1]  # of the lanes before this one
-    found = np.empty_like(at_ns)
-    found[order] = at_ns - (total_ns - before_ns)
-    return found
 
 
 def _following(lane: Ints) -> Sequence[int]:

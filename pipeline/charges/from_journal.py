@@ -59,16 +59,24 @@ class Request(msgspec.Struct, tag_field="kind", tag="request", gc=False):
     throttle_time_ms: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 
 
+class _Throttle(msgspec.Struct, tag_field="kind", tag="throttle", gc=False):
+    """Also written for requests whose response has no throttle time, such as Produce with acks=0."""
+
+    at_ns: _Nanos
+    broker: int
+    client_id: str
+    principal: str
+
+
 class _Gap(msgspec.Struct, tag_field="kind", tag="gap", gc=False):
     lost: _Count
 
 
-COLUMNS = ("kind", *Request.__struct_fields__, *_Gap.__struct_fields__)
+COLUMNS = ("kind", "at_ns", *Request.__struct_fields__, *_Gap.__struct_fields__)
 
-_others = [
-    msgspec.defstruct(f"_{tag}", [], tag_field="kind", tag=tag) for tag in KINDS if tag not in ("request", "gap")
-]
-_decoder = msgspec.json.Decoder(reduce(or_, _others, Request | _Gap))
+_READ = {"request", "throttle", "gap"}
+_others = [msgspec.defstruct(f"_{tag}", [], tag_field="kind", tag=tag) for tag in KINDS if tag not in _READ]
+_decoder = msgspec.json.Decoder(reduce(or_, _others, Request | _Throttle | _Gap))
 
 
 def take_lines(lines: bytes, gathered: Gathered) -> bool:
@@ -111,6 +119,8 @@ def _take(event: object, gathered: Gathered) -> None:
             gathered.counts[LOST] += event.lost
         else:
             gathered.counts[NO_REQUEST] += 1
+        if type(event) is _Throttle:
+            gathered.mark_throttled(event.broker, event.principal, event.client_id, event.at_ns)
         return
     kind, answered_ns, throttle_ms = _CHARGED.get(event.api), event.answered_ns, event.throttle_time_ms
     if kind is None:
@@ -143,6 +153,10 @@ def take_batch(batch: RecordBatch, source: str, first_row: int, gathered: Gather
             gathered.counts[LOST] += int(_ints(batch, "lost")[of_kind].sum())
         elif kind != "request":
             gathered.counts[NO_REQUEST] += int(of_kind.sum())
+        if kind == "throttle":
+            marks = batch.filter(pa.array(of_kind)).select(["broker", "principal", "client_id", "at_ns"]).drop_null()
+            for broker, principal, client_id, at_ns in zip(*marks.to_pydict().values(), strict=True):
+                gathered.mark_throttled(broker, principal, client_id, at_ns)
     is_request = kinds == "request"
     whole = _are_whole(batch)
     _quarantine(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sluice.pipeline.charges.charges import By, Client, Requests, requests_of
 from sluice.quotas.manager import QuotaConfig
 
+from .demand import least_ms
 from .replay import Candidate, Loop, Outcome, replay
 
 _PRECISION = 1.01  # of a required quota: 1 %
@@ -78,12 +79,10 @@ class Effect:
 
 def try_candidates(client: Client, parts: Sequence[bytes], settings: Settings) -> Iterator[Finding]:
     """Yield the effect of each candidate; nothing for a client without served requests."""
-    for loop in settings.loops:
-        requests = requests_of(parts, undelayed=loop == "closed")
-        if requests is not None:
-            for candidate in settings.candidates:
-                if candidate.loop == loop:
-                    yield Finding(client, candidate, replay(client, requests, candidate, settings.windows))
+    requests = requests_of(parts)
+    if requests is not None:
+        for candidate in settings.candidates:
+            yield Finding(client, candidate, replay(client, requests, candidate, settings.windows))
 
 
 def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Finding | None:
@@ -93,7 +92,7 @@ def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Fin
     """
     if settings.limits is None:
         return None
-    requests = requests_of(parts, undelayed=settings.loops[0] == "closed")
+    requests = requests_of(parts)
     if requests is None:
         return None
     return _Search(client, requests, settings, settings.limits).run()
@@ -102,7 +101,8 @@ def find_need(client: Client, parts: Sequence[bytes], settings: Settings) -> Fin
 class _Search:
     """A bisection between a sufficient and an insufficient quota, to `_PRECISION`.
 
-    A smaller quota may also be sufficient, if requests then fall into another sample.
+    A smaller quota may also be sufficient, if requests then fall into another sample. In a log of ten quota windows or
+    more, the result is at least the average rate: with less, the client is throttled more and more.
     """
 
     def __init__(self, client: Client, requests: Requests, settings: Settings, limits: Limits) -> None:
@@ -114,10 +114,13 @@ class _Search:
         requests = self._requests
         seconds = max(1.0, (requests.at_ns[-1] - requests.at_ns[0]) / 1e9)
         quota, too_small = readable(requests.totals[-1] / seconds), 0
+        least = quota if seconds * 1000 >= least_ms(self._windows) else 1
         found = self._try(quota)
         while not self._limits.are_met(found.outcome):
             too_small, quota = quota, readable(quota * 2)
             found = self._try(quota)
+        if quota == least:
+            return found
         while not too_small and quota > 1:
             found, quota, too_small = self._narrow(readable(quota / 2), found, too_small)
         while (middle := readable(sqrt(too_small * quota))) < quota and quota > too_small * _PRECISION:

@@ -13,8 +13,8 @@ from sluice.errors import ConfigError, SluiceError
 from sluice.pipeline.charges.sources import splits_of
 
 from .analysis import Settings
-from .coverage import Coverage, coverage_of, warnings_of
-from .demand import least_ms
+from .coverage import Coverage, coverage_of, is_partial, warnings_of
+from .demand import least_ms, state
 from .engine import Engine, OnProgress
 from .kafka_configs_script import SCRIPT, script
 from .recommendation import Policy, Recommendation, recommend
@@ -50,15 +50,16 @@ def plan(
     _prepare(out)
     counts = engine(splits_of(inputs), settings, out, on_progress)
     on_progress("writing the report", 0, 1)
-    demands = {each.client: each for each in map(demand_of, read_table(out, DEMAND, DEMANDED))}
+    demands = list(map(demand_of, read_table(out, DEMAND, DEMANDED)))
     least = least_ms(settings.windows)
-    coverage = coverage_of(demands.values(), counts, least)
+    stated = state(demands, least, is_partial=is_partial(counts))
+    coverage = coverage_of(demands, stated, counts, least)
     warnings = warnings_of(coverage)
     recommendations = []
     if settings.limits:
         needs = map(finding_of, read_table(out, NEEDS, FINDING))
         withheld = "" if coverage.allows_recommendations else "the log does not show the demand"
-        recommendations = recommend(needs, demands, settings.by, policy, least, withheld)
+        recommendations = recommend(needs, stated, settings.by, policy, coverage.advice, withheld)
     effects = effects_of(map(finding_of, read_table(out, REPLAYS, FINDING)), settings.limits)
     write_report(out, Report(inputs, settings, counts, effects, recommendations, coverage, warnings))
     to_set = [each for each in recommendations if not each.is_empty]

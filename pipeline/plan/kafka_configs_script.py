@@ -50,7 +50,7 @@ def script(recommendations: Iterable[Recommendation], by: By, name: str) -> str:
             parts.append(_EACH.format(comment=comment, key=key, quota=found.default, entity=_DEFAULTS[by]))
         for need in found.overrides:
             shown = ", ".join(json.dumps(each) for each in (need.user, need.client_id) if each)
-            comment = f"{found.kind}: {shown}, {need.offered_rate:.0f} bytes/s on average"
+            comment = f"{found.kind}: {shown}, {need.demand.rate:.0f} bytes/s on average"
             quota = need.recommended(found.headroom)
             if "\0" in need.user + need.client_id:
                 parts.append(f"# {comment}\n# not set: an argument of a command cannot contain NUL\n")

@@ -55,7 +55,7 @@ def replay_clients(
         need = find_need(client, parts[client], settings)
         if need is not None:
             needs.add(row_of(need))
-        demanded = measure_demand(client, parts[client], settings.loops[0])
+        demanded = measure_demand(client, parts[client])
         if demanded is not None:
             demand.add(row_of_demand(demanded))
     for table in (replays, needs, demand):

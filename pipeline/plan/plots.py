@@ -79,8 +79,11 @@ def needs_plot(found: Recommendation) -> str:
         figure = Figure(figsize=(_WIDTH_INCHES, 1.7 + 0.26 * len(needs)), layout="constrained")
         axes = figure.subplots()
         rows = range(len(needs))
-        axes.barh(rows, [need.quota for need in needs], color="#9ecae1", label="required quota")
-        axes.barh(rows, [need.offered_rate for need in needs], height=0.35, color="#2171b5", label="average demand")
+        known = [row for row in rows if needs[row].demand.is_known]
+        bounds = [row for row in rows if not needs[row].demand.is_known]
+        axes.barh(known, [needs[row].quota for row in known], color="#9ecae1", label="required quota")
+        for which, color, label in ((known, "#2171b5", "average demand"), (bounds, "#969696", "demand, at least")):
+            axes.barh(which, [needs[row].demand.rate for row in which], height=0.35, color=color, label=label)
         marked = [need.recommended(found.headroom) for need in needs[: len(found.overrides)]]
         if marked:
             axes.plot(
@@ -92,7 +95,7 @@ def needs_plot(found: Recommendation) -> str:
             )
         axes.set_yticks(rows, [_name(need.user, need.client_id) for need in needs], parse_math=False)
         axes.set_ylim(len(needs) - 0.5, -0.5)
-        quotas = [need.quota for need in needs]
+        quotas = [need.quota if need.demand.is_known else max(1, need.demand.rate) for need in needs]
         if max(quotas) > _WIDE_RANGE * min(quotas):
             axes.set_xscale("log")
             axes.set_xlim(left=min(quotas) / 3)

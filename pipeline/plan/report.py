@@ -9,6 +9,7 @@ from sluice.pipeline.charges.charges import Kind
 
 from .analysis import Effect, Finding, Limits, Settings
 from .coverage import Coverage
+from .demand import Stated
 from .kafka_configs_script import SCRIPT
 from .recommendation import KEYS, Need, Recommendation
 from .replay import Candidate
@@ -124,12 +125,13 @@ def _recommended(found: Recommendation, settings: Settings) -> Section:
         f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}. A recommended quota is at least "
         f"{found.headroom:.0%} above the required one (its headroom), and for an uncertain demand by its uncertainty."
     )
-    total = len(found.others) + len(found.overrides)
+    total, bounds = len(found.others) + len(found.overrides), len(found.others) - found.basis
+    unknown = f" Whether it is sufficient for {bounds:,} other clients is not known." if bounds else ""
     if found.default is not None:
         default = (
             f"Default: `{KEYS[found.kind]}={found.default}` ({rate(found.default)} on each broker), "
-            f"{found.default_headroom:.0%} above the largest need of {len(found.others):,} of {total:,} clients; it "
-            f"is based on {found.basis:,} clients with a known demand."
+            f"{found.default_headroom:.0%} above the largest need of {found.basis:,} of {total:,} clients, whose "
+            f"demand is known.{unknown}"
         )
     else:
         default = f"No default: {found.why_no_default}."
@@ -151,23 +153,24 @@ def _recommended(found: Recommendation, settings: Settings) -> Section:
 def _cells(need: Need, found: Recommendation, is_override: bool) -> list[str]:
     name = _code(" ".join(each for each in (need.user, need.client_id) if each) or "(no id)")
     quota = need.recommended(found.headroom) if is_override else found.default
-    at_least = "" if need.is_known else "at least "
+    is_known = need.demand.is_known
     return [
         name,
-        at_least + rate(need.quota),
+        rate(need.quota) if is_known else "not known",
         rate(quota) + ("" if is_override else " (default)") if quota is not None else "none",
-        f"{quota / need.quota - 1:.0%}" if quota is not None else "",
-        demand_in_words(need),
-        f"{need.delay_p99_ms:,} ms",
-        f"{need.throttled_share:.1%}",
+        f"{quota / need.quota - 1:.0%}" if is_known and quota is not None else "",
+        demand_in_words(need.demand),
+        f"{need.delay_p99_ms:,} ms" if is_known else "",
+        f"{need.throttled_share:.1%}" if is_known else "",
         _code(need.broker),
         str(need.brokers),
     ]
 
 
-def demand_in_words(need: Need) -> str:
-    shown = rate(need.offered_rate)
-    return f"{shown} ± {need.uncertainty:.0%}" if need.is_known else f"at least {shown} ({need.confidence})"
+def demand_in_words(demand: Stated) -> str:
+    if demand.is_known:
+        return f"{rate(demand.rate)} ± {demand.uncertainty:.0%}"
+    return f"at least {rate(demand.rate)} ({demand.confidence})"
 
 
 def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> Section:

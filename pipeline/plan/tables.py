@@ -23,9 +23,9 @@ from .replay import Candidate, Outcome
 REPLAYS, NEEDS, DEMAND = "replays", "needs", "demand"
 QUARANTINE, RECOMMENDATION = "quarantine", "recommendation"
 
-Columns = dict[str, object]  # name -> str, int or float
+Columns = dict[str, object]  # name -> str, int, float or bool
 _ROWS_AT_ONCE = 50_000
-_ARROW: dict[object, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+_ARROW: dict[object, pa.DataType] = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 
 
 def _columns(*rows: type) -> Columns:

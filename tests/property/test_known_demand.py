@@ -126,19 +126,21 @@ def test_what_a_plan_states_is_true(name: str, tmp_path: Path, monkeypatch: pyte
     (produce,) = found.recommendations
     needs = {need.client_id: need for need in produce.overrides + produce.others}
     assert set(needs) == set(log.clients)
-    bounds = {client: need.confidence for client, need in needs.items() if not need.is_known}
+    bounds = {client: need.demand.confidence for client, need in needs.items() if not need.demand.is_known}
     assert bounds == (log.bounds or (dict.fromkeys(needs, "brief") if log.warning.startswith("Short") else {}))
     for client, demand in log.demand.items():
-        assert needs[client].offered_rate == pytest.approx(demand, rel=max(0.1, needs[client].uncertainty)), client
-        if needs[client].confidence == "known":
-            assert needs[client].offered_rate == pytest.approx(demand, rel=0.1), client
+        assert needs[client].demand.rate == pytest.approx(demand, rel=max(0.1, needs[client].demand.uncertainty)), (
+            client
+        )
+        if needs[client].demand.confidence == "known":
+            assert needs[client].demand.rate == pytest.approx(demand, rel=0.1), client
     assert (produce.default is not None) is log.default
     assert [each for each in found.warnings if each.startswith(log.warning)] or not log.warning
     assert bool(found.warnings) is (bool(log.warning) or bool(log.bounds))
     assert not {need.client_id for need in produce.overrides} & set(log.bounds)
     promised = {need.client_id: float(need.recommended(produce.headroom)) for need in produce.overrides}
     if produce.default is not None:
-        promised |= {need.client_id: float(produce.default) for need in produce.others if need.is_known}
+        promised |= {need.client_id: float(produce.default) for need in produce.others if need.demand.is_known}
     for number, (client, quota) in enumerate(promised.items()):  # each alone: a quota concerns no other client
         file = write(tmp_path / f"later-{number}", {client: log.clients[client]}, "second")
         settings = Settings((quota,), ("by-version",), ("closed",), "client-id", None)

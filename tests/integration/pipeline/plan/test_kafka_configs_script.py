@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.pipeline.charges.charges import By
+from sluice.pipeline.plan.demand import Stated
 from sluice.pipeline.plan.kafka_configs_script import SCRIPT, script
 from sluice.pipeline.plan.recommendation import Need, Recommendation
 
@@ -31,7 +32,7 @@ HOSTILE = [
 
 
 def need(client_id: str, user: str = "", quota: int = 5000) -> Need:
-    return Need(user, client_id, quota, "1", 1, 400.0, 10, 0.1)
+    return Need(user, client_id, quota, "1", 1, Stated("known", 400.0, 0.0), 10, 0.1)
 
 
 def calls_of(text: str, folder: Path, *arguments: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.cli.journal.export import writer_of
-from sluice.journal_events import AnyEvent, BrokerState, Gap, Request
+from sluice.journal_events import AnyEvent, BrokerState, Gap, Request, Throttle
 from sluice.pipeline.charges.charges import QUARANTINED, USED, By, Client, Gathered
 from sluice.pipeline.charges.from_journal import (
     COLUMNS,
@@ -104,6 +104,22 @@ def test_other_events_are_counted(read: Callable[[list[AnyEvent], Path], Gathere
         UNANSWERED: 1,
         NO_REQUEST: 1,
         LOST: 9,
+    }
+
+
+@both_formats
+def test_a_throttled_request_without_a_throttle_time_marks_its_client(
+    read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path
+) -> None:
+    request = produced(response_bytes=0)  # acks=0
+    fields = {name: getattr(request, name) for name in Throttle.__struct_fields__ if hasattr(request, name)}
+    throttle = Throttle(**fields | {"at_ns": 8 * MS, "quota": "Produce", "throttle_time_ms": 30})
+    mark = (8 * MS, 0, 0, 1)
+    gathered = read([request, throttle, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
+    assert gathered.counts[NO_REQUEST] == 2
+    assert {client: sorted(rows) for client, rows in rows_of(gathered).items()} == {
+        Client("Produce", "2", "", "shop"): [(7 * MS, 100, 3 * 256 + 9, 0), mark],
+        Client("Fetch", "2", "", "shop"): [mark],
     }
 
 

@@ -102,7 +102,7 @@ def table(count: int) -> "pa.Table":
     rows = [
         {"kind": "request", "broker": 1, "connection": 1, "client_id": "shop", "principal": "User:bob"}
         | {"api": "Produce", "version": 9, "started_ns": 0, "answered_ns": number, "request_bytes": 10}
-        | {"response_bytes": 10, "throttle_time_ms": 0, "lost": 0}
+        | {"response_bytes": 10, "throttle_time_ms": 0, "lost": 0, "at_ns": number}
         for number in range(count)
     ]
     return pa.Table.from_pylist(rows)
@@ -125,7 +125,7 @@ def test_every_parquet_row_is_read_once_for_any_split_size(
     ("content", "reason"),
     [
         pytest.param(b"PAR1 and no more", "invalid Parquet file", id="only the first bytes are those of Parquet"),
-        pytest.param(None, "missing columns kind, broker", id="Parquet that is not a journal export"),
+        pytest.param(None, "missing columns kind, at_ns, broker", id="Parquet that is not a journal export"),
     ],
 )
 def test_an_unreadable_file_is_quarantined(content: bytes | None, reason: str, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_the_required_quota_was_replayed_and_is_within_the_limits(
     at_ms = list(accumulate(step_ms for step_ms, _ in steps))
     part = packed([(at, value) for at, (_, value) in zip(at_ms, steps, strict=True)])
     found = find_need(SHOP, [part], settings_with(limits, loop))
-    requests = requests_of([part], undelayed=loop == "closed")
+    requests = requests_of([part])
     assert found is not None
     assert requests is not None
     assert limits.are_met(found.outcome)

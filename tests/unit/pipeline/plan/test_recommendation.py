@@ -6,12 +6,12 @@ import pytest
 
 from sluice.pipeline.charges.charges import By, Client, Kind
 from sluice.pipeline.plan.analysis import Finding
-from sluice.pipeline.plan.demand import Demand
+from sluice.pipeline.plan.demand import Confidence, Stated
 from sluice.pipeline.plan.recommendation import Policy, Recommendation, recommend
 from sluice.pipeline.plan.replay import Candidate, Outcome
 
 OUTCOME = Outcome._make([0] * len(Outcome._fields))
-HOUR_MS = 3_600_000
+KINDS: tuple[Confidence, ...] = ("throttled", "incomplete", "irregular", "brief", "uncertain")
 
 
 def need(client_id: str, quota: float, *, kind: Kind = "Produce", broker: str = "1", user: str = "") -> Finding:
@@ -19,18 +19,16 @@ def need(client_id: str, quota: float, *, kind: Kind = "Produce", broker: str = 
 
 
 def quotas_for(
-    needs: Iterable[Finding], by: By = "client-id", withheld: str = "", least_ms: float = 1, **policy: object
+    needs: Iterable[Finding], by: By = "client-id", withheld: str = "", **policy: object
 ) -> list[Recommendation]:
     """Recommend without headroom; clients whose names begin with a kind of demand have that kind."""
     found = list(needs)
-    demands = {each.client: Demand(each.client, 1, 1, 0, HOUR_MS, 0, 1.0, 0.0) for each in found}
-    for client, demand in demands.items():
-        demands[client] = demand._replace(
-            throttled=client.client_id.startswith("throttled"),
-            ended_ms=0 if client.client_id.startswith("brief") else HOUR_MS,
-            uncertainty={"irregular": 2.0, "uncertain": 0.5}.get(client.client_id.partition("-")[0], 0.0),
-        )
-    return recommend(found, demands, by, Policy(**{"headroom": 0.0, **policy}), least_ms, withheld)  # type: ignore[arg-type]  # by name
+    demands = {each.client: stated(each.client.client_id.partition("-")[0]) for each in found}
+    return recommend(found, demands, by, Policy(**{"headroom": 0.0, **policy}), "record more", withheld)  # type: ignore[arg-type]  # by name
+
+
+def stated(kind: str) -> Stated:
+    return Stated(next((each for each in KINDS if each == kind), "known"), 1.0, 0.5)
 
 
 def clients(count: int) -> list[Finding]:
@@ -83,6 +81,24 @@ def test_a_client_whose_demand_is_a_lower_bound_has_no_override(
 def test_a_default_beside_a_throttled_client_must_be_requested() -> None:
     (found,) = quotas_for([*clients(12), need("throttled", 5)], always_default=True)
     assert (found.default, len(found.overrides), found.basis) == (100, 2, 10)
+
+
+@pytest.mark.parametrize("always_default", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "uncertain"])
+def test_nothing_is_based_on_lower_bounds_alone(kind: str, always_default: bool) -> None:
+    bounds = [need(f"{kind}-{number}", 100 + number) for number in range(12)]
+    (found,) = quotas_for(bounds, always_default=always_default)
+    assert (found.is_empty, len(found.others)) == (True, 12)
+    assert found.why_no_default == "it would be based on lower bounds of 12 clients alone; record more"
+    (found,) = quotas_for([need("web", 500), *bounds[:2]], always_default=True)
+    assert (found.default, [each.client_id for each in found.overrides]) == (None, ["web"])
+    assert found.why_no_default == "it would be based on lower bounds of 2 clients alone; record more"
+
+
+def test_the_basis_and_the_headroom_of_a_default_are_of_known_demands() -> None:
+    (found,) = quotas_for([need("throttled", 50), need("web", 20)], always_default=True)
+    assert (found.default, found.basis, len(found.others)) == (50, 1, 2)
+    assert found.default_headroom == 1.5
 
 
 def test_each_quota_has_a_headroom() -> None:

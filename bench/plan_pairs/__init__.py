@@ -1,0 +1,1 @@
+"""Plans of logs of real clients, recorded with and without quotas."""

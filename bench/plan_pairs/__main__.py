@@ -1,0 +1,130 @@
+"""Plans of 40 real producers, recorded under quotas, against the same producers without: `python -m bench.plan_pairs`.
+
+aiokafka, confluent-kafka and, with the jars of Apache Kafka in KAFKA_LIBS, its producer run at the same time: first
+without quotas, then each with a quota of 0.2 to 2 times the rate that it had. Stated lower bounds and known demands
+must be true, and nothing may be recommended from bounds alone.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from bench.plan_pairs.workloads import KINDS, workloads
+from bench.verdicts import Verdicts
+from sluice import Broker
+from sluice.journal_events import AnyEvent, Request, Throttle
+from sluice.pipeline.plan import job, local_engine
+from sluice.pipeline.plan.analysis import Limits, Settings
+from sluice.pipeline.plan.recommendation import Policy, Recommendation
+
+_FOLDER = Path(__file__).parent
+QUOTAS = (0.2, 2.0)  # of the rate without quotas
+KNOWN = 0.1
+
+
+async def record(seconds: int, seed: int, kinds: list[str], quotas: Mapping[str, float]) -> dict[str, list[AnyEvent]]:
+    """Return the events of each client."""
+    loads = [(kind, load) for kind, load in workloads(seed) if kind in kinds]
+    async with Broker(config={"sluice.journal.events": 1_000_000}) as broker:
+        for client_id, quota in quotas.items():
+            broker.quota(client_id=client_id, produce=quota)
+        for _, load in loads:
+            await broker.cluster.create_topic(load.client_id)
+        processes = [
+            await _start(kind, broker.bootstrap, "\n".join(load.line for of, load in loads if of == kind))
+            for kind in kinds
+        ]
+        await asyncio.sleep(seconds)
+        for process in processes:
+            process.kill()
+            await process.wait()
+        found: dict[str, list[AnyEvent]] = {load.client_id: [] for _, load in loads}
+        for event in broker.journal.events():
+            if isinstance(event, Request | Throttle) and event.client_id in found:
+                found[event.client_id].append(event)
+        return found
+
+
+async def _start(kind: str, bootstrap: str, lines: str) -> asyncio.subprocess.Process:
+    command = [sys.executable, "-m", "bench.plan_pairs.workloads", kind, bootstrap]
+    if kind == "java":
+        command = ["java", "-cp", os.environ["KAFKA_LIBS"] + "/*", str(_FOLDER / "Producers.java"), bootstrap]
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    process.stdin.write(lines.encode())
+    process.stdin.close()
+    return process
+
+
+def rate_of(events: list[AnyEvent]) -> float:
+    sent = [event for event in events if isinstance(event, Request) and event.api == "Produce"]
+    return sum(event.request_bytes for event in sent) / (sent[-1].at_ns - sent[0].at_ns) * 1e9
+
+
+def planned(events: list[AnyEvent], folder: Path) -> Recommendation:
+    folder.mkdir()
+    (folder / "log").write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+    settings = Settings((), ("by-version",), ("closed",), "client-id", Limits(100, 0.05))
+    policy = Policy(always_default=True)
+    found = job.plan([str(folder / "log")], folder / "out", settings, policy, local_engine.run, lambda *_: None)
+    (recommendation,) = found.recommendations
+    return recommendation
+
+
+def judge(name: str, demand: float, quota: float, found: Recommendation, verdicts: Verdicts) -> None:
+    (need,) = found.overrides + found.others
+    stated = need.demand
+    share = stated.rate / demand
+    if stated.is_known:
+        allowed = max(KNOWN, stated.uncertainty)
+        verdicts.add(
+            f"{name}, {stated.confidence} ± {stated.uncertainty:.0%}",
+            f"{share:.1%} of {demand:,.0f} B/s, quota {quota / demand:.2f}",
+            f"within {allowed:.0%}",
+            abs(share - 1) <= allowed and need.quota >= stated.rate,
+        )
+    else:
+        verdicts.add(
+            f"{name}, {stated.confidence}",
+            f"{share:.1%} of {demand:,.0f} B/s, quota {quota / demand:.2f}",
+            "at most 100%, no quota",
+            share <= 1 and found.is_empty,
+        )
+
+
+def main() -> None:
+    """Record, judge, print, and exit with 1 if a statement is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m bench.plan_pairs", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=150, help="duration of each of the two recordings")
+    parser.add_argument("--seed", type=int, default=1, help="other workloads and quotas")
+    arguments = parser.parse_args()
+    kinds = [kind for kind in KINDS if kind != "java" or "KAFKA_LIBS" in os.environ]
+    if "java" not in kinds:
+        print("java is left out; set KAFKA_LIBS to the folder of its jars")
+    free = asyncio.run(record(arguments.seconds, arguments.seed, kinds, {}))
+    demands = {client_id: rate_of(events) for client_id, events in free.items()}
+    random = Random(arguments.seed)
+    quotas = {client_id: round(demand * random.uniform(*QUOTAS)) for client_id, demand in demands.items()}
+    limited = asyncio.run(record(arguments.seconds, arguments.seed, kinds, quotas))
+    verdicts = Verdicts()
+    with TemporaryDirectory() as name:
+        for client_id, demand in demands.items():
+            for which, events in (("free", free[client_id]), ("limited", limited[client_id])):
+                found = planned(events, Path(name) / f"{client_id}-{which}")
+                quota = quotas[client_id] if which == "limited" else 0.0
+                judge(f"{client_id} {which}", demand, quota, found, verdicts)
+    print(f"{len(demands)} pairs, {verdicts.missed} wrong statements")
+    sys.exit(1 if verdicts.missed else 0)
+
+
+if __name__ == "__main__":
+    main()
