@@ -189,10 +189,10 @@ def _recommended(found: "Recommendation") -> list[str]:
             uncertain = f"; demand uncertain by {need.demand.uncertainty:.0%}"
         lines.append(f"  {_name(need)}: {quota:,}, {quota / need.quota - 1:.0%} headroom{uncertain}")
     bounds = [need for need in found.others if not need.demand.is_known]
-    lines += [
-        f"  {_name(need)}: demand at least {floor(need.demand.rate):,} bytes/s ({need.demand.confidence})"
-        for need in bounds[:_BOUNDS_SHOWN]
-    ]
+    for need in bounds[:_BOUNDS_SHOWN]:
+        rate = floor(need.demand.rate)
+        demand = f"demand at least {rate:,} bytes/s" if rate else "demand not known"
+        lines.append(f"  {_name(need)}: {demand} ({need.demand.confidence})")
     if len(bounds) > _BOUNDS_SHOWN:
         lines.append(f"  and {len(bounds) - _BOUNDS_SHOWN:,} more whose demand is a lower bound")
     return lines

@@ -1,13 +1,13 @@
 """The plots of a plan's reports, as SVG text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from io import StringIO
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator
 
 from sluice.pipeline.charges.charges import Kind
 
@@ -17,7 +17,9 @@ from .replay import Candidate
 
 _MOST_BARS = 30
 _WIDTH_INCHES = 5  # on a phone, letters keep three quarters of their size
+_MOST_LABELS = 4  # of rates beside each other
 _WIDE_RANGE = 50  # above this ratio of the needs, their axis is logarithmic
+_LEAST_DISTANCE = 0.06  # between two labels: the height of a line, as a share of the axis
 _RATE = EngFormatter(unit="B/s")
 
 
@@ -53,7 +55,7 @@ def effects_plot(
             _mark_quota(axes, found)
             axes.grid(alpha=0.3)
         tried = sorted({candidate.quota for candidate in effects})
-        delays.set_xticks(tried, map(_RATE, tried), rotation=45, ha="right")
+        delays.set_xticks(tried, _labels(tried), rotation=45, ha="right")
         delays.minorticks_off()
         lines = {
             label: line
@@ -62,6 +64,17 @@ def effects_plot(
         }
         figure.legend(lines.values(), lines.keys(), loc="outside upper left", ncols=2, frameon=False)
         return _svg(figure)
+
+
+def _labels(quotas: Sequence[float]) -> list[str]:
+    """Return the labels of ascending positions on a logarithmic axis, "" for those that would overlap."""
+    least = (quotas[-1] / quotas[0]) ** _LEAST_DISTANCE
+    labels, last = [], 0.0
+    for quota in quotas:
+        shown = not last or quota >= last * least
+        labels.append(_RATE(quota) if shown else "")
+        last = quota if shown else last
+    return labels
 
 
 def _mark_quota(axes: Axes, found: Recommendation | None) -> None:
@@ -81,9 +94,11 @@ def needs_plot(found: Recommendation) -> str:
         rows = range(len(needs))
         known = [row for row in rows if needs[row].demand.is_known]
         bounds = [row for row in rows if not needs[row].demand.is_known]
-        axes.barh(known, [needs[row].quota for row in known], color="#9ecae1", label="required quota")
+        if known:
+            axes.barh(known, [needs[row].quota for row in known], color="#9ecae1", label="required quota")
         for which, color, label in ((known, "#2171b5", "average demand"), (bounds, "#969696", "demand, at least")):
-            axes.barh(which, [needs[row].demand.rate for row in which], height=0.35, color=color, label=label)
+            if which:
+                axes.barh(which, [needs[row].demand.rate for row in which], height=0.35, color=color, label=label)
         marked = [need.recommended(found.headroom) for need in needs[: len(found.overrides)]]
         if marked:
             axes.plot(
@@ -99,6 +114,10 @@ def needs_plot(found: Recommendation) -> str:
         if max(quotas) > _WIDE_RANGE * min(quotas):
             axes.set_xscale("log")
             axes.set_xlim(left=min(quotas) / 3)
+            axes.xaxis.set_major_locator(LogLocator(numticks=_MOST_LABELS))
+            axes.minorticks_off()
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(_MOST_LABELS))
         axes.xaxis.set_major_formatter(_RATE)
         axes.grid(alpha=0.3, axis="x")
         axes.set_axisbelow(True)

@@ -7,7 +7,8 @@ broker, so the broker where a client needs most decides.
   that is requested nevertheless is at least the need of half of the clients.
 - Each quota has a headroom above the need, which is larger for clients whose demand varies.
 - A demand that is a lower bound gives no override, and nothing is based on lower bounds alone. The default is at least
-  what such a client needed in the log; with a throttled client there is none.
+  what such a client needed in the log. With a throttled client there is none, unless it is requested and this client
+  needed less than others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -112,6 +113,9 @@ def _of_kind(kind: Kind, needs: list[Need], by: By, policy: Policy, advice: str)
     others = needs[len(overrides) :]
     if not any(need.demand.is_known for need in others):
         return _without_default(kind, needs, by, policy, _why_no_default(others, 0, advice))
+    if others[0].demand.confidence == "throttled":
+        why = f"a client that was throttled would decide it, and its demand is not known; {advice}"
+        return _without_default(kind, needs, by, policy, why)
     default = needs[len(overrides)].recommended(policy.headroom)
     overrides = [need for need in overrides if need.recommended(policy.headroom) > default]
     return Recommendation(kind, default, overrides, needs[len(overrides) :], policy.headroom)

@@ -142,8 +142,8 @@ def _recommended(found: Recommendation, settings: Settings) -> Section:
         [promise],
         [default, overrides],
         header=(
-            "client", "required quota", "recommended", "headroom", "demand", "p99 throttle time",
-            "throttled responses", "broker", "brokers",
+            "client", "required quota", "recommended (headroom)", "demand", "p99 throttle time", "throttled responses",
+            "broker",
         ),
         rows=[_cells(need, found, number < len(found.overrides)) for number, need in enumerate(shown)],
         marked=len(found.overrides),
@@ -154,38 +154,40 @@ def _cells(need: Need, found: Recommendation, is_override: bool) -> list[str]:
     name = _code(" ".join(each for each in (need.user, need.client_id) if each) or "(no id)")
     quota = need.recommended(found.headroom) if is_override else found.default
     is_known = need.demand.is_known
+    details = [] if is_override else ["default"]
+    if is_known and quota is not None:
+        details.append(f"+{quota / need.quota - 1:.0%}")
     return [
         name,
         rate(need.quota) if is_known else "not known",
-        rate(quota) + ("" if is_override else " (default)") if quota is not None else "none",
-        f"{quota / need.quota - 1:.0%}" if is_known and quota is not None else "",
+        f"{rate(quota)} ({', '.join(details)})" if quota is not None else "none",
         demand_in_words(need.demand),
         f"{need.delay_p99_ms:,} ms" if is_known else "",
         f"{need.throttled_share:.1%}" if is_known else "",
-        _code(need.broker),
-        str(need.brokers),
+        _code(need.broker) + (f" of {need.brokers:,}" if need.brokers > 1 else ""),
     ]
 
 
 def demand_in_words(demand: Stated) -> str:
     if demand.is_known:
         return f"{rate(demand.rate)} ± {demand.uncertainty:.0%}"
-    return f"at least {rate(demand.rate)} ({demand.confidence})"
+    return f"at least {rate(demand.rate)} ({demand.confidence})" if demand.rate >= 1 else f"({demand.confidence})"
 
 
 def _effects(effects: Mapping[Candidate, Effect], limits: Limits | None) -> Section:
     beyond = ["beyond limits"] if limits is not None else []
+    varied = [name for name in ("profile", "loop") if len({getattr(candidate, name) for candidate in effects}) > 1]
     rows = []
     for candidate, effect in effects.items():
         rows.append([
-            rate(candidate.quota), candidate.profile, candidate.loop,
-            f"{len(effect.clients):,}", f"{len(effect.throttled_clients):,}",
+            rate(candidate.quota), *(str(getattr(candidate, name)) for name in varied),
+            f"{len(effect.throttled_clients):,} of {len(effect.clients):,}",
             *([f"{len(effect.beyond_limits):,}"] if beyond else []),
             f"{effect.throttled / max(1, effect.answers):.2%}", f"{effect.worst_delay_p99_ms:,} ms",
             f"{effect.worst_added_p99_ms:,} ms", rate(effect.lost_rate),
         ])  # fmt: skip
     header = (
-        "quota", "profile", "loop", "clients", "throttled", *beyond, "throttled responses", "worst p99 throttle time",
+        "quota", *varied, "throttled clients", *beyond, "throttled responses", "worst p99 throttle time",
         "worst p99 added latency", "lost throughput",
     )  # fmt: skip
     return Section("", header=header, rows=rows)

@@ -96,9 +96,15 @@ def test_nothing_is_based_on_lower_bounds_alone(kind: str, always_default: bool)
 
 
 def test_the_basis_and_the_headroom_of_a_default_are_of_known_demands() -> None:
-    (found,) = quotas_for([need("throttled", 50), need("web", 20)], always_default=True)
+    (found,) = quotas_for([need("brief", 50), need("web", 20)], always_default=True)
     assert (found.default, found.basis, len(found.others)) == (50, 1, 2)
     assert found.default_headroom == 1.5
+
+
+def test_a_throttled_client_does_not_decide_a_default() -> None:
+    (found,) = quotas_for([need("throttled", 50), need("web", 20)], always_default=True)
+    assert (found.default, [each.client_id for each in found.overrides]) == (None, ["web"])
+    assert found.why_no_default.endswith("would decide it, and its demand is not known; record more")
 
 
 def test_each_quota_has_a_headroom() -> None:
