@@ -41,11 +41,14 @@ async def record(seconds: int, seed: int, kinds: list[str], quotas: Mapping[str,
             await _start(kind, broker.bootstrap, "\n".join(load.line for of, load in loads if of == kind))
             for kind in kinds
         ]
+        names = {load.client_id for _, load in loads}
+        for name in names:
+            await broker.wait_for(Request, client_id=name, api="Produce", timeout_s=120)  # a JVM starts
         await asyncio.sleep(seconds)
         for process in processes:
             process.kill()
             await process.wait()
-        found: dict[str, list[AnyEvent]] = {load.client_id: [] for _, load in loads}
+        found: dict[str, list[AnyEvent]] = {name: [] for name in names}
         for event in broker.journal.events():
             if isinstance(event, Request | Throttle) and event.client_id in found:
                 found[event.client_id].append(event)
@@ -104,7 +107,7 @@ def judge(name: str, demand: float, quota: float, found: Recommendation, verdict
 def main() -> None:
     """Record, judge, print, and exit with 1 if a statement is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.plan_pairs", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=150, help="duration of each of the two recordings")
+    parser.add_argument("--seconds", type=int, default=130, help="duration of each of the two recordings")
     parser.add_argument("--seed", type=int, default=1, help="other workloads and quotas")
     arguments = parser.parse_args()
     kinds = [kind for kind in KINDS if kind != "java" or "KAFKA_LIBS" in os.environ]
