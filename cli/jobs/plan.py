@@ -185,7 +185,7 @@ def _recommended(found: "Recommendation") -> list[str]:
         ]
     for need in found.overrides:
         quota, uncertain = need.recommended(found.headroom), ""
-        if need.demand.confidence == "uncertain":
+        if need.headroom(found.headroom) > found.headroom:
             uncertain = f"; demand uncertain by {need.demand.uncertainty:.0%}"
         lines.append(f"  {_name(need)}: {quota:,}, {quota / need.quota - 1:.0%} headroom{uncertain}")
     bounds = [need for need in found.others if not need.demand.is_known]

@@ -19,7 +19,7 @@ from sluice.quotas.manager import QuotaConfig
 
 WINDOWS = 10
 _T = 2.262  # Student's t for 95 % with nine degrees of freedom
-_KNOWN = 0.1  # the largest uncertainty of a known demand
+_KNOWN = 0.07  # the largest uncertainty of a known demand, which is then within 10 % with 99 % confidence (t is 3.25)
 _IRREGULAR = 1.0  # above this, a mean is no prediction
 _LEAST_SPAN_MS = 1000.0
 _NS_PER_MS = 1_000_000
