@@ -43,7 +43,9 @@ def workloads(seed: int) -> Iterator[tuple[str, Workload]]:
         kind, style = KINDS[number % 3], STYLES[number // 3 % 4]
         nbytes, linger_ms = random.choice((1000, 5000, 20_000)), random.choice((0, 5, 100))
         # Pauses of a closed loop are long compared with latencies, which differ between recordings on a busy machine.
-        count, every_ms = random.choice(((1, 100), (2, 400), (5, 1000)) if style != "closed" else ((2, 400), (5, 1000)))
+        count, every_ms = random.choice(
+            ((1, 100), (2, 400), (5, 1000)) if style != "closed" else ((5, 1000), (10, 2000))
+        )
         if style == "bursty":
             count, every_ms = random.choice(((20, 4000), (50, 8000)))
         backlog = count * 30_000 // every_ms if style == "backlogged" else 0  # half a minute of records
