@@ -39,11 +39,12 @@ ATTEMPTS = (
     CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, FETCH_REQUESTS, HEARTBEATS, COORDINATOR_LOOKUPS,
 )  # fmt: skip
 # Recovered: for this long, operations complete at this share of the rate before.
-_STEADY_S = 5
-_STEADY_SHARE = 0.95
-_SLOWER, _SLOWER_MS = 2.0, 100.0
+STEADY_S = 5
+STEADY_SHARE = 0.95
+_DEVIATIONS = 2
+LATE_FACTOR, LATE_MS = 2.0, 100.0
 # In the first second, operations are only being created.
-_WARM_S = 1
+WARM_S = 1
 
 
 class ClientGroup(Struct, frozen=True):
@@ -124,7 +125,7 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
     counts = by_second(bins)
     trigger = min(trigger_ms // 1000, len(counts))
     attempts = counts[:, ATTEMPTS].sum(axis=1)
-    steady = counts[_WARM_S:trigger] if trigger > _WARM_S else counts[:trigger]
+    steady = counts[WARM_S:trigger] if trigger > WARM_S else counts[:trigger]
     before = float(steady[:, ATTEMPTS].sum() / max(len(steady), 1))
     is_healthy = _healthy_seconds(counts, steady)
     recovered = _recovered_at(is_healthy, -(-healed_ms // 1000))
@@ -148,18 +149,23 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
 
 
 def _healthy_seconds(counts: npt.NDArray[np.int64], steady: npt.NDArray[np.int64]) -> Mask:
-    """Return for each second whether operations complete as before."""
+    """Return for each second whether operations complete as before.
+
+    With fewer than one operation per second and client, their number differs from second to second: by chance, it is
+    more than two standard deviations below the mean in one of 40.
+    """
     completed = counts[:, COMPLETED]
     rate = steady[:, COMPLETED].sum() / max(len(steady), 1)
+    least = rate * STEADY_SHARE - _DEVIATIONS * (steady[:, COMPLETED].std() if len(steady) else 0.0)
     latency_ms = counts[:, LATENCY_US] / np.maximum(completed, 1) / US_PER_MS
     before_ms = steady[:, LATENCY_US].sum() / max(steady[:, COMPLETED].sum(), 1) / US_PER_MS
-    is_healthy: Mask = (completed >= rate * _STEADY_SHARE) & (latency_ms <= before_ms * _SLOWER + _SLOWER_MS)
+    is_healthy: Mask = (completed >= least) & (latency_ms <= before_ms * LATE_FACTOR + LATE_MS)
     return is_healthy
 
 
 def _recovered_at(is_healthy: Mask, healed_s: int) -> int | None:
-    starts = range(healed_s, len(is_healthy) - _STEADY_S + 1)
-    return next((start for start in starts if is_healthy[start : start + _STEADY_S].all()), None)
+    starts = range(healed_s, len(is_healthy) - STEADY_S + 1)
+    return next((start for start in starts if is_healthy[start : start + STEADY_S].all()), None)
 
 
 def write(result: Result, folder: Path) -> None:

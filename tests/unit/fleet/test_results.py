@@ -53,6 +53,17 @@ def test_figures_are_those_of_the_failure() -> None:
     assert (found.completed, found.expired) == (300, 7)
 
 
+def test_chance_does_not_prevent_recovery() -> None:
+    """With less than one operation per second and client, seconds have 7, 10 or 13 operations."""
+    array = _result(20).array()
+    array[0, :, COMPLETED] = array[0, :, COMPLETED] > 0
+    for first, more in ((0, -3), (10, 3)):
+        array[0, first::30, COMPLETED] += more
+    array[0, 100:200, COMPLETED] = 0
+    (found,) = figures_of(Result(**{**_fields(_result(20)), "counts": array.tolist()}))
+    assert found.recovery_s == 5
+
+
 def test_a_fleet_that_stays_slow_has_not_recovered() -> None:
     slow = _result(20)
     array = slow.array()
