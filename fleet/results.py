@@ -53,12 +53,32 @@ class ClientGroup(Struct, frozen=True):
     model: ClientModel
 
 
+class Phase(Struct, frozen=True):
+    """A time without a change of the scenario.
+
+    Args:
+        running: Brokers that run.
+        leading: Brokers that run and lead partitions.
+        without_leader: The share of the partitions whose leader does not run, or that have none.
+        replicated_ms: Until then, acks=all waits for a killed replica; 0 if it does not.
+        faults: What the fault rules do.
+    """
+
+    from_ms: int
+    running: int
+    leading: int
+    without_leader: float
+    replicated_ms: int
+    faults: list[str]
+
+
 class Result(Struct, frozen=True, kw_only=True):
     """A run, as in its JSON file.
 
     counts: by seed, bin of `bin_ms` and kind, in the order of `kinds`
     trigger_ms, healed_ms: the first and the last change of the scenario
     fairness: of quotas, by seed; empty without quotas
+    phases: of the scenario; empty in older results
     """
 
     format: int = FORMAT
@@ -74,6 +94,7 @@ class Result(Struct, frozen=True, kw_only=True):
     counts: list[list[list[int]]]
     events: int
     fairness: list[Fairness] = []
+    phases: list[Phase] = []
 
     def array(self) -> npt.NDArray[np.int64]:
         """Return the counts by seed, bin and kind; 0 for kinds that an older result does not have."""

@@ -7,6 +7,8 @@ from multiprocessing import active_children, get_context
 from signal import SIG_DFL, SIGINT, signal
 from typing import TypeVar
 
+import numpy as np
+
 from sluice.broker.scenarios.model import Scenario
 from sluice.errors import SluiceError
 from sluice.fleet.simulation.arrays import US_PER_MS
@@ -17,17 +19,26 @@ from sluice.fleet.simulation.in_flight import BYTES_PER_CLIENT, BYTES_PER_REQUES
 from sluice.fleet.simulation.parameters import Parameters, lanes_of
 from sluice.fleet.simulation.quota import BYTES_PER_BUCKET
 from sluice.fleet.simulation.schedule import (
+    ANSWERED,
     APIS,
+    CLOSED,
     CONNECT,
     FIND_COORDINATOR,
     HEARTBEAT,
     METADATA,
+    NO_LEADER,
+    NO_LEADER_KNOWN,
+    NOT_LEADER,
+    REFUSED,
+    RETRIABLE,
+    SILENT,
     Schedule,
+    Segment,
     schedule_of,
 )
 
 from .models.client_model import Group
-from .results import ClientGroup, Result
+from .results import ClientGroup, Phase, Result
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -80,6 +91,27 @@ def run_fleet(
         counts=[run.counts.tolist() for run in found.values()],
         events=sum(run.events for run in found.values()),
         fairness=[run.fairness for run in found.values() if run.fairness is not None],
+        phases=[_phase(segment) for segment in schedule.segments],
+    )
+
+
+_EFFECTS = {
+    ANSWERED: "delay responses", NOT_LEADER: "return errors of a stale leader", RETRIABLE: "return retriable errors",
+    NO_LEADER_KNOWN: "hide leaders in Metadata", CLOSED: "close connections", SILENT: "send no response",
+    REFUSED: "refuse connections",
+}  # fmt: skip
+
+
+def _phase(segment: Segment) -> Phase:
+    leaders = segment.leaders
+    runs = (leaders != NO_LEADER) & segment.up[leaders]
+    return Phase(
+        segment.from_us // US_PER_MS,
+        int(segment.up.sum()),
+        len(np.unique(leaders[runs])),
+        float(1 - runs.mean()),
+        int(segment.replicated_us.max()) // US_PER_MS if segment.replicated_us.max() > segment.from_us else 0,
+        list(dict.fromkeys(_EFFECTS[fault.outcome] for fault in segment.faults)),
     )
 
 

@@ -95,7 +95,7 @@ def run_sweep(
     used = [group.name for groups in fleets.values() for group in groups]
     if out is not None:
         write_rows(rows, folder(out))
-        write_sweep_report(folder(out) / "sweep.html", rows, used)
+        write_sweep_report(folder(out) / "sweep.html", rows, used, brokers)
     if output_format == "json":
         click.echo(json_text(rows))
     else:

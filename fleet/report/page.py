@@ -10,6 +10,14 @@ from sluice.fleet.sweep import Row
 from sluice.text.html_page import environment
 
 from .plots import attempts_plot, bytes_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
+from .sentences import (
+    attempts_sentence,
+    bytes_sentence,
+    kinds_sentence,
+    outcomes_sentence,
+    queue_sentence,
+    sweep_sentence,
+)
 
 ROWS = (
     ("before_per_s", "attempts per second before the failure", "{:,.0f}"),
@@ -61,11 +69,17 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
             labels=labels,
             caveats=caveats(group.name for result in results for group in result.groups),
             columns=[[dict(table).get(label, "") for label in labels] for table in tables],
-            comparison=comparison_plot(results, names),
-            queues=queue_plot(results, names),
-            throughput=bytes_plot(results, names) if any(result.fairness for result in results) else None,
+            comparison=(comparison_plot(results, names), list(map(attempts_sentence, results))),
+            queues=(queue_plot(results, names), list(map(queue_sentence, results))),
+            throughput=(bytes_plot(results, names), list(map(bytes_sentence, results)))
+            if any(result.fairness for result in results)
+            else None,
             plots=[
-                (name, attempts_plot(result), outcomes_plot(result))
+                (
+                    name,
+                    (attempts_plot(result), kinds_sentence(result)),
+                    (outcomes_plot(result), outcomes_sentence(result)),
+                )
                 for result, name in zip(results, names, strict=True)
             ],
         )
@@ -73,12 +87,15 @@ def write_report(file: Path, results: Sequence[Result], names: Sequence[str]) ->
     file.write_text(page, encoding="utf-8")
 
 
-def write_sweep_report(file: Path, rows: Sequence[Row], models: Iterable[str]) -> None:
+def write_sweep_report(file: Path, rows: Sequence[Row], models: Iterable[str], brokers: int) -> None:
     fleets = list(dict.fromkeys(row.fleet for row in rows))
     page = (
         environment("sluice.fleet.report")
         .get_template("sweep.html")
-        .render(maps=[recovery_map(rows, fleet) for fleet in fleets], caveats=caveats(models))
+        .render(
+            maps=[(recovery_map(rows, fleet), sweep_sentence(rows, fleet, brokers)) for fleet in fleets],
+            caveats=caveats(models),
+        )
     )
     file.write_text(page, encoding="utf-8")
 
