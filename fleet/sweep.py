@@ -23,7 +23,7 @@ from sluice.fleet.simulation.schedule import Schedule, schedule_of
 from .results import figures_of_counts
 from .run import ensure_possible, map_jobs, workers_for
 
-_KILLED_AT_S, _OBSERVED_S = 20, 120
+_KILLED_AT_S, OBSERVED_S = 20, 120
 # With --seeds 3 this is a day of one core for the largest fleets.
 _MOST_CELLS = 10_000
 _LARGEST_LOAD = 2
@@ -84,12 +84,12 @@ def sweep(cells: Sequence[Cell], progress: Callable[[int, int], None] | None = N
     """Run all cells in processes of this machine; after Ctrl-C, return the finished rows. Raises SluiceError."""
     workers = workers_for(len(cells))
     largest = max(cells, key=lambda cell: sum(group.clients for group in cell.groups))
-    ensure_possible(largest.groups, _schedule(largest.brokers, largest.outage_s), workers)
+    ensure_possible(largest.groups, outage_schedule(largest.brokers, largest.outage_s), workers)
     return [row for row in map_jobs(run_cell, cells, workers, progress) if row is not None]
 
 
 def run_cell(cell: Cell) -> Row:
-    schedule = _schedule(cell.brokers, cell.outage_s)
+    schedule = outage_schedule(cell.brokers, cell.outage_s)
     per_s = sum(group.clients * produce_equivalents(group.model, cell.broker) for group in cell.groups)
     broker = cell.broker.scaled_to(per_s / cell.brokers / cell.load)
     run = simulate(cell.groups, schedule, broker, seed=cell.seed)
@@ -120,13 +120,13 @@ def write_rows(rows: Sequence[Row], folder: Path) -> None:
     pq.write_table(pa.Table.from_pylist(msgspec.to_builtins(rows)), folder / "sweep.parquet")
 
 
-def _schedule(brokers: int, outage_s: float) -> Schedule:
+def outage_schedule(brokers: int, outage_s: float) -> Schedule:
     return schedule_of(
         scenario_of(
             {
                 "name": "sweep",
                 "brokers": brokers,
-                "duration": f"{_KILLED_AT_S + outage_s + _OBSERVED_S}s",
+                "duration": f"{_KILLED_AT_S + outage_s + OBSERVED_S}s",
                 "steps": [{"at": f"{_KILLED_AT_S}s", "kill": 1, "during": f"{outage_s}s"}],
             }
         )

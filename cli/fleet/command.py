@@ -14,6 +14,7 @@ from sluice.errors import SluiceError
 from sluice.text.error_text import expected
 from sluice.text.json_text import json_text
 
+from .map import map_command
 from .options import (
     broker_model,
     ensure_installed,
@@ -162,4 +163,5 @@ def _show(results: "list[Result]", names: list[str], out: str | None, output_for
         click.echo(str(Path(out) / "report.html"))
 
 
+fleet.add_command(map_command)
 fleet.add_command(sweep)

@@ -25,6 +25,10 @@ FLEET = (
 
 def scenario_options(command: click.decorators.FC) -> click.decorators.FC:
     scenario = click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
+    return scenario(fleet_options(command))
+
+
+def fleet_options(command: click.decorators.FC) -> click.decorators.FC:
     mix = click.option("--fleet", "mix", required=True, metavar="MODEL:CLIENTS,...", help=FLEET)
     capacity = click.option(
         "--capacity", type=click.FloatRange(0, min_open=True), metavar="N",
@@ -34,7 +38,7 @@ def scenario_options(command: click.decorators.FC) -> click.decorators.FC:
         "--backlog", type=Integer(0, 65_535), default=50, show_default=True,
         help="Connections that wait until a broker accepts them (socket.listen.backlog.size).",
     )  # fmt: skip
-    return scenario(mix(capacity(backlog(command))))
+    return mix(capacity(backlog(command)))
 
 
 def broker_model(broker: str, capacity: float | None, backlog: int) -> "BrokerModel":
@@ -47,6 +51,11 @@ def broker_model(broker: str, capacity: float | None, backlog: int) -> "BrokerMo
 
 
 def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
+    seeds = click.option("--seeds", type=Integer(1, 1000), default=3, show_default=True, help="Number of runs.")
+    return model_options(seeds(output_options(command)))
+
+
+def model_options(command: click.decorators.FC) -> click.decorators.FC:
     kind = click.option(
         "--broker", type=click.Choice(["kafka", "sluice"]), default="kafka", show_default=True,
         help="Broker whose measured CPU time per request is used.",
@@ -59,9 +68,12 @@ def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
         "--model", "models", multiple=True, metavar="REPORT#CLIENT",
         help="Client with the backoffs that an audit measured, such as report.json#kafka-python; repeatable.",
     )  # fmt: skip
-    seeds = click.option("--seeds", type=Integer(1, 1000), default=3, show_default=True, help="Number of runs.")
+    return kind(models(settings(command)))
+
+
+def output_options(command: click.decorators.FC) -> click.decorators.FC:
     out = click.option("--out", metavar="DIR", help="Folder for the report and all results.")
-    return kind(models(settings(seeds(out(format_option(command))))))
+    return out(format_option(command))
 
 
 def runs(report: Callable[[str, int, int], None]) -> Callable[[int, int], None]:

@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from sluice.fleet.map.grid import Map
+from sluice.fleet.map.sentences import border, error, own_point
 from sluice.fleet.models.presets import caveats
 from sluice.fleet.results import Figures, Result, figures_of, summary
 from sluice.fleet.simulation.quota import Fairness
 from sluice.fleet.sweep import Row
 from sluice.text.html_page import environment
 
-from .plots import attempts_plot, bytes_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map
+from .plots import attempts_plot, bytes_plot, comparison_plot, outcomes_plot, queue_plot, recovery_map, return_map
 from .sentences import (
     attempts_sentence,
     bytes_sentence,
@@ -94,6 +96,22 @@ def write_sweep_report(file: Path, rows: Sequence[Row], models: Iterable[str], b
         .get_template("sweep.html")
         .render(
             maps=[(recovery_map(rows, fleet), sweep_sentence(rows, fleet, brokers)) for fleet in fleets],
+            caveats=caveats(models),
+        )
+    )
+    file.write_text(page, encoding="utf-8")
+
+
+def write_map_report(file: Path, found: Map, models: Iterable[str]) -> None:
+    page = (
+        environment("sluice.fleet.report")
+        .get_template("map.html")
+        .render(
+            map=found,
+            plot=return_map(found),
+            own_point=own_point(found),
+            border=border(found),
+            error=error(found),
             caveats=caveats(models),
         )
     )

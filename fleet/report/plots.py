@@ -5,11 +5,14 @@ from io import StringIO
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import EngFormatter
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
 
+from sluice.fleet.map.grid import REGIONS, Map, Region
 from sluice.fleet.results import ATTEMPTS, Result, by_second
 from sluice.fleet.simulation.arrays import US_PER_MS, Floats
 from sluice.fleet.simulation.counters import (
@@ -148,4 +151,44 @@ def recovery_map(rows: Sequence[Row], fleet: str) -> str:
     axes.set_xticks(range(len(loads)), [f"{load:g}" for load in loads])
     axes.set_yticks(range(len(outages)), [f"{outage:g}" for outage in outages])
     figure.colorbar(image, label="disturbed seconds")
+    return _svg(figure)
+
+
+_REGION_COLOURS: dict[Region, str] = {"recovers": "#d5ead8", "late": "#fbe3a4", "never": "#e8a5a0"}
+
+
+def return_map(found: Map) -> str:
+    """Return the regions of a map, the simulated cells, and the point of the fleet."""
+    figure = Figure(figsize=(_WIDTH_INCHES, _WIDTH_INCHES * 0.6), layout="constrained")
+    axes = figure.subplots()
+    numbers = np.array([[REGIONS.index(region) for region in row] for row in found.regions])
+    colours = ListedColormap([_REGION_COLOURS[region] for region in REGIONS])
+    axes.pcolormesh(found.x.values, found.y.values, numbers, cmap=colours, vmin=-0.5, vmax=2.5, shading="nearest")
+    axes.set_xlim(found.x.values[0], found.x.values[-1])
+    axes.set_ylim(found.y.values[0], found.y.values[-1])
+    for each, scale, set_scale in (
+        (found.x, axes.xaxis, axes.set_xscale), (found.y, axes.yaxis, axes.set_yscale),
+    ):  # fmt: skip
+        if each.is_logarithmic:
+            set_scale("log")
+            scale.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            scale.set_minor_formatter(NullFormatter())
+        scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    names = {
+        "recovers": f"recovers within {found.late_s} s", "late": f"recovers within {found.observed_s} s",
+        "never": "does not recover",
+    }  # fmt: skip
+    handles: list[Artist] = [Patch(color=_REGION_COLOURS[region], label=names[region]) for region in REGIONS]
+    for agrees, marker, label in ((True, "o", "simulated: the same"), (False, "x", "simulated: differs")):
+        chosen = [each for each in found.checked if each.agrees is agrees]
+        if chosen:
+            at = [each.x for each in chosen], [each.y for each in chosen]
+            handles += axes.plot(*at, marker, color="#444", markersize=5, fillstyle="none", label=label, clip_on=False)
+    if found.point is not None:
+        handles += axes.plot(
+            *([value] for value in found.point), "*", color="black", markersize=15, label="your fleet", clip_on=False
+        )
+    units = {"load": "load, share of the capacity", "outage": "outage (s)"}
+    axes.set(xlabel=units.get(found.x.setting, found.x.setting), ylabel=units.get(found.y.setting, found.y.setting))
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize="small")
     return _svg(figure)

@@ -1,9 +1,12 @@
-"""Compare fleets with real systems: `python -m tests.fleets [models [CLIENT [FAILURE...]] | broker | prediction]`."""
+"""Compare fleets with real systems, and maps with the simulation.
+
+`python -m tests.fleets [models [CLIENT [FAILURE...]] | broker | prediction | maps]`
+"""
 
 import os
 import sys
 
-from . import broker, prediction
+from . import broker, maps, prediction
 from .compare import FAILURES
 from .models import CLIENTS, measure
 
@@ -11,7 +14,7 @@ from .models import CLIENTS, measure
 def main(arguments: list[str]) -> None:
     match arguments:
         case []:
-            for each in (["models"], ["broker"], ["prediction"]):
+            for each in (["models"], ["broker"], ["prediction"], ["maps"]):
                 main(each)
         case ["models", *chosen]:
             available = [client for client in CLIENTS if not client.startswith("java") or "KAFKA_LIBS" in os.environ]
@@ -21,6 +24,8 @@ def main(arguments: list[str]) -> None:
             broker.measure()
         case ["prediction"]:
             prediction.measure()
+        case ["maps"]:
+            maps.measure()
         case _:
             sys.exit(__doc__)
 
