@@ -119,7 +119,8 @@ class _Columns:
             "outage_s": outage_s,
             "period_s": 1 / per_s,
             "connect_s": seconds("connection_us"),
-            "metadata_s": seconds("metadata_us"),
+            # Librdkafka's first connection is to an address of bootstrap.servers; another one to the leader follows.
+            "metadata_s": seconds("metadata_us") + np.where(parameters.queries, seconds("connection_us"), 0.0),
             "produce_s": seconds("produce_us"),
             "record_s": record_s,
             "round_trip_s": round_trip_s,
@@ -150,7 +151,10 @@ class _Columns:
         return found
 
     def first_attempts(self) -> tuple[Floats, Rows]:
-        """Return when sampled clients connect, after the outage, and their failures until then."""
+        """Return when sampled clients connect, after the outage, and their failures until then.
+
+        All columns have the same draws, so that they differ by their parameters alone.
+        """
         random = np.random.default_rng(0)
         distinct, places = self._distinct()
         shape = _SAMPLED, len(distinct)
@@ -160,12 +164,13 @@ class _Columns:
         failures, is_down = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=np.bool_)
         for _ in range(_MOST_ATTEMPTS):
             failures += is_down
-            waits_s = np.maximum(self._draw_s(columns, failures, random.random(shape)), round_trip_s)
+            units = np.broadcast_to(random.random((_SAMPLED, 1)), shape)
+            waits_s = np.maximum(self._draw_s(columns, failures, units), round_trip_s)
             at_s = np.where(is_down, at_s + waits_s, at_s)
             is_down = at_s < outage_s
             if not is_down.any():
                 break
-        at_s = np.where(is_down, random.random(shape) * waits_s, at_s - outage_s)
+        at_s = np.where(is_down, random.random((_SAMPLED, 1)) * waits_s, at_s - outage_s)
         return at_s[:, places], failures[:, places]
 
     def _distinct(self) -> tuple[Rows, Rows]:
@@ -185,6 +190,19 @@ def _restarts_s(parameters: Parameters, period_s: Floats, timeout_s: Floats, in_
     restarts = parameters.request_timeout_restarts & parameters.is_open & (period_s / 2 < timeout_s)
     found: Floats = np.where(restarts, last_s, 0.0)
     return found
+
+
+class _Step(NamedTuple):
+    """The amounts of a step, their delay in the broker, and how long requests as before waited in the connection.
+
+    Delays are rounded down after `dither`, which differs from step to step, so that the mean is right.
+    """
+
+    number: int
+    dither: float
+    amounts: Floats
+    delay_s: Floats
+    waited_s: Floats
 
 
 class _State:
@@ -245,104 +263,105 @@ class _State:
     def end_second(self) -> None:
         self._latency_s[:], self.work_s[:], self.vain_s[:] = 0, 0, 0
 
-    def advance(self, step: int) -> None:
-        v, columns = self._v, self._columns
-        amounts = self._later[step % self._size, columns].T.copy()
-        self._later[step % self._size] = 0
-        dither = step * _GOLDEN % 1
-        connecting, requesting, catching_up = amounts[CONNECTING], amounts[REQUESTING], amounts[CATCHING_UP]
+    def advance(self, number: int) -> None:
+        """Take the amounts of a step; put them into the steps in which they succeed or time out."""
+        v = self._v
+        amounts = self._later[number % self._size, self._columns].T.copy()
+        self._later[number % self._size] = 0
         self._idle += amounts[IDLE]
         self._idle_s += amounts[IDLE_S]
         self._settled += amounts[JOINED]
         self._latency_s += amounts[LATENCY_S]
-        # The accept queue.
-        self._accepting = np.maximum(self._accepting - v["accepted"], 0)
-        room = v["room"] + v["accepted"] - self._accepting
-        if (connecting > room).any():
-            share = np.minimum(room / np.maximum(connecting, _TINY), 1)
-            dropped = amounts[CONNECTING : CONNECTING_BATCHES + 1] * (1 - share)
-            repeated = (step + round(_SYN_REPEATED_S / _STEP_S)) % self._size
-            self._later[repeated, columns, :REQUESTING] += dropped.T
-            amounts[CONNECTING : CONNECTING_BATCHES + 1] -= dropped
-        self._accepting = np.minimum(self._accepting + connecting, v["room"])
-        # Clients whose next operation is created.
-        idle_s = self._idle_s / np.maximum(self._idle, _TINY)
-        leaves = self._idle * (1 - np.exp(-_STEP_S / np.maximum(idle_s, _TINY)))
-        self._idle -= leaves
-        self._idle_s -= leaves * idle_s
-        sending = amounts[SENDING] + leaves
-        waited_s = amounts[WAITED_S] / np.maximum(sending, _TINY)
-        # The broker's queue.
-        age_s = step * _STEP_S + v["outage_s"]
+        self._accept(number, amounts)
+        amounts[SENDING] += self._leave_idle()
+        age_s = number * _STEP_S + v["outage_s"]
         records = np.minimum(age_s / v["period_s"], v["most_records"])
         kinds_s = np.array((
-            connecting * v["connect_s"],
-            requesting * v["metadata_s"],
-            catching_up * (v["produce_s"] + records * v["record_s"]),
-            sending * (v["produce_s"] + v["record_s"]),
+            amounts[CONNECTING] * v["connect_s"],
+            amounts[REQUESTING] * v["metadata_s"],
+            amounts[CATCHING_UP] * (v["produce_s"] + records * v["record_s"]),
+            amounts[SENDING] * (v["produce_s"] + v["record_s"]),
         ))  # fmt: skip
         work_s = self._by_cell(kinds_s.sum(axis=0))
         delay_s = np.repeat(self._queue_s + work_s / 2, self._groups) + v["round_trip_s"]
         self._queue_s = np.maximum(self._queue_s + work_s - _STEP_S, 0)
         self.work_s += work_s
-        # What succeeds.
-        in_time = delay_s <= v["timeout_s"]
-        produced, sent = delay_s <= v["produce_timeout_s"], delay_s + waited_s <= v["produce_timeout_s"]
-        put = np.zeros((LATENCY_S + 1 - REQUESTING, len(columns)))
-        put[0], put[1] = connecting * in_time, amounts[CONNECTING_BATCHES] * in_time
-        more = np.where(produced, 1 - catching_up / np.maximum(amounts[BATCHES], _TINY), 0)
-        more = np.clip(more, 0, 1)
-        put[2] = requesting * in_time + catching_up * more
-        put[3] = amounts[REQUESTING_BATCHES] * in_time + amounts[BATCHES] * more
-        ends = catching_up * produced * (1 - more)
-        period_s = v["period_s"]
-        share = np.minimum(delay_s / period_s, 1)
-        continues = ends * share
+        waited_s = amounts[WAITED_S] / np.maximum(amounts[SENDING], _TINY)
+        step = _Step(number, number * _GOLDEN % 1, amounts, delay_s, waited_s)
+        in_time, produced = delay_s <= v["timeout_s"], delay_s <= v["produce_timeout_s"]
+        in_times = np.array((in_time, in_time, produced, delay_s + waited_s <= v["produce_timeout_s"]))
+        self._succeed(step, in_times, age_s + delay_s)
+        if not in_times.all():
+            self._time_out(step, ~in_times)
+            self.vain_s += self._by_cell((kinds_s * ~in_times).sum(axis=0))
+
+    def _accept(self, number: int, amounts: Floats) -> None:
+        """Remove the connection attempts that find the accept queue full; they are repeated."""
+        v, connects = self._v, amounts[: CONNECTING_BATCHES + 1]
+        self._accepting = np.maximum(self._accepting - v["accepted"], 0)
+        room = v["room"] + v["accepted"] - self._accepting
+        if (connects[CONNECTING] > room).any():
+            dropped = connects * (1 - np.minimum(room / np.maximum(connects[CONNECTING], _TINY), 1))
+            repeated = (number + round(_SYN_REPEATED_S / _STEP_S)) % self._size
+            self._later[repeated, self._columns, :REQUESTING] += dropped.T
+            connects -= dropped
+        self._accepting = np.minimum(self._accepting + connects[CONNECTING], v["room"])
+
+    def _leave_idle(self) -> Floats:
+        """Return the clients whose next operation is created in this step."""
+        idle_s = self._idle_s / np.maximum(self._idle, _TINY)
+        leaves: Floats = self._idle * (1 - np.exp(-_STEP_S / np.maximum(idle_s, _TINY)))
+        self._idle -= leaves
+        self._idle_s -= leaves * idle_s
+        return leaves
+
+    def _succeed(self, step: _Step, in_times: Mask, age_s: Floats) -> None:
+        v, amounts, delay_s, waited_s = self._v, step.amounts, step.delay_s, step.waited_s
+        period_s, (connected, received, produced, sent) = v["period_s"], in_times
+        put = np.zeros_like(amounts)
+        put[REQUESTING] = amounts[CONNECTING] * connected
+        put[REQUESTING_BATCHES] = amounts[CONNECTING_BATCHES] * connected
+        # Batches are retried one after another: with b of them, a success is the last with the probability 1 / b.
+        continues = produced * np.clip(1 - amounts[CATCHING_UP] / np.maximum(amounts[BATCHES], _TINY), 0, 1)
+        put[CATCHING_UP] = amounts[REQUESTING] * received + amounts[CATCHING_UP] * continues
+        put[BATCHES] = amounts[REQUESTING_BATCHES] * received + amounts[BATCHES] * continues
+        ends = amounts[CATCHING_UP] * (produced - continues)
+        # The next operation was created while the request waited, or is created within a period.
+        is_created = np.minimum(delay_s / period_s, 1)
+        created_s = np.where(is_created < 1, delay_s / 2, delay_s - period_s / 2)
+        succeeds = amounts[SENDING] * sent
         next_s = np.minimum(waited_s + delay_s - period_s, (v["in_flight"] - 1) * delay_s)
-        is_late = next_s >= 0
-        succeeded = sending * sent
-        put[4] = continues + succeeded * is_late
-        put[5] = continues * np.where(share < 1, delay_s / 2, delay_s - period_s / 2) + succeeded * is_late * next_s
-        put[6] = ends - continues + succeeded * ~is_late
-        put[7] = (ends - continues) * (period_s - delay_s) / 2 - succeeded * ~is_late * next_s
-        put[8] = ends
-        age_s = age_s + delay_s
-        put[9] = ends * age_s * age_s / period_s / 2
-        self._latency_s += succeeded * (delay_s + waited_s)
-        self._later[self._places(step, delay_s, dither), columns, REQUESTING:] += put.T
-        # What times out.
-        if not sent.all() or not in_time.all():
-            self._time_out(step, dither, amounts, sending, waited_s, in_time, produced, sent)
-            late = np.array((~in_time, ~in_time, ~produced, ~sent))
-            self.vain_s += self._by_cell((kinds_s * late).sum(axis=0))
+        waits = next_s >= 0
+        put[SENDING] = ends * is_created + succeeds * waits
+        put[WAITED_S] = ends * is_created * created_s + succeeds * waits * next_s
+        put[IDLE] = ends * (1 - is_created) + succeeds * ~waits
+        put[IDLE_S] = ends * (1 - is_created) * (period_s - delay_s) / 2 - succeeds * ~waits * next_s
+        put[JOINED] = ends
+        put[LATENCY_S] = ends * age_s * age_s / period_s / 2
+        self._latency_s += succeeds * (delay_s + waited_s)
+        self._later[self._places(step, delay_s), self._columns, REQUESTING:] += put[REQUESTING:].T
 
-    def _time_out(
-        self, step: int, dither: float, amounts: Floats, sending: Floats, waited_s: Floats, in_time: Mask,
-        produced: Mask, sent: Mask,
-    ) -> None:  # fmt: skip
-        v = self._v
-        connecting = amounts[CONNECTING] * ~in_time
-        failures = amounts[FAILURES] * ~in_time + connecting
-        counted = failures / np.maximum(connecting, _TINY)
-        put = np.array((connecting, failures, amounts[CONNECTING_BATCHES] * ~in_time))
-        self._connect(step, v["timeout_s"] + self._mean_wait_s(counted), dither, put)
-        requesting = amounts[REQUESTING] * ~in_time
-        put = np.array((requesting, requesting, amounts[REQUESTING_BATCHES] * ~in_time))
-        self._connect(step, v["timeout_s"] + self._wait_s[0], dither, put)
-        catching_up = amounts[CATCHING_UP] * ~produced
-        put = np.array((catching_up, catching_up, amounts[BATCHES] * ~produced))
-        self._connect(step, v["produce_timeout_s"] + self._wait_s[0], dither, put)
-        sending = sending * ~sent
+    def _time_out(self, step: _Step, late: Mask) -> None:
+        v, amounts = self._v, step.amounts
+        connecting, requesting, catching_up, sending = late * amounts[[CONNECTING, REQUESTING, CATCHING_UP, SENDING]]
+        failures = amounts[FAILURES] * late[0] + connecting
+        wait_s = self._mean_wait_s(failures / np.maximum(connecting, _TINY))
+        first_s, timeout_s, produce_timeout_s = self._wait_s[0], v["timeout_s"], v["produce_timeout_s"]
         self._settled -= sending
-        put = np.array((sending, sending, sending * v["failed_batches"]))
-        self._connect(step, np.maximum(v["produce_timeout_s"] - waited_s, 0) + self._wait_s[0], dither, put)
+        sent_s = np.maximum(produce_timeout_s - step.waited_s, 0)
+        for delay_s, amount, failed, batches in (
+            (timeout_s + wait_s, connecting, failures, amounts[CONNECTING_BATCHES] * late[0]),
+            (timeout_s + first_s, requesting, requesting, amounts[REQUESTING_BATCHES] * late[1]),
+            (produce_timeout_s + first_s, catching_up, catching_up, amounts[BATCHES] * late[2]),
+            (sent_s + first_s, sending, sending, sending * v["failed_batches"]),
+        ):
+            if amount.any():
+                put = np.array((amount, failed, batches))
+                self._later[self._places(step, delay_s), self._columns, :REQUESTING] += put.T
 
-    def _connect(self, step: int, delay_s: Floats, dither: float, put: Floats) -> None:
-        if put[0].any():
-            self._later[self._places(step, delay_s, dither), self._columns, :REQUESTING] += put.T
-
-    def _places(self, step: int, delay_s: Floats, dither: float) -> Rows:
-        found: Rows = (step + np.maximum((delay_s / _STEP_S + dither).astype(np.int64), 1)) % self._size
+    def _places(self, step: _Step, delay_s: Floats) -> Rows:
+        steps = np.maximum((delay_s / _STEP_S + step.dither).astype(np.int64), 1)
+        found: Rows = (step.number + steps) % self._size
         return found
 
     def _mean_wait_s(self, failures: Floats) -> Floats:

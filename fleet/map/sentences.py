@@ -5,7 +5,6 @@ from .grid import BACKLOG, LOAD, OUTAGE, Map, Region, nearest
 # 100 cells of seven pairs of settings and three models: `make test-fleets FLEETS_ARGS=map`.
 MEASURED = "99 of 100"
 _IN_VAIN = 0.9
-_UNITS = {OUTAGE: " s", "request.timeout.ms": " ms", "reconnect.backoff.ms": " ms", "reconnect.backoff.max.ms": " ms"}
 _TEXTS: dict[Region, str] = {"recovers": "recovers", "late": "recovers late", "never": "does not recover"}
 
 
@@ -25,15 +24,15 @@ def own_point(found: Map) -> str:
         return f"{at}, {found.fleet} completes operations as before {found.recovery_s} s after the outage{late}."
     if found.load >= 1 and found.in_vain >= _IN_VAIN:
         why = (
-            f"its requests need {found.load:.1f} times the capacity of the broker, and {found.in_vain:.0%} of that is"
-            " spent on requests that have timed out. The queue grows, and retries keep it full: a stable state"
+            f"its requests need {found.load:.1f} times the capacity of the broker, and {found.in_vain * 100:.0f} % of"
+            " that is spent on requests that have timed out. The queue grows, and retries keep it full: a stable state"
         )
     elif found.load >= 1:
         why = f"its requests need {found.load:.1f} times the capacity of the broker, so that the queue grows"
     else:
         why = (
-            f"its requests need {found.load:.0%} of the capacity of the broker, so that the queue becomes shorter, but"
-            f" not in {found.observed_s} s"
+            f"its requests need {found.load * 100:.0f} % of the capacity of the broker, so that the queue becomes"
+            f" shorter, but not in {found.observed_s} s"
         )
     return f"{at}, {found.fleet} does not recover: {why}."
 
@@ -50,7 +49,7 @@ def border(found: Map) -> str:
     ]
     if not texts:
         return f"In the whole row and column of this point, the fleet {_TEXTS[found.region]}."
-    return f"From there, {'; '.join(texts)}."
+    return f"With the other setting as it is, {'; '.join(texts)}."
 
 
 def error(found: Map) -> str:
@@ -63,9 +62,8 @@ def error(found: Map) -> str:
 
 
 def value_text(setting: str, value: float) -> str:
-    text = f"{value:,.3g}" if setting == LOAD else f"{value:,g}"
-    name = {LOAD: "a load of", OUTAGE: "an outage of", BACKLOG: "a backlog of"}.get(setting, setting)
-    return f"{name} {text}{_UNITS.get(setting, '')}"
+    names = {LOAD: f"a load of {value:.3g}", OUTAGE: f"an outage of {value:g} s", BACKLOG: f"a backlog of {value:g}"}
+    return names.get(setting, f"{setting}={value:g}")
 
 
 def _changes(line: list[Region], start: int, setting: str, values: list[float]) -> list[str]:
@@ -75,6 +73,6 @@ def _changes(line: list[Region], start: int, setting: str, values: list[float]) 
         while 0 <= at + step < len(line) and line[at + step] == line[start]:
             at += step
         if 0 <= at + step < len(line):
-            word = "up" if step > 0 else "down"
-            found.append(f"it {_TEXTS[line[at + step]]} from {value_text(setting, values[at + step])} {word}")
+            word = "more" if step > 0 else "less"
+            found.append(f"it {_TEXTS[line[at + step]]} with {value_text(setting, values[at + step])} and {word}")
     return found

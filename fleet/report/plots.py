@@ -163,7 +163,9 @@ def return_map(found: Map) -> str:
     axes = figure.subplots()
     numbers = np.array([[REGIONS.index(region) for region in row] for row in found.regions])
     colours = ListedColormap([_REGION_COLOURS[region] for region in REGIONS])
-    axes.pcolormesh(found.x.values, found.y.values, numbers, cmap=colours, vmin=-0.5, vmax=2.5, shading="nearest")
+    axes.pcolormesh(
+        found.x.values, found.y.values, numbers, cmap=colours, vmin=-0.5, vmax=2.5, shading="nearest", rasterized=True
+    )
     axes.set_xlim(found.x.values[0], found.x.values[-1])
     axes.set_ylim(found.y.values[0], found.y.values[-1])
     for each, scale, set_scale in (

@@ -85,7 +85,7 @@ class _Run:
         )
         causes = []
         if phase.without_leader:
-            causes.append(f"{phase.without_leader:.0%} of the partitions do not have a leader that runs")
+            causes.append(f"{phase.without_leader * 100:.0f} % of the partitions do not have a leader that runs")
         if waits:
             causes.append(
                 f"acks=all waits for the killed replica until it leaves the ISR, at {phase.replicated_ms / 1000:g} s"
@@ -146,8 +146,8 @@ def attempts_sentence(result: Result) -> str:
     ratio = f", {totals[peak] / normal:.1f} times those of a normal second" if normal else ""
     lasting = f" More than {_MORE:g} times the normal attempts are made for {many[1] - many[0] + 1} s." if many else ""
     return (
-        f"Most attempts are made in second {peak}: {totals[peak]:,.0f}{ratio}. {more.max() / more.sum():.0%} of the"
-        f" additional ones are {_NAMES[kind]}: {_reason(run, kind, peak)}.{lasting}"
+        f"Most attempts are made in second {peak}: {totals[peak]:,.0f}{ratio}. {more.max() / more.sum() * 100:.0f} % of"
+        f" the additional ones are {_NAMES[kind]}: {_reason(run, kind, peak)}.{lasting}"
     )
 
 
@@ -180,7 +180,9 @@ def outcomes_sentence(result: Result) -> str:
         first, last = fewer
         share = completed[first : last + 1].mean() / rate if rate else 0.0
         amount = (
-            "no operations complete" if share < 0.005 else f"{share:.0%} of the normal number of operations completes"
+            "no operations complete"
+            if share < 0.005
+            else f"{share * 100:.0f} % of the normal number of operations completes"
         )
         sentences.append(f"{_seconds(first, last)}, {amount}{_because(run.cause(first, last))}.")
         if last + 1 < len(completed) and completed[last + 1] > rate * _MORE:
@@ -217,14 +219,14 @@ def queue_sentence(result: Result) -> str:
     use = [work_s[:, second].sum() / max(run.leading(second), 1) for second in range(len(queue_ms))]
     if queue_ms[peak] < _SHORT_MS:
         return (
-            f"Requests wait for less than {_SHORT_MS:g} ms: in the busiest second, they need {max(use):.0%} of the CPU"
-            " time of the leaders."
+            f"Requests wait for less than {_SHORT_MS:g} ms: in the busiest second, they need {max(use) * 100:.0f} % of"
+            " the CPU time of the leaders."
         )
     kind = list(_NAMES)[int(np.argmax(work_s[:, peak]))]
     share = work_s[:, peak].max() / max(work_s[:, peak].sum(), 1e-9)
     text = (
         f"Requests wait longest in second {peak}, {queue_ms[peak]:,.0f} ms on average: those that arrive need"
-        f" {use[peak]:.0%} of a second of each leader, {share:.0%} of it for {_NAMES[kind]}."
+        f" {use[peak] * 100:.0f} % of a second of each leader, {share * 100:.0f} % of it for {_NAMES[kind]}."
     )
     steady_ms = run.normal[QUEUED_US] / max(run.normal[SERVED], 1) / US_PER_MS
     long = _span(queue_ms > steady_ms * LATE_FACTOR + LATE_MS, 0)
@@ -232,7 +234,7 @@ def queue_sentence(result: Result) -> str:
         return text
     first, last = long
     arrives = float(np.mean(use[first : last + 1]))
-    while_long = f"{_seconds(first, last)}, the work that arrives is {arrives:.0%} of what the leaders can do"
+    while_long = f"{_seconds(first, last)}, the work that arrives is {arrives * 100:.0f} % of what the leaders can do"
     if last + 1 == len(queue_ms):
         return f"{text} {while_long}, and the queues are not empty at the end of the run."
     drain = (
@@ -267,8 +269,11 @@ def sweep_sentence(rows: Sequence[Row], fleet: str, brokers: int) -> str:
     )
     if not lost:
         return f"{fleet} recovers in all cells. {longest}"
-    loads = sorted({row.load for row in lost})
-    least = loads[0]
+    outages = {
+        load: min(row.outage_s for row in lost if row.load == load) for load in sorted({row.load for row in lost})
+    }
+    least = min(outages)
+    where = _listed([f"{load:g} from an outage of {outage_s:g} s on" for load, outage_s in outages.items()])
     remaining = (brokers - 1) / brokers
     if brokers > 1 and least > remaining:
         why = (
@@ -277,7 +282,7 @@ def sweep_sentence(rows: Sequence[Row], fleet: str, brokers: int) -> str:
         )
     else:
         why = "requests, with connections and retries, wait longer than their timeouts or than the rest of the run"
-    return f"{fleet} does not recover at a load of {_listed([f'{load:g}' for load in loads])}: {why}. {longest}"
+    return f"{fleet} does not recover at a load of {where}: {why}. {longest}"
 
 
 def _reason(run: _Run, kind: int, second: int) -> str:

@@ -1,6 +1,7 @@
 """Maps of no return against the simulation: cells near borders and elsewhere, for pairs of settings and models."""
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sluice.fleet.map.grid import Base, axis, draw_map
@@ -32,10 +33,10 @@ PAIRS = (
 )
 
 
-def measure(cells: int = 10, seed: int = 0) -> None:
+def measure(cells: int = 10, seed: int = 0, pairs: Sequence[Pair] = PAIRS) -> None:
     """Simulate cells of each map, and print the number of those that agree within one cell."""
     agreeing = checked = 0
-    for number, pair in enumerate(PAIRS):
+    for number, pair in enumerate(pairs):
         groups = parse_mix(pair.fleet, pair.settings)
         per_s = sum(group.clients * group.model.requests_per_s for group in groups)
         base = Base(groups, BROKERS["kafka"].scaled_to(per_s / pair.load), 20)

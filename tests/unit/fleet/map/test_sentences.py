@@ -30,7 +30,7 @@ _LOST = replace(_MAP, point=(0.8, 20), region="never", recovery_s=None)
         pytest.param(replace(_MAP, region="late", recovery_s=30), "30 s after the outage (late).", id="recovers late"),
         pytest.param(
             replace(_LOST, load=1.7, in_vain=0.98),
-            "its requests need 1.7 times the capacity of the broker, and 98% of that is spent on requests that have"
+            "its requests need 1.7 times the capacity of the broker, and 98 % of that is spent on requests that have"
             " timed out. The queue grows, and retries keep it full: a stable state.",
             id="does not recover because of retries",
         ),
@@ -41,7 +41,7 @@ _LOST = replace(_MAP, point=(0.8, 20), region="never", recovery_s=None)
         ),
         pytest.param(
             replace(_LOST, load=0.97),
-            "need 97% of the capacity of the broker, so that the queue becomes shorter, but not in 120 s.",
+            "need 97 % of the capacity of the broker, so that the queue becomes shorter, but not in 120 s.",
             id="drains slowly",
         ),
     ],
@@ -52,9 +52,10 @@ def test_sentence_states_why(found: Map, expected: str) -> None:
 
 def test_border_is_that_of_the_row_and_column_of_the_fleet() -> None:
     assert border(_MAP) == (
-        "From there, it recovers late from a load of 0.6 up; it recovers late from an outage of 30 s up."
+        "With the other setting as it is, it recovers late with a load of 0.6 and more; it recovers late with an"
+        " outage of 30 s and more."
     )
-    assert border(_LOST) == "From there, it recovers late from a load of 0.6 down."
+    assert border(_LOST) == "With the other setting as it is, it recovers late with a load of 0.6 and less."
     same = replace(_MAP, regions=[["late"] * 4] * 3, region="late")
     assert border(same) == "In the whole row and column of this point, the fleet recovers late."
 

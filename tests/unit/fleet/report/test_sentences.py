@@ -77,7 +77,7 @@ _LOST = _result(
 
 def test_attempts_of_a_lost_leader_are_connections_to_it() -> None:
     assert attempts_sentence(_LOST) == (
-        "Most attempts are made in second 10: 490, 4.9 times those of a normal second. 77% of the additional ones are"
+        "Most attempts are made in second 10: 490, 4.9 times those of a normal second. 77 % of the additional ones are"
         " connections: 290 are refused, as 1 of 3 brokers is down. More than 1.2 times the normal attempts are made for"
         " 9 s."
     )
@@ -89,9 +89,9 @@ def test_attempts_of_a_lost_leader_are_connections_to_it() -> None:
 
 def test_no_operations_complete_until_the_killed_replica_leaves_the_isr() -> None:
     assert outcomes_sentence(_LOST) == (
-        "From second 10 to 18, no operations complete, because 33% of the partitions do not have a leader that runs and"
-        " acks=all waits for the killed replica until it leaves the ISR, at 19 s. In second 19, 1,000 complete: those"
-        " that waited, after 4,500 ms on average."
+        "From second 10 to 18, no operations complete, because 33 % of the partitions do not have a leader that runs"
+        " and acks=all waits for the killed replica until it leaves the ISR, at 19 s. In second 19, 1,000 complete:"
+        " those that waited, after 4,500 ms on average."
     )
 
 
@@ -103,13 +103,13 @@ def test_no_operations_complete_until_the_killed_replica_leaves_the_isr() -> Non
             Phase(10_000, 3, 3, 0.0, 0, ["close connections"]), "the fault rules close connections", id="a fault rule"
         ),
         pytest.param(
-            Phase(10_000, 2, 2, 0.5, 0, []), "50% of the partitions do not have a leader that runs", id="no leaders"
+            Phase(10_000, 2, 2, 0.5, 0, []), "50 % of the partitions do not have a leader that runs", id="no leaders"
         ),
     ],
 )
 def test_cause_of_missing_operations_is_that_of_the_phase(phase: Phase, cause: str) -> None:
     found = _result({range(10, 20): {COMPLETED: 20}}, [_HEALTHY, phase, _HEALED])
-    assert f"20% of the normal number of operations completes, because {cause}." in outcomes_sentence(found)
+    assert f"20 % of the normal number of operations completes, because {cause}." in outcomes_sentence(found)
 
 
 def test_result_without_phases_has_no_cause() -> None:
@@ -131,17 +131,17 @@ def test_cause_of_late_operations_is_the_queue() -> None:
     [
         pytest.param(
             360, 36,
-            "the work that arrives is 90% of what the leaders can do. The rest of their time drains the queues.",
+            "the work that arrives is 90 % of what the leaders can do. The rest of their time drains the queues.",
             id="drained by the rest of the time",
         ),
         pytest.param(
             480, 36,
-            "the work that arrives is 120% of what the leaders can do. Later seconds with less work drain the queues.",
+            "the work that arrives is 120 % of what the leaders can do. Later seconds with less work drain the queues.",
             id="drained later",
         ),
         pytest.param(
             480, 40,
-            "the work that arrives is 120% of what the leaders can do, and the queues are not empty at the end of the"
+            "the work that arrives is 120 % of what the leaders can do, and the queues are not empty at the end of the"
             " run.",
             id="not drained",
         ),
@@ -191,8 +191,9 @@ def test_quota_has_its_burst_and_throttle_time() -> None:
 def test_cells_without_recovery_have_the_reason() -> None:
     rows = [Row("f", 20, load, 0, 1, 1, 9 if load < 0.7 else 99, 3 if load < 0.7 else -1, 0) for load in (0.3, 0.8)]
     assert sweep_sentence(rows, "f", 3) == (
-        "f does not recover at a load of 0.8: after the outage, 2 of 3 brokers lead all partitions, and can carry a"
-        " load of 0.67. It is disturbed longest, for 99 s, by an outage of 20 s at a load of 0.8."
+        "f does not recover at a load of 0.8 from an outage of 20 s on: after the outage, 2 of 3 brokers lead all"
+        " partitions, and can carry a load of 0.67. It is disturbed longest, for 99 s, by an outage of 20 s at a"
+        " load of 0.8."
     )
     assert sweep_sentence(rows[:1], "f", 3).startswith("f recovers in all cells.")
     assert "wait longer than their timeouts" in sweep_sentence(rows, "f", 1)
