@@ -170,6 +170,15 @@ PAGES = {
     "fleet sweep": Page(
         (("sluice fleet sweep --fleet kafka-4.4:10000 --fleet kip-580-before:10000 --out map", "Map two policies."),)
     ),
+    "fleet map": Page(
+        (
+            ("sluice fleet map --fleet java:3000 --capacity 5000", "Map the load and the request timeout."),
+            (
+                "sluice fleet map --fleet java:3000 --x load=0.2:0.9 --y outage=1:60 --capacity 5000 --out map",
+                "Map the load and the length of the outage.",
+            ),
+        )
+    ),
     "fleet advise": Page(
         (("sluice fleet advise outage.toml --fleet kafka-4.4:10000", "Recommend backoffs for 10,000 producers."),)
     ),

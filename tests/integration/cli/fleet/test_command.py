@@ -34,6 +34,42 @@ def test_json_has_the_figures_of_each_seed_and_cell() -> None:
     assert (row["outage_s"], row["load"], row["recovery_s"] >= 0) == (1.0, 0.3, True)
 
 
+MAP = ("map", "--fleet", "java:30", "--capacity", "100", "--set", "request.timeout.ms=4000")
+
+
+def test_map_has_the_fleet_in_a_picture_and_in_json(tmp_path: Path) -> None:
+    text = _fleet(*MAP, "--simulate", "2", "--out", str(tmp_path))
+    rows = text.splitlines()[1:21]
+    assert sum("X" in row for row in rows) == 1
+    assert {len(row) for row in rows} == {47}
+    assert "Here it agrees in 2 of 2." in text
+    assert "What the regions mean" in (tmp_path / "map.html").read_text()
+    found = json.loads(_fleet(*MAP, "--simulate", "0", "--format", "json"))
+    assert (len(found["regions"]), len(found["regions"][0]), found["point"]) == (40, 40, [0.3, 4000])
+    assert found["regions"] == json.loads((tmp_path / "map.json").read_text())["regions"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        pytest.param("--x lod=0.1:0.9", "--x lod: unknown setting; expected one of load,", id="unknown setting"),
+        pytest.param("--x load=0.9:0.1", "--x load: expected FROM less than TO, got 0.9:0.1", id="inverted range"),
+        pytest.param("--x load=0.5:0.9", "--x load: the fleet is outside the map; expected a range", id="outside"),
+        pytest.param("--y load=0.1:0.9", "--y load: expected another setting than --x load", id="one setting twice"),
+        pytest.param("--outage 0", "--outage: expected a number from 1 to 600, got 0", id="no outage"),
+        pytest.param("--simulate -1", "--simulate: expected an integer from 0 to 1000, got -1", id="negative sample"),
+        pytest.param(
+            "--set role=consumer", "--fleet java: expected models of producers, got a consumer", id="consumers"
+        ),
+    ],
+)
+def test_misuse_of_a_map_is_one_line(arguments: str, problem: str) -> None:
+    done = CliRunner().invoke(cli, ["fleet", *MAP, *arguments.split()])
+    assert done.exit_code == 2, done.output
+    assert problem in done.stderr
+    assert "Traceback" not in done.output
+
+
 def test_quota_that_throttles_no_client_is_an_error() -> None:
     done = CliRunner().invoke(cli, ["fleet", "run", "quota-squeeze", "--fleet", "kafka-4.4:5", "--seeds", "1"])
     assert done.exit_code == 1, done.output
