@@ -138,6 +138,8 @@ class _Columns:
         units = np.broadcast_to(_UNITS[:, None], every.shape)
         waits = [self._draw_s(every, np.int64(count), units).mean(axis=0) for count in range(1, _MOST_FAILURES + 1)]
         self.wait_s = np.array(waits)[:, places]
+        # Clients with a short backoff connect in a part of the step.
+        self.values["accepted_at_once"] = np.minimum(self.wait_s.max(axis=0) / _STEP_S, 1) * self.values["accepted"]
 
     def _draw_s(self, columns: Rows, failures: Rows | np.int64, units: Floats) -> Floats:
         """Return the waits from a failed connection to the next attempt."""
@@ -299,7 +301,7 @@ class _State:
         """Remove the connection attempts that find the accept queue full; they are repeated."""
         v, connects = self._v, amounts[: CONNECTING_BATCHES + 1]
         self._accepting = np.maximum(self._accepting - v["accepted"], 0)
-        room = v["room"] + v["accepted"] - self._accepting
+        room = v["room"] + v["accepted_at_once"] - self._accepting
         if (connects[CONNECTING] > room).any():
             dropped = connects * (1 - np.minimum(room / np.maximum(connects[CONNECTING], _TINY), 1))
             repeated = (number + round(_SYN_REPEATED_S / _STEP_S)) % self._size
