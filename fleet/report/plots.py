@@ -33,6 +33,7 @@ from sluice.fleet.simulation.counters import (
 from sluice.fleet.sweep import Row
 
 _WIDTH_INCHES, _HEIGHT_INCHES = 9.0, 3.2
+_MAP_INCHES = 6.2  # its texts can be read on a phone
 _SHOWN = (
     ("Produce requests", PRODUCE_REQUESTS), ("Produce retries", PRODUCE_RETRIES),
     ("Metadata requests", METADATA_REQUESTS), ("connections", CONNECTIONS),
@@ -159,7 +160,7 @@ _REGION_COLOURS: dict[Region, str] = {"recovers": "#d5ead8", "late": "#fbe3a4", 
 
 def return_map(found: Map) -> str:
     """Return the regions of a map, the simulated cells, and the point of the fleet."""
-    figure = Figure(figsize=(_WIDTH_INCHES, _WIDTH_INCHES * 0.6), layout="constrained")
+    figure = Figure(figsize=(_MAP_INCHES, _MAP_INCHES * 0.75), layout="constrained")
     axes = figure.subplots()
     numbers = np.array([[REGIONS.index(region) for region in row] for row in found.regions])
     colours = ListedColormap([_REGION_COLOURS[region] for region in REGIONS])
