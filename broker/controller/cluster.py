@@ -384,7 +384,7 @@ class Cluster:
             partition.deleted = True
             self.logs.delete(partition.log.name)
             if self.controller_in_use is not None:
-                self.controller.publisher.partition_deleted(partition)
+                self.controller.deleted(partition)
 
     def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
         """Create the logs of new partitions and write the partitions to the metadata log, both or none.

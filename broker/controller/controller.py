@@ -61,6 +61,7 @@ class Controller:
         self._outages = 0
         self._slow: list[float] = []  # duration of elections in ms, by fault rule
         self._elections: dict[Partition, tuple[int, tuple[int, ...]]] = {}
+        self.on_leader_change: Callable[[Partition], None] = _ignore  # also when a partition is deleted
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
         if config.boolean("auto.leader.rebalance.enable"):
             interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
@@ -275,6 +276,10 @@ class Controller:
         self.replication.begin(partition)
         self.publisher.partition_created(partition)
 
+    def deleted(self, partition: Partition) -> None:
+        self.publisher.partition_deleted(partition)
+        self.on_leader_change(partition)
+
     def _online_election(self, partition: Partition) -> Election:
         unclean = partition.topic.config.boolean("unclean.leader.election.enable")
         return Election.UNCLEAN if unclean else Election.ONLINE
@@ -320,6 +325,7 @@ class Controller:
         else:
             self._change_leader(partition, leader, isr)
         self._publish_change(partition)
+        self.on_leader_change(partition)
 
     def _publish_change(self, partition: Partition) -> None:
         if self._cluster.metadata_log is not None:
@@ -415,6 +421,10 @@ class Controller:
     def _partitions(self) -> Iterator[Partition]:
         for topic in list(self._cluster.topics.values()):
             yield from topic.partitions
+
+
+def _ignore(partition: Partition) -> None:
+    pass
 
 
 def _listed(node_ids: tuple[int, ...]) -> str:

@@ -5,8 +5,8 @@
     isolated                isolated
     neither                 running
 
-If other means (admin port, scenario) changed a broker, a rule that ends does not change it again. A rule cannot begin
-with a broker that other means stopped or isolated.
+If other means (admin port, scenario) change a broker, no rule in force changes it again. A rule cannot begin with a
+broker that other means stopped or isolated.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,20 @@ Failed = Callable[[SluiceError], None]
 
 
 class DesiredState:
-    def __init__(self, state: BrokerState, failed: Failed, *, controlled: bool) -> None:
+    def __init__(
+        self, state: BrokerState, failed: Failed, undone: Callable[[], None], *, controlled: bool = False
+    ) -> None:
+        """Define what a rule requires of a broker.
+
+        Args:
+            state: Required state.
+            failed: Gets the reason if the broker cannot be restarted.
+            undone: Called if other means change the broker.
+            controlled: Whether to stop it by a controlled shutdown.
+        """
         self.state = state
         self.failed = failed
+        self.undone = undone
         self.controlled = controlled
 
 
@@ -45,20 +56,23 @@ class DesiredBrokerStates:
         if not self._desired.get(node_id) and node_id not in self._starting:
             self._target.check_transition(node_id, _EVENTS[state])
 
-    def desire(self, node_id: int, state: BrokerState, failed: Failed, *, controlled: bool = False) -> Undo:
-        """Bring a broker to a state until the returned function is called; raise ClusterError as `check` does.
-
-        `failed` gets the reason if the broker cannot be restarted.
-        """
-        self.check(node_id, state)
-        desired = DesiredState(state, failed, controlled=controlled)
+    def desire(self, node_id: int, desired: DesiredState) -> Undo:
+        """Bring a broker to a state until the returned function is called; raise ClusterError as `check` does."""
+        self.check(node_id, desired.state)
         self._desired.setdefault(node_id, []).append(desired)
         self._bring_about(node_id, desired)
         return partial(self._withdraw, node_id, desired)
 
+    def changed(self, node_id: int) -> None:
+        """Forget what rules require of a broker if its new state is not the one that they set."""
+        if node_id in self._starting or self._target.cluster.controller.state(node_id) is self._left.get(node_id):
+            return
+        for desired in self._desired.pop(node_id, ()):
+            desired.undone()
+
     def _withdraw(self, node_id: int, desired: DesiredState) -> None:
-        self._desired[node_id].remove(desired)
-        if self._target.cluster.controller.state(node_id) is self._left.get(node_id):
+        if desired in self._desired.get(node_id, ()):
+            self._desired[node_id].remove(desired)
             self._bring_about(node_id, desired)
 
     def _bring_about(self, node_id: int, because: DesiredState) -> None:
@@ -85,5 +99,5 @@ class DesiredBrokerStates:
             because.failed(problem)
 
     def _combined(self, node_id: int) -> BrokerState:
-        desired = {each.state for each in self._desired[node_id]}
+        desired = {each.state for each in self._desired.get(node_id, ())}
         return next((state for state in _WORST_FIRST if state in desired), RUNNING)

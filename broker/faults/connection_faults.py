@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.faults.actions.action import ConnectionAction
-from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.shaped_transport import shape_transport
 from sluice.broker.network.socket_server import SocketServer
@@ -64,7 +63,7 @@ class ConnectionFaults:
             fault.undo[server] = undo
 
     def _matches_at_accept(self, fault: Fault, server: SocketServer, listener: str) -> bool:
-        if fault.is_over or not fault.match.hits_listener(listener) or not self._should_fire(fault):
+        if fault.is_over or not fault.match.hits_listener(listener) or not fault.should_fire(self._owner.now_ms):
             return False
         node_id = server.broker.node_id
         fault.count(node_id)
@@ -92,7 +91,7 @@ class ConnectionFaults:
         def poll() -> None:
             if fault.is_over:
                 transport.on_read.remove(poll)
-            elif fault.matches_connection(connection, self._now_ms()):
+            elif fault.matches_connection(connection, self._owner.now_ms):
                 transport.on_read.remove(poll)
                 self._hit(fault, action, server, connection)
 
@@ -100,25 +99,13 @@ class ConnectionFaults:
         poll()
 
     def _hit(self, fault: Fault, action: ConnectionAction, server: SocketServer, connection: Connection) -> None:
-        if connection.closed or fault.is_over or not self._should_fire(fault):
+        if connection.closed or fault.is_over or not fault.should_fire(self._owner.now_ms):
             return
         if not action.REPORTS_HITS:
             fault.hit_connection(server.broker.node_id, connection)
         undo = self._run(fault, partial(action.on_connected, fault, server, connection))
         if undo is not None and not connection.closed:
             fault.undo[connection] = undo
-
-    def _should_fire(self, fault: Fault) -> bool:
-        """Apply probability and schedule; the first hit of a rule with `during` schedules its end."""
-        is_first = not fault.matched
-        fires = fault.should_fire(self._now_ms())
-        if is_first and fires and fault.rule.during is not None:
-            during_ms = parse_ms(fault.rule.during, "during")
-            self._target.cluster.scheduler.schedule_once(during_ms, partial(self._owner.end, fault))
-        return fires
-
-    def _now_ms(self) -> float:
-        return self._target.cluster.clock.monotonic_ms()
 
     def _run(self, fault: Fault, act: Callable[[], Undo | None]) -> Undo | None:
         try:

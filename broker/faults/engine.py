@@ -33,6 +33,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from .broker_states import DesiredBrokerStates
 from .connection_faults import ConnectionFaults
 from .fault import Fault, state_duration_ms
+from .leader_moves import LeaderMoves
 from .rule import Rule, parse_rule
 from .target import FaultedBroker, FaultTarget
 
@@ -56,6 +57,7 @@ class FaultEngine:
         self._faults: dict[str, Fault] = {}
         self._connection_faults = ConnectionFaults(self, target)
         self.broker_states = DesiredBrokerStates(target)
+        self.leader_moves = LeaderMoves(target)
         self._route_faults: dict[int, dict[Route, RouteFaults]] = {}  # by node id
         for node_id, broker in target.brokers.items():
             self.attach_broker(broker, target.servers[node_id])
@@ -97,8 +99,8 @@ class FaultEngine:
             self._when_in_force(fault, self._connection_faults.begin)
         else:
             self._put_on_routes(fault)
-        if fault.until_ms < inf and not isinstance(fault.action, RequestAction):
-            self._cluster.scheduler.schedule_once(fault.until_ms - self._now_ms(), partial(self.end, fault))
+        if fault.until_ms < inf:
+            self.end_in(fault, fault.until_ms - self.now_ms)
         self._last_number = self._last_number if rule.id else number
         self._faults[fault_id] = fault
         log.info("fault rule added", extra={"rule": fault_id, "action": fault.action.kind})
@@ -158,7 +160,11 @@ class FaultEngine:
         log.error("fault rule disabled", exc_info=error, extra={"rule": fault.id, "problem": fault.problem})
         self.end(fault)
 
+    def end_in(self, fault: Fault, delay_ms: float) -> None:
+        self._cluster.scheduler.schedule_once(delay_ms, partial(self.end, fault))
+
     def end(self, fault: Fault) -> None:
+        fault.was_ended = True
         self.take_off_routes(fault)
         self._connection_faults.end(fault)
         for broker in self._target.brokers.values():
@@ -194,7 +200,7 @@ class FaultEngine:
     def _new_fault(self, rule: Rule, fault_id: str, at: str) -> Fault:
         random = Random(f"{self._seed}:{fault_id}" if rule.seed is None else rule.seed)  # noqa: S311  (repeatable)
         try:
-            fault = Fault(self, rule, fault_id, random, self._now_ms())
+            fault = Fault(self, rule, fault_id, random, self.now_ms)
             _check(fault, self._target.config)
         except RuleProblem as problem:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
@@ -225,7 +231,7 @@ class FaultEngine:
 
     def _begin_state(self, fault: Fault, at: str) -> None:
         # Raises FaultError only if it begins now.
-        if fault.from_ms > self._now_ms():
+        if fault.from_ms > self.now_ms:
             self._when_in_force(fault, self._begin_or_disable)
             return
         try:
@@ -241,23 +247,28 @@ class FaultEngine:
 
     def _begin(self, fault: Fault) -> None:
         assert isinstance(fault.action, StateAction)
-        fault.undo[fault] = fault.action.begin(fault, self._target)
+        undo = fault.action.begin(fault, self._target)
         fault.matched += 1
         for node_id in fault.nodes(self._target):
             fault.count(node_id)
             self.record_broker_hit(node_id, fault)
+        if undo is None:
+            self.end(fault)
+            return
+        fault.undo[fault] = undo
         during_ms = state_duration_ms(fault)
         if during_ms < inf:
-            self._cluster.scheduler.schedule_once(during_ms, partial(self.end, fault))
+            self.end_in(fault, during_ms)
 
     def _when_in_force(self, fault: Fault, begin: Callable[[Fault], None]) -> None:
-        delay_ms = fault.from_ms - self._now_ms()
+        delay_ms = fault.from_ms - self.now_ms
         if delay_ms <= 0:
             begin(fault)
         else:
             self._cluster.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else begin(fault))
 
-    def _now_ms(self) -> float:
+    @property
+    def now_ms(self) -> float:
         return self._cluster.clock.monotonic_ms()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf
 from random import Random  # noqa: TID251  (the type of an argument)
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import parse_ms
@@ -16,10 +16,14 @@ from sluice.protocol.entities import RequestEntities
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .broker_states import DesiredBrokerStates
+from .leader_moves import LeaderMoves
 from .rule import Rule
 
 if TYPE_CHECKING:
     from .target import FaultedBroker, FaultTarget
+
+# pending: `after` has not elapsed. over: it hits nothing any more, and the states that it set are undone.
+FaultState = Literal["pending", "in force", "over", "disabled", "removed"]
 
 
 class RuleOwner(Protocol):
@@ -27,6 +31,10 @@ class RuleOwner(Protocol):
 
     @property
     def broker_states(self) -> DesiredBrokerStates: ...
+    @property
+    def leader_moves(self) -> LeaderMoves: ...
+    @property
+    def now_ms(self) -> float: ...
 
     def waiting_on(self, broker: "FaultedBroker") -> DelayedOperationPurgatory:
         """Return the purgatory of requests that rules delay."""
@@ -46,7 +54,9 @@ class RuleOwner(Protocol):
         """End a rule because of an error."""
 
     def end(self, fault: "Fault") -> None:
-        """Undo a rule, and release the requests that it delays."""
+        """Undo a rule; if it was removed or disabled, release the requests that it delays."""
+
+    def end_in(self, fault: "Fault", delay_ms: float) -> None: ...
 
     def take_off_routes(self, fault: "Fault") -> None: ...
 
@@ -64,7 +74,7 @@ class Fault:
         self.enabled = True
         self.problem = ""
         self.is_removed = False
-        self._is_late = False
+        self.was_ended = False  # by its time, by its removal, or as other means undid its state
         self.random = random
         self._owner = owner
         self._schedule = new_schedule(rule.times, rule.during, rule.on, rule.schedule)
@@ -92,7 +102,17 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        return self.has_ended or self._is_late or self._schedule.is_over
+        return self.was_ended or self._schedule.is_over
+
+    @property
+    def state(self) -> FaultState:
+        if self.is_removed:
+            return "removed"
+        if not self.enabled:
+            return "disabled"
+        if self.is_over:
+            return "over"
+        return "pending" if self._owner is not None and self._owner.now_ms < self.from_ms else "in force"
 
     def remove(self) -> None:
         if self._owner is not None and not self.is_removed:
@@ -109,8 +129,7 @@ class Fault:
         now_ms = 0.0
         if self._needs_time:
             now_ms = broker.clock.monotonic_ms()
-            self._is_late = now_ms >= self.until_ms
-            if self._is_late or now_ms < self.from_ms:
+            if not self.from_ms <= now_ms < self.until_ms:
                 return False
             if match.needs_age and not match.hits_age(now_ms - ctx.connection.opened_ms):
                 return False
@@ -144,6 +163,15 @@ class Fault:
         assert self._owner is not None, "only rules in force change brokers"
         return self._owner.broker_states
 
+    @property
+    def leader_moves(self) -> LeaderMoves:
+        assert self._owner is not None, "only rules in force move leaders"
+        return self._owner.leader_moves
+
+    def end(self) -> None:
+        assert self._owner is not None, "only rules in force end"
+        self._owner.end(self)
+
     def disable(self, error: Exception) -> None:
         assert self._owner is not None, "only rules in force are disabled"
         self._owner.disable(self, error)
@@ -156,6 +184,9 @@ class Fault:
         if self._probability is not None and self.random.random() >= self._probability:
             return False
         self.matched += 1
+        if self.matched == 1 and self.rule.during is not None:
+            assert self._owner is not None, "only rules in force fire"
+            self._owner.end_in(self, parse_ms(self.rule.during, "during"))
         return self._schedule.hits(now_ms)
 
     def _count(self, ctx: RequestContext) -> int:

@@ -12,6 +12,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .broker_states import DesiredBrokerStates
+from .leader_moves import LeaderMoves
 from .target import FaultedBroker, FaultTarget
 
 
@@ -28,6 +29,8 @@ class ActiveRule(Protocol):
     def free_at_ms(self) -> dict[int, float]: ...
     @property
     def broker_states(self) -> DesiredBrokerStates: ...
+    @property
+    def leader_moves(self) -> LeaderMoves: ...
 
     def __hash__(self) -> int: ...
 
@@ -36,6 +39,9 @@ class ActiveRule(Protocol):
 
     def hit_connection(self, node_id: int, connection: Connection) -> None:
         """Count a hit and record it in the journal."""
+
+    def end(self) -> None:
+        """End the rule, which stays in the list."""
 
     def disable(self, error: Exception) -> None:
         """End the rule because of an error."""

@@ -99,6 +99,7 @@ class ClusterServer:
             self._loop.call_later(STOP_GRACE_S, server.cut)
         else:
             server.cut()
+        self._changed(node_id)
 
     async def start_broker(self, node_id: int) -> None:
         """Start a stopped broker on its former addresses, with only the state of the cluster."""
@@ -117,6 +118,7 @@ class ClusterServer:
         controller.started(broker)
         if self.faults_in_use is not None:
             self.faults_in_use.started(server)
+        self._changed(node_id)
 
     def start_broker_soon(self, node_id: int, on_started: Callable[[SluiceError | None], None]) -> None:
         async def start() -> None:
@@ -133,9 +135,15 @@ class ClusterServer:
 
     def isolate_broker(self, node_id: int) -> None:
         self._checked_controller(node_id, "isolate").isolate(node_id)
+        self._changed(node_id)
 
     def rejoin_broker(self, node_id: int) -> None:
         self._checked_controller(node_id, "rejoin").rejoin(node_id)
+        self._changed(node_id)
+
+    def _changed(self, node_id: int) -> None:
+        if self.faults_in_use is not None:
+            self.faults_in_use.broker_states.changed(node_id)
 
     def move_leader(self, topic: str, index: int, node_id: int) -> None:
         problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)

@@ -12,7 +12,7 @@ from sluice.text.arguments import checks_arguments
 if TYPE_CHECKING:
     from sluice.broker.faults.actions import AnyAction
     from sluice.broker.faults.engine import FaultEngine
-    from sluice.broker.faults.fault import Fault
+    from sluice.broker.faults.fault import Fault, FaultState
     from sluice.broker.faults.rule import Rule
 
 
@@ -65,6 +65,11 @@ class LocalFault:
     def matched(self) -> int:
         """The number of matching requests or connections, hit or not."""
         return self._fault.matched
+
+    @property
+    def state(self) -> "FaultState":
+        """The state: pending (before `after`), in force, over, disabled or removed."""
+        return self._fault.state
 
     @property
     def enabled(self) -> bool:

@@ -34,6 +34,7 @@ class SyncFault(Blocking[LocalFault]):
     id = reads(LocalFault.id)
     hits = reads(LocalFault.hits)
     matched = reads(LocalFault.matched)
+    state = reads(LocalFault.state)
     enabled = reads(LocalFault.enabled)
     problem = reads(LocalFault.problem)
     remove = calls(LocalFault.remove)

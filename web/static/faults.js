@@ -6,7 +6,7 @@ import { FaultForm } from "./fault_form.js";
 import { count, countOf, counted, named } from "./format.js";
 import { attempt } from "./problem.js";
 
-const STATES = { "in force": "active", over: "exhausted: no more hits", disabled: "disabled by an error", off: "switched off" };
+const STATES = { pending: "not begun", "in force": "active", disabled: "disabled by an error", off: "switched off" };
 
 export class Faults {
   constructor() {

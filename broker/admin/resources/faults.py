@@ -1,13 +1,13 @@
 """`/api/v1/faults` of the admin port: listing, adding and removing fault rules."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
 from sluice.broker.controller.errors import UnknownResourceError
-from sluice.broker.faults.fault import Fault
+from sluice.broker.faults.fault import Fault, FaultState
 from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule, rule_schema
 from sluice.broker.server.cluster_server import ClusterServer
@@ -29,7 +29,7 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
 class FaultShown(msgspec.Struct):
     """A fault rule and its effect.
 
-    state: "over" means that the rule cannot hit anything any more
+    state: "over" means that the rule hits nothing any more, and that the states that it set are undone
     matched: number of requests, connections or brokers that it matched
     hits: number of these that it hit
     problem: error that disabled it, else ""
@@ -38,7 +38,7 @@ class FaultShown(msgspec.Struct):
 
     id: str
     action: str
-    state: Literal["in force", "over", "disabled", "removed"]
+    state: FaultState
     matched: int
     hits: int
     problem: str
@@ -84,15 +84,10 @@ async def _get_schema(context: AdminContext, params: Nothing, body: Nothing) -> 
 
 
 def describe(fault: Fault) -> FaultShown:
-    state: Literal["in force", "over", "disabled", "removed"] = "over" if fault.is_over else "in force"
-    if fault.is_removed:
-        state = "removed"
-    elif not fault.enabled:
-        state = "disabled"
     return FaultShown(
         id=fault.id,
         action=fault.action.kind,
-        state=state,
+        state=fault.state,
         matched=fault.matched,
         hits=fault.hits,
         problem=fault.problem,

@@ -133,6 +133,6 @@ class StateAction(Action, frozen=True):
 
     FIELDS: ClassVar[frozenset[str]] = _ALWAYS | {"broker"} | _TIME | {"during"}
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        """Return how to undo it; raise SluiceError."""
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo | None:
+        """Return how to undo it, or None if it is permanent, which ends the rule. Raises SluiceError."""
         raise NotImplementedError

@@ -1,10 +1,12 @@
 """Actions on brokers: down, or isolated."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from sluice.broker.controller.controller import ISOLATED, STOPPED, BrokerState
+from sluice.broker.faults.broker_states import DesiredState
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.config.broker_config import Config
@@ -42,4 +44,14 @@ def _desire(fault: "ActiveRule", target: "FaultTarget", state: BrokerState, *, c
     states, nodes = fault.broker_states, fault.nodes(target)
     for node_id in nodes:
         states.check(node_id, state)
-    return undo_all(states.desire(node_id, state, fault.disable, controlled=controlled) for node_id in nodes)
+    affected = {*nodes}
+
+    def undone(node_id: int) -> None:
+        affected.discard(node_id)
+        if not affected:
+            fault.end()
+
+    return undo_all(
+        states.desire(node_id, DesiredState(state, fault.disable, partial(undone, node_id), controlled=controlled))
+        for node_id in nodes
+    )

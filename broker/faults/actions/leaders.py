@@ -64,7 +64,7 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         _check_others(config, self.to)
 
-    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
+    def begin(self, fault: "ActiveRule", target: "FaultTarget") -> None:
         controller = target.cluster.controller
         partitions = _matched(fault, target)
         for partition in partitions:
@@ -73,7 +73,6 @@ class UncleanElection(StateAction, frozen=True, tag="unclean-election"):
                 raise ClusterError(problem)
         for partition in partitions:
             controller.elect_uncleanly(partition, self.to, self.records)
-        return _nothing
 
 
 class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
@@ -87,7 +86,7 @@ class LeaderMoved(StateAction, frozen=True, tag="leader-moved"):
         _check_others(config, self.to)
 
     def begin(self, fault: "ActiveRule", target: "FaultTarget") -> Undo:
-        return _move(target, _matched(fault, target), self.to)
+        return _move(fault, target, _matched(fault, target), self.to)
 
 
 class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
@@ -109,7 +108,7 @@ class CoordinatorMoved(StateAction, frozen=True, tag="coordinator-moved"):
         found = [each for each in dict.fromkeys(_coordinating(fault, target)) if fault.match.hits_broker(each.leader)]
         if not found:
             raise ClusterError("no coordinator matches; coordinators exist once a group was used")
-        return _move(target, found, self.to)
+        return _move(fault, target, found, self.to)
 
 
 def _coordinating(fault: "ActiveRule", target: "FaultTarget") -> Iterator[Partition]:
@@ -141,23 +140,20 @@ def _matched(fault: "ActiveRule", target: "FaultTarget") -> list[Partition]:
     return found
 
 
-def _move(target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
-    """Move leaders; the undo skips those that were moved again."""
+def _move(fault: "ActiveRule", target: "FaultTarget", partitions: Iterable[Partition], to: int | None) -> Undo:
+    """Move leaders; the rule ends when other means have moved all of them again."""
     controller = target.cluster.controller
-    moves = [(partition, partition.leader, _target(controller, partition, to)) for partition in partitions]
+    moves = {partition: _target(controller, partition, to) for partition in partitions}
+    moved = {*moves}
 
-    def back(partition: Partition, before: int, after: int) -> None:
-        if partition.leader == after and not partition.deleted:
-            controller.move_leader(partition, before)  # fails if that replica cannot lead any more
+    def undone(partition: Partition) -> None:
+        moved.discard(partition)
+        if not moved:
+            fault.end()
 
-    def moved() -> Iterator[Undo]:
-        for partition, before, after in moves:
-            problem = controller.move_leader(partition, after)
-            if problem is not None:
-                raise ClusterError(problem)
-            yield partial(back, partition, before, after)
-
-    return undo_all(moved())
+    return undo_all(
+        fault.leader_moves.move(partition, after, partial(undone, partition)) for partition, after in moves.items()
+    )
 
 
 def _target(controller: Controller, partition: Partition, to: int | None) -> int:
@@ -178,7 +174,3 @@ def _check_others(config: Config, to: int | None) -> None:
     if to is not None and to not in node_ids:
         brokers = ", ".join(map(str, node_ids))
         raise RuleProblem("action.to", f"unknown broker; expected one of {brokers}, got {to}")
-
-
-def _nothing() -> None:
-    pass
