@@ -11,10 +11,48 @@ from typing import TYPE_CHECKING
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from sluice.client.errors import KafkaException
     from sluice.embedded.broker import Broker
     from sluice.embedded.sync_broker import SyncBroker
+    from sluice.errors import (
+        ArgumentError,
+        BlockedError,
+        ClusterError,
+        ConfigError,
+        DeadlockError,
+        FaultError,
+        NotRunningError,
+        RunawayError,
+        ScenarioError,
+        SluiceError,
+        UnknownResourceError,
+        WaitTimeoutError,
+    )
 
-__all__ = ["Broker", "SyncBroker"]
+__all__ = [
+    "ArgumentError",
+    "BlockedError",
+    "Broker",
+    "ClusterError",
+    "ConfigError",
+    "DeadlockError",
+    "FaultError",
+    "KafkaException",
+    "NotRunningError",
+    "RunawayError",
+    "ScenarioError",
+    "SluiceError",
+    "SyncBroker",
+    "UnknownResourceError",
+    "WaitTimeoutError",
+]
+
+# Where the public names are that are not in sluice.errors.
+_MODULES = {
+    "Broker": "sluice.embedded.broker",
+    "KafkaException": "sluice.client.errors",
+    "SyncBroker": "sluice.embedded.sync_broker",
+}
 
 _here = os.path.dirname(__file__)  # noqa: PTH120  (see above)
 if not os.path.exists(os.path.join(_here, "protocol", "__init__.py")):  # noqa: PTH110, PTH118  (see above)
@@ -24,12 +62,8 @@ del _here
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use, because most importers need only one part."""
-    if name == "Broker":
-        from sluice.embedded.broker import Broker
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return Broker
-    if name == "SyncBroker":
-        from sluice.embedded.sync_broker import SyncBroker
-
-        return SyncBroker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES.get(name, "sluice.errors")), name)

@@ -1,4 +1,8 @@
-"""Exceptions shared by all packages. Expected failures are Kafka error codes in responses, not exceptions."""
+"""The exceptions of sluice. Expected failures of a broker are Kafka error codes in responses, not exceptions.
+
+`SluiceError` is the base class of each exception that a public function raises, except the AssertionError of
+`assert_*`. The classes for users are attributes of the package `sluice`, as `sluice.FaultError`.
+"""
 
 
 class SluiceError(Exception):
@@ -11,6 +15,55 @@ class ConfigError(SluiceError):
 
 class ArgumentError(ConfigError, TypeError):
     """An argument of a wrong type or out of range."""
+
+
+class FaultError(ConfigError):
+    """A fault rule that cannot work. The message begins with the path: `faults[0].action.code: ...`."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class ScenarioError(ConfigError):
+    """An invalid scenario. The one-line message begins with the path, or "" for the whole file."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path = path
+
+
+class ClusterError(SluiceError):
+    """A change that the cluster's current state does not allow."""
+
+
+class UnknownResourceError(ClusterError):
+    """A broker, topic or partition that does not exist."""
+
+
+class NotRunningError(SluiceError):
+    """A call on a broker that has not started, or has stopped."""
+
+
+class BlockedError(SluiceError):
+    """A call on a broker whose event loop does not run, for example as a callback blocks it."""
+
+
+class WaitTimeoutError(SluiceError, TimeoutError):
+    """A wait that did not end in time; the message lists what was observed meanwhile."""
+
+
+class DeadlockError(SluiceError):
+    """A run in virtual time in which all tasks wait, and no timer is pending."""
+
+
+class RunawayError(SluiceError):
+    """A run in virtual time that exceeded its limit of time or of event-loop iterations."""
+
+
+class SubjectError(SluiceError):
+    """A client that cannot be audited, because it is unknown or does not run."""
 
 
 class RemoteProtocolError(SluiceError):

@@ -39,8 +39,8 @@ from sluice.broker.faults.actions.wrong_metadata import (
     UnknownLeader,
     WrongLeader,
 )
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 
 __all__ = [
     "AcknowledgementError",

@@ -52,6 +52,8 @@ class KafkaClusterFactory(Protocol):
         """Start brokers with the options of the mark; they stop when the test ends."""
 
 
+# The packages between the line of a test and the raise.
+_INTERNAL = ("sluice", "asyncio", "concurrent")
 _REPORTED_BROKERS = pytest.StashKey[list["SyncBroker"]]()  # per test: the brokers in its failure report
 _SESSION_OPTIONS = pytest.StashKey[ExitStack]()  # per test: removes its options from the session's broker
 _SESSION_BROKER = pytest.StashKey["SyncBroker"]()
@@ -185,7 +187,7 @@ def _apply_options(item: pytest.Item, broker: "SyncBroker") -> None:
         ends.enter_context(applied(broker, options))
 
 
-# -- the journal in the report -----------------------------------------------------------------------------------------
+# -- the report of a failed test ---------------------------------------------------------------------------------------
 
 
 def _add_to_report(item: pytest.Item, broker: "SyncBroker") -> None:
@@ -193,10 +195,28 @@ def _add_to_report(item: pytest.Item, broker: "SyncBroker") -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    if call.excinfo is not None and not item.config.getoption("fulltrace"):
+        _hide_internal_frames(call.excinfo.value)
     report = yield
     if report.failed and (brokers := item.stash.get(_REPORTED_BROKERS, ())):
         from sluice.embedded.journal_assertions import last_events
 
         report.sections += [("sluice journal", last_events(broker)) for broker in brokers]
     return report
+
+
+def _hide_internal_frames(error: BaseException) -> None:
+    """End the traceback of an error for users at their own line, as `__tracebackhide__` in each function would."""
+    errors = sys.modules.get("sluice.errors")  # without an error, it is not loaded
+    if errors is None or not isinstance(error, errors.SluiceError):
+        return
+    entry, own = error.__traceback__, None
+    while entry is not None:
+        if str(entry.tb_frame.f_globals.get("__name__")).split(".")[0] not in _INTERNAL:
+            own = entry
+        entry = entry.tb_next
+    if own is not None:
+        own.tb_next = None

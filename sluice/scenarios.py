@@ -5,6 +5,6 @@ broker/scenarios/ implements them; docs/scenarios.md documents them.
 
 from sluice.broker.scenarios.files import load
 from sluice.broker.scenarios.model import Scenario, Step
-from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.errors import ScenarioError
 
 __all__ = ["Scenario", "ScenarioError", "Step", "load"]

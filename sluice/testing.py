@@ -19,9 +19,9 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sluice.errors import ArgumentError
+from sluice.errors import ArgumentError, DeadlockError, RunawayError, SluiceError
 from sluice.text.arguments import Count, Duration, check_argument
-from sluice.virtual_time.event_loop import DAY_S, MAX_TURNS, DeadlockError, RunawayError, VirtualLoop
+from sluice.virtual_time.event_loop import DAY_S, MAX_TURNS, VirtualLoop
 from sluice.virtual_time.link import Link
 from sluice.virtual_time.network import MemoryServer, Network
 from sluice.virtual_time.time_module import patch_time
@@ -74,10 +74,10 @@ def run(main: Coroutine[Any, Any, T], *, seed: int = 0, until: float = DAY_S, ma
 
 
 def network() -> Network:
-    """Return the network of the running loop. Raises RuntimeError if the loop is not in virtual time."""
-    loop = asyncio.get_running_loop()
+    """Return the network of the running loop. Raises SluiceError if the loop is not in virtual time."""
+    loop = asyncio._get_running_loop()
     if not isinstance(loop, VirtualLoop):
-        raise RuntimeError("this event loop runs in real time; use sluice.testing.run()")
+        raise SluiceError("network: no event loop runs in virtual time; call it within sluice.testing.run()")
     return loop.network
 
 

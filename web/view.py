@@ -43,5 +43,5 @@ class ViewQuery(Filters):
 
     @property
     def view(self) -> View:
-        """The view; raises ValueError for a filter that can match no event."""
+        """The view; raises ArgumentError for a filter that can match no event."""
         return View(self.search, self.sort, self.page, self.size, self.connections, self.journal, self.event_filter)

@@ -21,13 +21,13 @@ from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
 from sluice.audit.subjects.clients.kafkajs import CLIENT as KAFKAJS
 from sluice.audit.subjects.clients.sarama import CLIENT as SARAMA
 from sluice.audit.subjects.clients.sluice import CLIENT as SLUICE
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, SubjectError
 
 from .command import ADDRESSES, BOOTSTRAP, CommandSubject
 from .driven import DrivenSubject, VirtualSubject
 from .java import KAFKA_4, JavaSubject
 from .program import ProgramSubject
-from .subject import Job, Running, Subject, SubjectError
+from .subject import Job, Running, Subject
 
 __all__ = [
     "SUBJECTS",

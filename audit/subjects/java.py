@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting
-from sluice.errors import SluiceError
+from sluice.errors import SluiceError, SubjectError
 from sluice.pipeline.connector import Jar, connector_for
 from sluice.pipeline.jars import cached_jars
 from sluice.pipeline.java import Java, find_java
@@ -20,7 +20,7 @@ from sluice.pipeline.java import Java, find_java
 from .client import Client, installed
 from .driven import start_driver
 from .process import SubjectProcess
-from .subject import Job, OnCallback, Running, SubjectError
+from .subject import Job, OnCallback, Running
 
 _STARTS_WITHIN_S = 30.0
 _CLIENTS = "kafka-clients"

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from .subject import SubjectError
+from sluice.errors import SubjectError
 
 _LAST_OUTPUT_BYTES = 2000
 _LINE_BYTES = 1 << 20

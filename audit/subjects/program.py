@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting
+from sluice.errors import SubjectError
 from sluice.pipeline.cache import cache_folder
 
 from .client import Client
 from .driven import start_driver
-from .subject import Job, OnCallback, Running, SubjectError
+from .subject import Job, OnCallback, Running
 
 _SOURCES = Path(__file__).parent / "programs"
 _BUILT_WITHIN_S = 600

@@ -10,13 +10,8 @@ import msgspec
 
 from sluice.audit.judge.model.observation import Callback, Role, SubjectInfo
 from sluice.audit.probes import Setting, Workload
-from sluice.errors import SluiceError
 
 OnCallback = Callable[[Callback], None]
-
-
-class SubjectError(SluiceError):
-    """An unknown subject, or one that does not run."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

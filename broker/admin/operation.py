@@ -15,12 +15,11 @@ from urllib.parse import parse_qs
 import msgspec
 from starlette.responses import Response
 
-from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.scenarios.runs import Runs
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.broker.server.metrics import registry
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ConfigError, SluiceError, UnknownResourceError
 from sluice.text.typed_decoding import DecodeError, read, read_texts
 
 if TYPE_CHECKING:

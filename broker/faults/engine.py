@@ -21,12 +21,12 @@ from random import Random  # noqa: TID251  (one generator per rule, made from it
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.dispatch.route import Route
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
-from sluice.broker.faults.matching.errors import FaultError, RuleProblem
+from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.requests.route_faults import RouteFaults
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Config
-from sluice.errors import SluiceError
+from sluice.errors import FaultError, SluiceError
 from sluice.protocol.apis import API_KEYS
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 

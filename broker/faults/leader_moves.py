@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.metadata.topic import NO_LEADER, Partition
+from sluice.errors import ClusterError
 
 from .undo import Undo
 

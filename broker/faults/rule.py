@@ -10,7 +10,8 @@ from msgspec import Meta
 
 from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import Duration
-from sluice.broker.faults.matching.errors import FaultError, RuleProblem
+from sluice.broker.faults.matching.errors import RuleProblem
+from sluice.errors import FaultError
 from sluice.text.error_text import one_of
 from sluice.text.typed_decoding import DecodeError, read
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequen
 from typing import NamedTuple
 
 from sluice.clock import Clock, sleep_ms
+from sluice.errors import ArgumentError
 from sluice.journal_events import KINDS, AnyEvent, Gap, Request
 from sluice.protocol.apis import API_KEYS
 from sluice.text.arguments import Index, checks_arguments
@@ -49,14 +50,14 @@ class EventFilter(NamedTuple):
 
 
 def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
-    """Return the filter. Raises ValueError."""
+    """Return the filter. Raises ArgumentError."""
     for name in given:
         if name not in FILTERS:
-            raise ValueError(f"{name}: {unknown('filter', name, FILTERS)}")
+            raise ArgumentError(f"{name}: {unknown('filter', name, FILTERS)}")
     brokers = given.get("broker", ())
     for name in brokers:
         if not (name.isascii() and name.isdecimal()):
-            raise ValueError(f"broker: {expected(FILTERS['broker'], name)}")
+            raise ArgumentError(f"broker: {expected(FILTERS['broker'], name)}")
     _known("kind", given.get("kind", ()), KINDS)
     _known("api", given.get("api", ()), API_NAMES)
     return EventFilter(
@@ -70,7 +71,7 @@ def parse_event_filter(given: Mapping[str, Sequence[str]]) -> EventFilter:
 def _known(name: str, values: Collection[str], known: Collection[str]) -> None:
     for value in values:
         if value not in known:
-            raise ValueError(f"{name}: {one_of(known, value)}")
+            raise ArgumentError(f"{name}: {one_of(known, value)}")
 
 
 class EventPage(NamedTuple):
@@ -99,7 +100,7 @@ class JournalReader:
         api: str | Collection[str] = (),
         broker: int | Collection[int] = (),
     ) -> list[AnyEvent]:
-        """Return all events with a `seq` above `after`, oldest first; raise ValueError for an unknown filter value."""
+        """Return all events with a `seq` above `after`, oldest first. Raises ArgumentError for unknown values."""
         event_filter = _event_filter(kind, client_id, api, broker)
         return self.read(after, event_filter, self._journal.size + 1).events
 

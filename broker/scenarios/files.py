@@ -4,12 +4,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from sluice.errors import ScenarioError
 from sluice.text.error_text import did_you_mean
 from sluice.text.typed_decoding import DecodeError, read
 
 from .documents import ENDINGS, is_document, read_document
 from .model import Scenario
-from .timeline import ScenarioError, timeline
+from .timeline import timeline
 
 _CATALOGUE = Path(__file__).parent / "catalogue"
 

@@ -2,8 +2,8 @@
 
 from itertools import count
 
-from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.server.cluster_server import ClusterServer
+from sluice.errors import ClusterError, UnknownResourceError
 
 from .model import Scenario
 from .run import Run

@@ -18,21 +18,13 @@ from sluice.broker.scenarios.steps.faults import RuleAddition, RuleRemoval
 from sluice.broker.scenarios.steps.quotas import QuotaAlteration
 from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, PartitionElection, TopicCreation
 from sluice.config.broker_config import Config
-from sluice.errors import ConfigError
+from sluice.errors import ConfigError, ScenarioError
 
 from .durations import format_duration
 from .model import Scenario, Step, config_texts
 
 # Limit of all moments, to bound the time of the check.
 _MOST_MOMENTS = 10_000
-
-
-class ScenarioError(ConfigError):
-    """An invalid scenario. The one-line message begins with the path, or "" for the whole file."""
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path}: {problem}" if path else problem)
-        self.path = path
 
 
 class Moment(NamedTuple):

@@ -7,13 +7,12 @@ from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
 from sluice.broker.requests.worker import ThreadWorker
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
-from sluice.errors import SluiceError
+from sluice.errors import ClusterError, SluiceError, UnknownResourceError
 from sluice.protocol.errors import ErrorCode
 
 from .broker import Broker

@@ -26,7 +26,8 @@ from sluice.broker.scenarios.steps.brokers import BrokerStep
 from sluice.broker.scenarios.steps.faults import RuleAddition, RuleEnd, RuleRemoval
 from sluice.broker.scenarios.steps.quotas import QuotaAlteration, QuotaRestoration
 from sluice.broker.scenarios.steps.topics import InitialTopic, LeaderMove, LeaderMoveBack
-from sluice.broker.scenarios.timeline import Moment, ScenarioError, timeline
+from sluice.broker.scenarios.timeline import Moment, timeline
+from sluice.errors import ScenarioError
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import CLIENT_ID
 

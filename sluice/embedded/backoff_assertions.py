@@ -11,6 +11,7 @@ from sluice.audit.judge import judge_sequence
 from sluice.audit.judge.model.attempts import AttemptSequence, Kind
 from sluice.audit.judge.model.verdict import State, Verdict
 from sluice.audit.judge.observer import sequences
+from sluice.errors import ArgumentError
 from sluice.journal_events import AnyEvent, ClientEvent
 from sluice.text.error_text import one_of
 
@@ -45,9 +46,9 @@ class Backoffs(NamedTuple):
 
 
 def backoffs(events: Sequence[AnyEvent], client_id: str, kip: int, settings: Mapping[str, float]) -> Backoffs:
-    """Judge a client's backoff; raise ValueError for any KIP but 580 and 144."""
+    """Judge a client's backoff; raise ArgumentError for any KIP but 580 and 144."""
     if kip not in DEFAULTS:
-        raise ValueError(f"kip: {one_of(map(str, DEFAULTS), str(kip))}")
+        raise ArgumentError(f"kip: {one_of(map(str, DEFAULTS), str(kip))}")
     known = DEFAULTS[kip] | dict(settings)
     tried = [one for one in sequences(_of(client_id, events)) if len(one.attempts) > 1]
     found = [one for one in tried if _is_about(one, kip, client_id)]

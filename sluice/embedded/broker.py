@@ -22,7 +22,7 @@ from sluice.broker.journal.reader import JournalReader
 from sluice.broker.process import BrokerProcess
 from sluice.clock import LoopClock, sleep_ms
 from sluice.config.broker_config import Config, address_of
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import ArgumentError, ConfigError, NotRunningError, SluiceError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
 from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
 from sluice.web import load as load_page
@@ -116,6 +116,14 @@ class Broker(JournalAssertions):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._started.stop()
+
+    if not TYPE_CHECKING:  # type checkers find this misuse
+
+        def __enter__(self) -> None:
+            raise ArgumentError("Broker: expected `async with`, got `with`. Or use sluice.SyncBroker")
+
+        def __exit__(self, *args: object) -> None:  # Python looks it up before it enters
+            pass
 
     async def reset(self) -> None:
         """Replace the brokers by new ones at the same addresses, in the initial state.
@@ -303,14 +311,14 @@ class Broker(JournalAssertions):
             timeout_s: Timeout in seconds.
 
         Raises:
-            TimeoutError: The condition was not met; the message lists the latest events.
+            WaitTimeoutError: The condition was not met; the message lists the latest events.
         """
         wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
         clock = self._started.cluster.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
         while (found := wait.poll()) is None:
             if clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutError(wait.describe_timeout(timeout_s))
+                raise WaitTimeoutError(wait.describe_timeout(timeout_s))
             await sleep_ms(clock, POLL_INTERVAL_MS)
         return found
 
@@ -340,11 +348,11 @@ class Broker(JournalAssertions):
     @property
     def _running(self) -> BrokerProcess:
         if self._started.is_stopping:
-            raise SluiceError("the broker has stopped")
+            raise NotRunningError("the broker has stopped")
         return self._started
 
     @property
     def _started(self) -> BrokerProcess:
         if self._server is None:
-            raise SluiceError("a broker is available only within `async with`")
+            raise NotRunningError("a broker is available only within `async with`")
         return self._server

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sluice.errors import ArgumentError
+from sluice.errors import ArgumentError, WaitTimeoutError
 from sluice.text.arguments import Count, Duration, Index, checks_arguments
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class LocalClient:
 
         Raises:
             KafkaException: A subclass from `sluice.client.errors`.
-            TimeoutError: The records were not written within `timeout_s` seconds.
+            WaitTimeoutError: The records were not written within `timeout_s` seconds.
         """
         from sluice.client.producer import Producer  # most tests do not use it
 
@@ -62,7 +62,7 @@ class LocalClient:
                 return [await each for each in sent]
         except TimeoutError:
             written = sum(each.done() and not each.cancelled() and each.exception() is None for each in sent)
-            raise TimeoutError(
+            raise WaitTimeoutError(
                 f"after {timeout_s:g} s: {written} of {len(values)} records of topic {topic} were written"
             ) from None
 
@@ -70,7 +70,7 @@ class LocalClient:
         """Return the first `count` records of a topic, without a consumer group; each partition is in order.
 
         Raises:
-            TimeoutError: Fewer records within `timeout_s` seconds; the message has their number.
+            WaitTimeoutError: Fewer records within `timeout_s` seconds; the message has their number.
         """
         from sluice.client.consumer import Consumer, TopicPartition
 
@@ -83,5 +83,5 @@ class LocalClient:
                 while len(found) < count:
                     found += await consumer.poll(_POLL_MS)
         except TimeoutError:
-            raise TimeoutError(f"after {timeout_s:g} s: {len(found)} of {count} records of topic {topic}") from None
+            raise WaitTimeoutError(f"after {timeout_s:g} s: {len(found)} of {count} records of topic {topic}") from None
         return found[:count]

@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from sluice.broker.controller.elections import Election
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import PartitionState
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.config.broker_config import format_value
-from sluice.errors import ArgumentError, SluiceError
+from sluice.errors import ArgumentError, ClusterError, NotRunningError
 from sluice.text.arguments import Index, checks_arguments
+from sluice.text.error_text import expected
 
 
 @checks_arguments
@@ -75,6 +75,10 @@ class ClusterControl:
             assignments: Node ids of each partition's replicas, the preferred leader first, in place of both numbers.
             config: Topic configs by name.
         """
+        brokers = len(self._server.servers)
+        if replication_factor > brokers:
+            problem = expected(f"at most {brokers}, the number of brokers", replication_factor)
+            raise ArgumentError(f"create_topic: replication_factor: {problem}. Set `brokers` to start more")
         configs = {key: format_value(value) for key, value in (config or {}).items()}
         new = NewTopic(name, partitions, replication_factor, assignments or {}, configs)
         created = self._running.cluster.create(new)
@@ -88,5 +92,5 @@ class ClusterControl:
     @property
     def _running(self) -> ClusterServer:
         if self._server.is_stopping:
-            raise SluiceError("the broker has stopped")
+            raise NotRunningError("the broker has stopped")
         return self._server

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 import msgspec
 
-from sluice.errors import SluiceError
+from sluice.errors import FaultError, SluiceError
 from sluice.text.arguments import checks_arguments
 
 if TYPE_CHECKING:
@@ -143,7 +143,6 @@ def raise_problem(fault_id: str, problem: str) -> None:
 
 def _to_plain(rule: object, fields: RuleFields) -> object:
     """Return plain values, so that the rule is checked as in a file."""
-    from sluice.broker.faults.matching.errors import FaultError
     from sluice.broker.faults.rule import Rule
 
     try:

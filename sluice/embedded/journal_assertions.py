@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.broker.journal.format_event import format_event
-from sluice.errors import ConfigError
+from sluice.errors import ArgumentError, ConfigError
 from sluice.journal_events import AnyEvent, ClientEvent, Gap, Request, Throttle
 from sluice.text.arguments import Duration, Index, checks_arguments
 from sluice.text.error_text import did_you_mean, one_of
@@ -131,7 +131,7 @@ class JournalAssertions:
 
     def _throttles(self, client_id: str, quota: str | None, after: int) -> tuple[list[Throttle], int]:
         if quota is not None and quota not in _QUOTAS:
-            raise ValueError(f"quota: {one_of(_QUOTAS, quota)}")
+            raise ArgumentError(f"quota: {one_of(_QUOTAS, quota)}")
         given = self.journal.events(after=after, kind="throttle", client_id=client_id)
         found, lost = _split_lost(Throttle, given)
         return [each for each in found if quota in (None, each.quota)], lost
@@ -209,7 +209,7 @@ def _by(quota: str | None) -> str:
 def _bounds(exactly: Index | None, at_least: Index | None, at_most: Index | None) -> tuple[int, int | None]:
     if exactly is not None:
         if at_least is not None or at_most is not None:
-            raise ValueError("exactly excludes at_least and at_most")
+            raise ArgumentError("exactly excludes at_least and at_most")
         return exactly, exactly
     if at_least is None:
         return (1 if at_most is None else 0), at_most

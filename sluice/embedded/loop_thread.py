@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from sluice.broker.network.fair_selector import new_loop
 from sluice.clock import Clock, LoopClock
-from sluice.errors import SluiceError
+from sluice.errors import BlockedError, NotRunningError, SluiceError
 
 from .broker import Broker
 
@@ -24,14 +24,12 @@ _STOPS_WITHIN_S = 5.0
 _RUNS_WITHIN_S = 30.0
 
 
-class _StoppedError(SluiceError):
-    def __init__(self) -> None:
-        super().__init__("the broker has stopped")
+def _stopped() -> NotRunningError:
+    return NotRunningError("the broker has stopped")
 
 
-class _BlockedError(SluiceError):
-    def __init__(self) -> None:
-        super().__init__(f"the broker's event loop has not run for {_RUNS_WITHIN_S:g} s; does a callback block it?")
+def _blocked() -> BlockedError:
+    return BlockedError(f"the broker's event loop has not run for {_RUNS_WITHIN_S:g} s; does a callback block it?")
 
 
 class BrokerThread:
@@ -53,9 +51,9 @@ class BrokerThread:
         self._thread.start()
         try:
             if not wait([self._started], _RUNS_WITHIN_S).done:
-                raise _BlockedError
+                raise _blocked()
             self._started.result()
-        except _BlockedError:
+        except BlockedError:
             raise
         except Exception:
             self._thread.join()
@@ -68,7 +66,7 @@ class BrokerThread:
                 loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(_RUNS_WITHIN_S)
         if self._thread.is_alive():
-            raise _BlockedError
+            raise _blocked()
 
     def raise_failure(self) -> None:
         if self._failure is not None:
@@ -92,8 +90,8 @@ class BrokerThread:
 
         try:
             return self.run(called)
-        except _StoppedError:
-            if not self._ended.wait(_STOPS_WITHIN_S):
+        except NotRunningError:
+            if not self._started.done() or not self._ended.wait(_STOPS_WITHIN_S):
                 raise
             return function()
 
@@ -108,7 +106,9 @@ class BrokerThread:
 
         with self._lock:
             if self._loop is None:
-                raise _StoppedError if self._started.done() else SluiceError("a broker is available only within `with`")
+                if self._started.done():
+                    raise _stopped()
+                raise NotRunningError("a broker is available only within `with`")
             loop = self._loop
             future = asyncio.run_coroutine_threadsafe(awaited(), loop)
         try:
@@ -116,7 +116,7 @@ class BrokerThread:
                 self._ensure_running(loop)
             return future.result()
         except CancelledError:
-            raise _StoppedError from None
+            raise _stopped() from None
         finally:
             future.cancel()  # its result is not needed after an interrupt
 
@@ -125,9 +125,9 @@ class BrokerThread:
         try:
             loop.call_soon_threadsafe(ran.set)
         except RuntimeError:  # closed
-            raise _StoppedError from None
+            raise _stopped() from None
         if not ran.wait(_RUNS_WITHIN_S) and not self._ended.is_set():
-            raise _BlockedError
+            raise _blocked()
 
     def _run(self) -> None:
         try:

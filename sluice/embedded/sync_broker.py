@@ -11,8 +11,9 @@ The broker runs in its own thread (loop_thread.py). Any other thread may call th
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from sluice.errors import ArgumentError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
 from sluice.text.arguments import Count, Duration, Index, Port, checks_arguments
 
@@ -61,6 +62,14 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         self._thread.stop()
         if error is None:
             self._thread.raise_failure()
+
+    if not TYPE_CHECKING:  # type checkers find this misuse
+
+        async def __aenter__(self) -> None:
+            raise ArgumentError("SyncBroker: expected `with`, got `async with`. Or use sluice.Broker")
+
+        async def __aexit__(self, *args: object) -> None:  # Python looks it up before it enters
+            pass
 
     reset = waits(Broker.reset)
     bootstrap = reads(Broker.bootstrap)
@@ -140,7 +149,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         while (found := wait.poll()) is None:
             self._thread.raise_failure()
             if clock.monotonic_ms() >= deadline_ms:
-                raise TimeoutError(wait.describe_timeout(timeout_s))
+                raise WaitTimeoutError(wait.describe_timeout(timeout_s))
             self._thread.pause(POLL_INTERVAL_MS)
         return found
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-# difflib's default; below it, short names match by a few shared letters.
-_CUTOFF = 0.6
+# One letter in five may be wrong. Below it, short names match other words: NOPE is not NONE.
+_CUTOFF = 0.8
 _LONGEST_SHOWN = 80  # characters of a value, so that the message stays readable
 
 
@@ -32,8 +32,12 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only errors load it
 
-    by_lower = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), by_lower, 1, _CUTOFF)
+    by_lower, given = {each.lower(): each for each in known}, name.lower()
+    near = get_close_matches(given, by_lower, 1, _CUTOFF) or [
+        each
+        for each in by_lower
+        if sorted(each) == sorted(given)  # letters are exchanged, as in shpo
+    ]
     return by_lower[near[0]] if near else None
 
 

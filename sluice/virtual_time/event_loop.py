@@ -22,7 +22,7 @@ from random import Random  # noqa: TID251  (the loop's single source of randomne
 from types import CodeType
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
-from sluice.errors import SluiceError
+from sluice.errors import DeadlockError, RunawayError, SluiceError
 
 from .handles import Handle, TimerHandle
 from .network import MemoryServer, Network
@@ -51,14 +51,6 @@ _TO_CLEAN_UP_NS = 3600 * 10**9
 _TURNS_TO_CLEAN_UP = 1_000_000
 _NAMED_TASKS = 20
 _new_handle = object.__new__
-
-
-class DeadlockError(SluiceError):
-    """All tasks wait, and no timer is pending."""
-
-
-class RunawayError(SluiceError):
-    """The run exceeded its limit of virtual time or event-loop iterations."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from random import Random  # noqa: TID251  (only the type of an injected object)
 
+from sluice.errors import ArgumentError
+
 # Linux's first retransmission timeout, doubled each time.
 _RETRANSMIT_S = 0.2
 
@@ -30,7 +32,7 @@ class Link:
             ("loss", self.loss, 0 <= self.loss < 1, "from 0 to less than 1; partition() loses all"),
         ):
             if not is_possible:
-                raise ValueError(f"{name}: expected {accepted}, got {value}")
+                raise ArgumentError(f"Link: {name}: expected {accepted}, got {value}")
 
     def delay_s(self, random: Random) -> float:
         """Return the delay of the next segment, besides its transmission time."""

@@ -9,6 +9,7 @@ import click
 
 from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
 from sluice.broker.controller.configs.group_configs import GroupConfigs
+import sluice
 from sluice.cli.main import cli
 from sluice.config.kafka_properties import KAFKA_PROPERTIES
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
@@ -41,7 +42,7 @@ _UNITS = {
 _PYTHON = {
     "Brokers for tests": ("sluice.Broker", "sluice.SyncBroker"),
     "unittest": ("sluice.kafka_test_case.KafkaTestCase",),
-    "Errors": ("sluice.errors.SluiceError", "sluice.errors.ConfigError", "sluice.errors.RemoteProtocolError"),
+    "Errors": tuple(f"sluice.{name}" for name in sluice.__all__ if name.endswith(("Error", "Exception"))),
     "Producer": ("sluice.client.producer.Producer", "sluice.client.producer.RecordMetadata"),
     "Consumer": (
         "sluice.client.consumer.Consumer",

@@ -3,8 +3,8 @@
 import pytest
 
 from sluice.broker.faults.fault import Fault
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
 

@@ -6,12 +6,11 @@ import msgspec
 from msgspec import Meta
 
 from sluice.broker.admin.operation import AdminContext, Nothing, Operation, RefusedError
-from sluice.broker.controller.errors import UnknownResourceError
 from sluice.broker.faults.fault import Fault, FaultState
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule, rule_schema
 from sluice.broker.server.cluster_server import ClusterServer
-from sluice.errors import SluiceError
+from sluice.errors import FaultError, SluiceError, UnknownResourceError
+from sluice.text.typed_decoding import DecodeError, read
 
 _PATH = "/api/v1/faults"
 
@@ -24,6 +23,10 @@ class Rules(msgspec.Struct, forbid_unknown_fields=True):
     """Several fault rules; either all are added, or none."""
 
     faults: list[Rule]
+
+
+class _GivenRules(msgspec.Struct):
+    faults: list[object]  # each is parsed by itself, for its path
 
 
 class FaultShown(msgspec.Struct):
@@ -56,9 +59,8 @@ async def _list(context: AdminContext, params: Nothing, body: Nothing) -> Faults
 
 
 async def _add(context: AdminContext, params: Nothing, body: object) -> FaultsShown:
-    rules = _rules_in(body)
     try:
-        return FaultsShown([describe(fault) for fault in _added(context.server, rules)])
+        return FaultsShown([describe(fault) for fault in _added(context.server, _rules_in(body))])
     except FaultError as error:
         raise RefusedError(400, str(error), _place(error.path)) from None
 
@@ -99,9 +101,12 @@ _ALONE = "fault"
 
 
 def _rules_in(given: object) -> list[tuple[str, object]]:
-    several = given.get("faults") if isinstance(given, dict) and given.keys() == {"faults"} else None
-    if not isinstance(several, list):
+    if not isinstance(given, dict) or given.keys() != {"faults"}:
         return [(_ALONE, given)]
+    try:
+        several = read(given, _GivenRules).faults
+    except DecodeError as error:
+        raise FaultError(error.path, error.problem) from None
     return [(f"faults[{index}]", rule) for index, rule in enumerate(several)]
 
 

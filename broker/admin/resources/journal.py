@@ -35,7 +35,7 @@ class Filters(msgspec.Struct, forbid_unknown_fields=True):
 
     @property
     def event_filter(self) -> EventFilter:
-        """The filter; raises ValueError for an unknown value."""
+        """The filter; raises ArgumentError for an unknown value."""
         given = {"client_id": self.client_id, "api": self.api, "kind": self.kind, "broker": self.broker}
         return parse_event_filter({name: values for name, values in given.items() if values})
 

@@ -9,7 +9,7 @@ from sluice.broker.admin.operation import AdminContext, Nothing, Operation, Refu
 from sluice.broker.scenarios.files import Entry, catalogued, entries, scenario_of
 from sluice.broker.scenarios.model import Scenario
 from sluice.broker.scenarios.report import RunReport
-from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.errors import ScenarioError
 
 _PATH = "/api/v1/scenarios"
 

@@ -47,7 +47,8 @@ class Error(RequestAction, frozen=True, tag="error"):
             name = self.code if isinstance(self.code, int) or not _NUMBER.fullmatch(self.code) else int(self.code)
             return ErrorCode[name] if isinstance(name, str) else ErrorCode(name)
         except (KeyError, ValueError):
-            hint = did_you_mean(str(self.code), ErrorCode.__members__)
+            accepted = "; expected a name such as NOT_LEADER_OR_FOLLOWER, or its number"
+            hint = did_you_mean(str(self.code), ErrorCode.__members__, accepted)
             raise RuleProblem("action.code", f"unknown error code {self.code!r}{hint}") from None
 
     def check(self, match: Match) -> None:

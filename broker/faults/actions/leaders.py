@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from sluice.broker.controller.controller import Controller
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.faults.matching.durations import Duration, parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
@@ -15,6 +14,7 @@ from sluice.broker.faults.matching.match import Match
 from sluice.broker.faults.undo import Undo, undo_all
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, NO_LEADER, TRANSACTION_STATE_TOPIC, Partition
 from sluice.config.broker_config import Config
+from sluice.errors import ClusterError
 
 from .action import StateAction, node_ids_of
 

@@ -8,12 +8,12 @@ from sluice.broker.controller.configs.broker_configs import validate_configs
 from sluice.broker.controller.configs.control import ConfigurationControl
 from sluice.broker.controller.configs.resource import BROKER, TOPIC, ApiError, Change, Operation
 from sluice.broker.controller.controller import BrokerState
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.model import AlterConfig, config_texts
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.described_config import canonical
 from sluice.config.kafka_properties import row_of_any
 from sluice.config.setting import UNKNOWN_TYPE
+from sluice.errors import ClusterError
 from sluice.journal_events import NO_ID
 
 from .action import ExpectedState, ScenarioContext, StepProblem

@@ -6,8 +6,8 @@ import msgspec
 
 from sluice.broker.faults.engine import check_rule
 from sluice.broker.faults.fault import Fault
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from sluice.journal_events import NO_ID
 
 from .action import ExpectedState, ScenarioContext, StepProblem

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.handlers.configs.alter_client_quotas import alter
 from sluice.broker.scenarios.model import DEFAULT_ENTITY, QUOTAS, Entity, Quota
 from sluice.config.value_types import parse_rate
+from sluice.errors import ClusterError
 from sluice.journal_events import NO_ID
 from sluice.quotas.client_quotas import CLIENT_ID, IP, USER, ClientQuotas
 from sluice.quotas.client_quotas import Entity as QuotaEntity

@@ -4,13 +4,12 @@ from msgspec import UNSET
 
 from sluice.broker.controller.controller import BrokerState
 from sluice.broker.controller.elections import Election
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.controller.replica_placement import assignment_problem
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, invalid_topic_name
 from sluice.broker.scenarios.model import CreateTopic, Elect, MoveLeader, config_texts
 from sluice.config.broker_config import refused_topic_configs
-from sluice.errors import NotDurableError
+from sluice.errors import ClusterError, NotDurableError
 from sluice.journal_events import NO_ID
 
 from .action import ExpectedState, ScenarioContext, StepProblem

@@ -39,10 +39,6 @@ class CommitFailedError(KafkaException):
     """A commit of a consumer that the group has removed."""
 
 
-class OffsetToRetryError(RetriableException):
-    """A transient error of a commit or of an offset lookup."""
-
-
 class GroupOffsets:
     def __init__(
         self,
@@ -110,7 +106,7 @@ class GroupOffsets:
         if code in MOVED or code == ErrorCode.REQUEST_TIMED_OUT:
             self._coordinator.forget(error_name(code))
         if code in _RETRIED:
-            raise OffsetToRetryError(f"{partition}: {exception_of(code)}")
+            raise RetriableException(f"{partition}: {exception_of(code)}")
         if code in _NOT_A_MEMBER or code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._rejected(generation, code)
         if code in _NOT_A_MEMBER:
@@ -131,7 +127,7 @@ class GroupOffsets:
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         for partition, one in fetched_offsets(response).items():
             if one.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                raise OffsetToRetryError(f"{partition}: a transaction may still change its offset")
+                raise RetriableException(f"{partition}: a transaction may still change its offset")
             if one.error_code:
                 raise exception_of(one.error_code, f"{partition}: {exception_of(one.error_code)}")
             found[partition] = committed_offset(one)

@@ -349,6 +349,43 @@ def test_failure_report_contains_the_journal(pytester: pytest.Pytester) -> None:
     assert "journal_assertions.py" not in shown, "the traceback ends in the test"
 
 
+@pytest.mark.parametrize("style", ["auto", "long", "short", "native"])
+def test_traceback_of_an_error_ends_in_the_test(pytester: pytest.Pytester, style: str) -> None:
+    code = """
+        import asyncio
+        from sluice import Broker
+        from sluice.faults import Error
+
+        def test_fails(kafka_broker):
+            kafka_broker.faults.add(Error("NOPE"), api="Produce")
+
+        def test_fails_in_a_helper(kafka_broker):
+            stop(kafka_broker)
+
+        def stop(broker):
+            broker.cluster.stop(7)
+
+        def test_fails_in_a_coroutine():
+            async def main():
+                async with Broker() as broker:
+                    await broker.cluster.stop(7)
+            asyncio.run(main())
+
+        def test_other_errors_are_shown_in_full(kafka_broker):
+            kafka_broker.wait_for(lambda: 1 / 0)
+    """
+    result = run(pytester, code, f"--tb={style}")
+    result.assert_outcomes(failed=4)
+    shown = result.stdout.str()
+    assert 'kafka_broker.faults.add(Error("NOPE"), api="Produce")' in shown
+    assert "broker.cluster.stop(7)" in shown
+    assert shown.count("sluice.errors.UnknownResourceError: there is no broker 7; expected one of 1") >= 2
+    for name in ("engine.py", "loop_thread.py", "cluster_server.py", "_base.py"):
+        assert name not in shown
+    assert "wait_conditions.py" in shown
+    assert "engine.py" in run(pytester, code, f"--tb={style}", "--full-trace").stdout.str()
+
+
 def test_teardown_failure_report_contains_the_journal(pytester: pytest.Pytester) -> None:
     code = """
         import pytest

@@ -132,7 +132,7 @@ WRONG = {
         ", connection_creation_rate. Did you mean producer_byte_rate?\n",
     ),
     "an action": (["faults", "add", "action=clos"], "got clos. Did you mean close?"),
-    "a rule's field": (["faults", "add", "action=close", "apy=Produce"], "Did you mean api?"),
+    "a rule's field": (["faults", "add", "action=close", "apis=Produce"], "Did you mean api?"),
     "a scenario": (["run", "roling-restart"], ". Did you mean rolling-restart?"),
     "a profile": (
         ["pipeline", "plan", "x", "--output", "y", "--profile", "kip13"],

@@ -39,7 +39,7 @@ def test_network_exists_only_in_virtual_time() -> None:
         testing.network()
 
     testing.run(main())
-    with pytest.raises(RuntimeError, match=r"this event loop runs in real time; use sluice.testing.run\(\)"):
+    with pytest.raises(SluiceError, match=r"no event loop runs in virtual time; call it within sluice.testing.run\(\)"):
         asyncio.run(main())
 
 

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from sluice.broker.journal.reader import parse_event_filter
+from sluice.errors import ArgumentError
 from sluice.text.typed_decoding import read_texts
 from sluice.web.view import View, ViewQuery
 
@@ -49,5 +50,5 @@ WRONG = {
 def test_the_error_of_an_invalid_query_names_the_accepted_values(
     query: dict[str, str | list[str]], problem: str
 ) -> None:
-    with pytest.raises(ValueError, match=re.escape(problem)):
+    with pytest.raises((ValueError, ArgumentError), match=re.escape(problem)):
         view_of(query)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from sluice.audit.subjects.process import SubjectProcess
-from sluice.audit.subjects.subject import SubjectError
+from sluice.errors import SubjectError
 
 
 async def started(code: str, lines: list[bytes]) -> SubjectProcess:

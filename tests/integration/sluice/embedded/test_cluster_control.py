@@ -68,7 +68,7 @@ async def test_topic_has_the_requested_partitions_and_config() -> None:
 REFUSED = {
     "an existing topic": ("t", {}, "topic t: TOPIC_ALREADY_EXISTS: Topic 't' already exists."),
     "an invalid name": ("a/b", {}, "topic a/b: INVALID_TOPIC_EXCEPTION: Topic name is invalid: "),
-    "too many replicas": ("u", {"replication_factor": 2}, "topic u: INVALID_REPLICATION_FACTOR: "),
+    "too many replicas": ("u", {"replication_factor": 2}, "create_topic: replication_factor: expected at most 1, "),
     "too many partitions": ("u", {"partitions": 10**7}, "topic u: POLICY_VIOLATION: Excessively large number of "),
     "an unknown config": ("u", {"config": {"colour": "red"}}, "topic u: INVALID_CONFIG: Unknown topic config name: "),
 }

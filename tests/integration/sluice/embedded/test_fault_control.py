@@ -10,10 +10,9 @@ import pytest
 from sluice import Broker, SyncBroker
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
 from sluice.embedded.fault_control import RuleFields
-from sluice.errors import SluiceError
+from sluice.errors import FaultError, SluiceError
 from sluice.journal_events import Fault
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.protocol.errors import ErrorCode

@@ -7,6 +7,7 @@ import pytest
 
 from sluice import SyncBroker
 from sluice.embedded.journal_assertions import last_events
+from sluice.errors import ArgumentError
 from tests.support.local_broker import send_metadata
 
 # 2 MB over a quota of 100 kB/s with ten seconds of it at once: a throttle of about 10 s, which no test waits for.
@@ -139,7 +140,7 @@ MISUSED: dict[str, tuple[Callable[[SyncBroker], object], str]] = {
 
 @pytest.mark.parametrize(("does", "lines"), MISUSED.values(), ids=MISUSED)
 def test_invalid_assertion_is_reported(broker: SyncBroker, does: Callable[[SyncBroker], object], lines: str) -> None:
-    with pytest.raises(ValueError, match=lines):
+    with pytest.raises(ArgumentError, match=lines):
         does(broker)
 
 

@@ -15,4 +15,4 @@ def test_scenario_runs_from_another_thread() -> None:
         assert run.steps == run.wait()
         run.stop()
         with pytest.raises(SluiceError, match="brokers: the scenario expects 1, 2, 3"):
-            broker.start_scenario(Scenario(name="of three", brokers=3))
+            broker.start_scenario(Scenario(name="of three", brokers=3, duration="1s"))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sluice.broker.controller.elections import Election
-from sluice.broker.controller.errors import ClusterError, UnknownResourceError
 from sluice.broker.metadata.topic import NO_LEADER
+from sluice.errors import ClusterError, UnknownResourceError
 from sluice.protocol.apis.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.dispatch import response_cache
 from sluice.broker.dispatch.response_cache import ResponseCache
 from sluice.broker.faults.actions.delay import Delay
@@ -20,6 +19,7 @@ from sluice.broker.handlers.topics import metadata
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Endpoint
+from sluice.errors import ClusterError
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.codec.compile import decode_in_slices
 from tests.support.faults import add

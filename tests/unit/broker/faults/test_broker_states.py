@@ -4,8 +4,8 @@ import pytest
 
 from sluice.broker.controller.controller import ISOLATED, RUNNING, STOPPED, BrokerState
 from sluice.broker.faults.actions.brokers import BrokerDown
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from tests.support.faults import add
 from tests.support.virtual_broker import VirtualBroker

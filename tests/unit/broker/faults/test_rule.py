@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule, parse_rule, rule_schema
+from sluice.errors import FaultError
 from tests.support.virtual_broker import VirtualBroker
 
 CLOSE = {"action": "close"}

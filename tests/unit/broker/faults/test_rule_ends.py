@@ -11,7 +11,6 @@ import pytest
 
 from sluice.broker.admin.resources.faults import describe
 from sluice.broker.controller.controller import ISOLATED, STOPPED
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.faults.actions.connections import Bandwidth, DropIdle, RefuseConnections
 from sluice.broker.faults.actions.disks import SlowDisk
 from sluice.broker.faults.actions.error_response import Error
@@ -22,6 +21,7 @@ from sluice.broker.faults.rule import Rule
 from sluice.broker.metadata.topic import NO_LEADER
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.run import Run
+from sluice.errors import ClusterError
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic

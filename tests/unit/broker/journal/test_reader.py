@@ -9,6 +9,7 @@ import pytest
 from sluice.broker.journal.journal import Journal
 from sluice.broker.journal.reader import API_NAMES, EventFilter, JournalReader, parse_event_filter
 from sluice.clock import LoopClock, ManualClock
+from sluice.errors import ArgumentError
 from sluice.journal_events import KINDS, BrokerState, Gap, Request
 from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import fetch, produce
@@ -137,7 +138,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("given", "problem"), WRONG.values(), ids=WRONG)
 def test_invalid_filter_is_rejected(given: dict[str, list[str]], problem: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+    with pytest.raises(ArgumentError, match=f"^{re.escape(problem)}$"):
         parse_event_filter(given)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.scenarios.files import load, scenario_of
 from sluice.broker.scenarios.report import RuleReport
 from sluice.broker.scenarios.run import Run, RunState
+from sluice.errors import ClusterError
 from sluice.journal_events import ScenarioStep
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
@@ -225,7 +225,7 @@ def test_run_requires_the_expected_broker_ids() -> None:
 
 def test_report_lists_configs_that_differ() -> None:
     config = {"sluice.election.delay.ms": 500, "num.partitions": 1, "log.cleaner.threads": 1}
-    scenario = scenario_of({"name": "s", "config": config})
+    scenario = scenario_of({"name": "s", "config": config, "duration": "1s"})
     assert Run(scenario, VirtualBroker(*THREE).cluster_server).report().differences == [
         "sluice.election.delay.ms is 300, not 500"
     ]

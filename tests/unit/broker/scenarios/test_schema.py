@@ -10,7 +10,7 @@ import pytest
 
 from sluice.broker.scenarios.files import names, scenario_of, text_of
 from sluice.broker.scenarios.schema import schema_text
-from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.errors import ScenarioError
 
 PUBLISHED = Path(__file__).parents[4] / "docs" / "scenario.schema.json"
 

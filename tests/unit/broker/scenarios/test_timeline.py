@@ -7,7 +7,8 @@ import pytest
 
 from sluice.broker.scenarios.files import scenario_of
 from sluice.broker.scenarios.model import Step
-from sluice.broker.scenarios.timeline import ACTIONS, REVERSIBLE, ScenarioError, broker_properties, timeline
+from sluice.broker.scenarios.timeline import ACTIONS, REVERSIBLE, broker_properties, timeline
+from sluice.errors import ScenarioError
 
 ORDERS = {"name": "orders", "partitions": 2}
 PLACED = {"name": "placed", "assignments": [[1, 2], [2, 3]]}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.errors import ScenarioError
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.counters import BYTES, COMPLETED, THROTTLED_US
 from sluice.fleet.simulation.engine import Simulation, simulate

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.broker.scenarios.files import catalogued, names
-from sluice.broker.scenarios.timeline import ScenarioError
+from sluice.errors import ScenarioError
 from sluice.fleet.simulation.schedule import FETCH, METADATA, NO_LEADER, PRODUCE, Schedule, schedule_of
 from tests.support.fleet_simulation import schedule_with
 

@@ -4,7 +4,7 @@ import pytest
 
 from sluice.text.error_text import did_you_mean, expected, nearest, one_of, unknown
 
-KNOWN = ("client_id", "brokers", "quota.producer.default", "Produce")
+KNOWN = ("client_id", "brokers", "quota.producer.default", "Produce", "shop", "NONE")
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,9 @@ KNOWN = ("client_id", "brokers", "quota.producer.default", "Produce")
         pytest.param("CLIENT_ID", "client_id", id="upper case"),
         pytest.param("produce", "Produce", id="lower case"),
         pytest.param("producer.default", "quota.producer.default", id="a part is missing"),
+        pytest.param("prodcue", "Produce", id="two letters are exchanged"),
+        pytest.param("shpo", "shop", id="two letters of a short name are exchanged"),
+        pytest.param("nope", None, id="another word, although it differs in one letter"),
         pytest.param("xyz", None, id="an unrelated name"),
         pytest.param("", None, id="an empty name"),
     ],

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sluice import testing
+from sluice.errors import ArgumentError
 from sluice.testing import Link, Network
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -236,7 +237,7 @@ class TestALink:
         "wrong", [{"latency_s": -1}, {"jitter_s": -1}, {"bytes_per_s": 0}, {"loss": 1}, {"loss": -0.5}], ids=str
     )
     def test_invalid_link_setting_is_rejected(self, wrong: dict[str, float]) -> None:
-        with pytest.raises(ValueError, match=next(iter(wrong))):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
             Link(**wrong)
 
 

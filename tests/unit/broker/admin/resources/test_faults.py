@@ -59,6 +59,8 @@ EXISTING = {"action": "close", "id": "a"}
 WRONG = {
     "invalid JSON": ("action: close", 400, "the body is not JSON: JSON is malformed"),
     "no action": ({"api": "Produce"}, 400, "fault.action: missing"),
+    "a number as the list of rules": ({"faults": 3}, 400, "faults: expected a list, got a whole number"),
+    "a table as the list of rules": ({"faults": {"action": "close"}}, 400, "faults: expected a list, got a table"),
     "unknown action": ({"action": "explode"}, 400, "fault.action: expected one of"),
     "error code not valid for the API": (
         {"action": {"kind": "error", "code": "UNKNOWN_MEMBER_ID"}, "api": "Metadata"},

@@ -55,7 +55,7 @@ def test_only_one_scenario_runs_at_a_time(admin: Admin) -> None:
 
 def test_oldest_runs_are_deleted(admin: Admin) -> None:
     for _ in range(102):
-        admin.send(RUN, "POST", {"scenario": {"name": "empty"}})
+        admin.send(RUN, "POST", {"scenario": {"name": "s", "steps": [{"at": 0, "say": "hello"}]}})
     assert [run["id"] for run in admin.send(RUNS)[1]["runs"]][:1] == ["run-3"]
 
 
@@ -83,7 +83,12 @@ WRONG = {
         400,
         "steps[0].start: at 1 s: broker 1 is running at this time",
     ),
-    "unknown brokers": ({"scenario": {"name": "s", "brokers": 4}}, 409, "brokers: the scenario expects 1, 2, 3, 4"),
+    "unknown brokers": (
+        {"scenario": {"name": "s", "brokers": 4, "duration": "1s"}},
+        409,
+        "brokers: the scenario expects 1, 2, 3, 4",
+    ),
+    "no steps": ({"scenario": {"name": "s"}}, 400, "steps: missing; expected one or more, or a duration"),
 }
 
 

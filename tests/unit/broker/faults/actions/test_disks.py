@@ -3,8 +3,8 @@
 import pytest
 
 from sluice.broker.faults.actions.disks import SlowDisk
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from sluice.protocol.errors import ErrorCode
 from tests.support.faults import add
 from tests.support.groups import commit_code, commit_request

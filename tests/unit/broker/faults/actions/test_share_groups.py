@@ -3,8 +3,8 @@
 import pytest
 
 from sluice.broker.faults.actions.share_groups import AcknowledgementError
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from sluice.protocol.errors import ErrorCode
 from tests.support.share_consumers import (
     ACCEPT,

@@ -3,8 +3,8 @@
 import pytest
 
 from sluice.broker.faults.actions.stale_metadata import MetadataLag
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.virtual_broker import VirtualBroker
 

@@ -9,8 +9,8 @@ from sluice.broker.faults.actions.frames import CorrelationId, Garbage, Oversize
 from sluice.broker.faults.actions.no_response import BlackHole, Close
 from sluice.broker.faults.actions.records import CorruptRecords, Duplicate
 from sluice.broker.faults.actions.throttle import Throttle
-from sluice.broker.faults.matching.errors import FaultError
 from sluice.broker.faults.rule import Rule
+from sluice.errors import FaultError
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.heartbeat import HeartbeatRequest

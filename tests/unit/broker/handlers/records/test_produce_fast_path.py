@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sluice.broker.controller.errors import ClusterError
 from sluice.broker.log.log_results import AppendResult
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.security.acl.acl import AclOperation
+from sluice.errors import ClusterError
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.records.build import ABORT, build_batch, build_transaction_marker
