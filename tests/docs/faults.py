@@ -6,6 +6,7 @@ The examples are here so that they are validated like rules.
 import types
 import typing
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,10 @@ from msgspec import Meta
 from sluice.broker.dispatch.registry import HANDLERS
 from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.actions.action import Action, ConnectionAction, RequestAction, StateAction
+from sluice.broker.faults.engine import check_rule
 from sluice.broker.faults.rule import Rule
+from sluice.config.broker_config import Config
+from sluice.errors import FaultError
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.error_codes import codes_of
 from tests.docs.tables import code, table
@@ -89,6 +93,7 @@ def faults_page() -> str:
         _HEAD,
         "## Actions\n",
         table(("action", "affects", "description"), summary),
+        f"These actions work without fields, so that their name is enough: {', '.join(map(code, plain_actions()))}.\n",
         "## Fields of a rule\n",
         "`action` is the only required field. A rule without a condition affects everything that its action can "
         "affect.\n",
@@ -102,6 +107,17 @@ def faults_page() -> str:
         if len(accepted_fields) < len(Rule.__struct_fields__) - 2:
             parts.append(f"Fields of its rules: {', '.join(map(code, accepted_fields))}.\n")
     return "\n".join([*parts, _error_codes()])
+
+
+def plain_actions() -> list[str]:
+    """Return the actions that work without any field."""
+    cluster = Config.load(None, ["sluice.brokers=3", "listeners=SASL_SSL://127.0.0.1:0"])
+    plain = []
+    for kind in KINDS:
+        with suppress(FaultError):
+            check_rule(Rule(kind), cluster, "fault")
+            plain.append(kind)
+    return plain
 
 
 def _affects(action: type[Action]) -> str:
