@@ -1,7 +1,7 @@
 """A client as the page shows it: its names, its usage of quotas, and its last two minutes."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -18,11 +18,21 @@ Point = tuple[int, int, int]
 _BYTES = ("Produce", "Fetch")
 
 
+class Limit(msgspec.Struct, frozen=True, gc=False):
+    """The quota that would apply to a client, for a kind without recorded usage. Fields as of MeterSeen."""
+
+    kind: str
+    bound: float
+    user: str | None
+    client_id: str | None
+
+
 class ClientSeen(msgspec.Struct, frozen=True, gc=False):
     """The state of a client.
 
     id: number of the client in this feed
     meters: one for each kind of quota with recorded usage
+    limits: one for each quota for bytes without recorded usage
     connections: number of connections
     waiting: number of connections that wait for a throttle time or a response
     """
@@ -34,6 +44,7 @@ class ClientSeen(msgspec.Struct, frozen=True, gc=False):
     connections: int
     waiting: int
     meters: list[MeterSeen]
+    limits: list[Limit]
 
 
 class ClientRow:
@@ -45,6 +56,7 @@ class ClientRow:
         "folded",
         "id",
         "last_active_ms",
+        "limits",
         "meters",
         "points",
         "read_ms",
@@ -64,6 +76,7 @@ class ClientRow:
         self.snapshot_number = -1  # of the last read
         self.read_ms = 0.0
         self.meters: list[MeterSeen] = []
+        self.limits: list[Limit] = []
         self.points: deque[Point] = deque(maxlen=POINTS)
         self.encoded = b""
         self._meters: dict[tuple[int, str], Meter] = {}
@@ -111,6 +124,7 @@ class ClientRow:
                 ):
                     nearest[manager.kind] = seen
         self.meters = [*nearest.values()]
+        self.limits = [*self._limits(next(iter(brokers.values())), nearest)]
         self._note(number, now_ms, charged, is_held=is_held)
         self.encoded = msgspec.json.encode(self._seen())
 
@@ -122,6 +136,14 @@ class ClientRow:
         if meter is None or not meter.is_of(sensors):
             meter = self._meters[node_id, manager.kind] = Meter(sensors)
         return meter
+
+    def _limits(self, broker: Broker, used: Mapping[str, MeterSeen]) -> Iterator[Limit]:
+        for manager in broker.quotas:
+            if manager.kind in _BYTES and manager.kind not in used:
+                bucket = manager.rules.bucket(self.user, self.client_id)
+                bound = manager.rules.limit(bucket)
+                if bound is not None:
+                    yield Limit(manager.kind, bound, *bucket)
 
     def _note(self, number: int, now_ms: float, charged: float, *, is_held: bool) -> None:
         """Add a point for each snapshot since the last read, with the charges spread evenly."""
@@ -141,4 +163,5 @@ class ClientRow:
             connections=self.connections,
             waiting=self.waiting,
             meters=self.meters,
+            limits=self.limits,
         )

@@ -24,10 +24,16 @@ def short(number: float) -> str:
 
 
 def waits(ms: float) -> str:
-    """Return a duration: 240 ms, 8.1 s, 3 min."""
+    """Return a duration as the web page (format.js): 240 ms, 8.1 s, 43 s, 2 min 32 s, 3 h 5 min."""
     if ms < 999.5:
         return f"{ms:.0f} ms"
-    return f"{ms / 1000:.1f} s" if ms < 99_950 else f"{ms / 60_000:.0f} min"
+    if ms < 9_950:
+        return f"{ms / 1000:.1f} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    hours, minutes = divmod(round(ms / 60_000), 60)
+    return f"{hours} h {minutes} min"
 
 
 def bar(share: float, width: int) -> Text:

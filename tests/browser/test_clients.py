@@ -126,3 +126,30 @@ def test_a_quota_is_set_with_the_form_and_removed(broker: SyncBroker, open_page:
     expect(row).to_contain_text("2.50 MB/s")
     row.get_by_role("button", name="Remove").click()
     expect(row).to_have_count(0)
+
+
+def test_the_page_shows_that_it_is_loading_before_its_first_data(broker: SyncBroker, open_page: OpenPage) -> None:
+    page = open_page(broker)
+    expect(page.locator("#live-words")).to_have_text("live")
+    page.route("**/api/v1/stream*", lambda route: None)  # it gets no response
+    page.reload()
+    for panel in ("clients", "journal", "quotas", "faults"):
+        expect(page.locator(f"#{panel} .empty")).to_have_text("Loading")
+    page.unroute_all(behavior="ignoreErrors")
+    page.reload()
+    expect(page.locator("#live-words")).to_have_text("live")
+    expect(page.get_by_text("Loading", exact=True)).to_have_count(0)
+    expect(page.locator("#journal .empty")).to_have_text("No matching events yet.")
+
+
+def test_a_client_without_fetch_traffic_shows_the_quota_that_would_apply(
+    broker: SyncBroker, open_page: OpenPage, connect: Connect
+) -> None:
+    connect(broker, "shop").call(MetadataRequest(), VERSION)
+    page = open_page(broker)
+    row = _row(page, "shop")
+    expect(row.get_by_role("button", name="produce quota: of 1 MB/s")).to_be_visible()
+    expect(row.get_by_role("button", name="fetch quota: set a quota")).to_be_visible()
+    broker.quota(fetch="2M")
+    expect(row.get_by_role("button", name="fetch quota: of 2 MB/s")).to_be_visible()
+    expect(row.locator(".meter b").first).to_have_text("—")

@@ -116,7 +116,8 @@ class Row {
     setAttribute(this.name, "aria-label", `${name}: explain its quotas`);
     setText(this.about, aboutOf(client));
     setAttribute(this.about, "title", this.about.textContent); // the text may be truncated
-    for (const meter of this.meters) meter.update(client.meters.find((seen) => seen.kind === meter.kind) ?? null);
+    const known = [...client.meters, ...client.limits];
+    for (const meter of this.meters) meter.update(known.find((seen) => seen.kind === meter.kind) ?? null);
     const total = client.meters.reduce((sum, seen) => sum + seen.throttled_total_ms, 0);
     setText(this.total, total ? seconds(total / 1000) : "—");
   }

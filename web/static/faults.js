@@ -32,6 +32,7 @@ export class Faults {
   draw() {
     const rows = [...this.shown.filter((rule) => !this.off.has(rule.id)), ...this.off.values()];
     byId("fault-none").hidden = rows.length > 0;
+    setText(byId("fault-none"), "No fault rule is set. The broker injects no faults.");
     setText(byId("fault-count"), this.total ? countOf(this.shown.length, this.total) : "");
     this.rows.show(rows, (rule) => rule.id);
   }

@@ -42,14 +42,18 @@ export function measured(kind, value) {
 }
 
 export function milliseconds(ms) {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
   return seconds(ms / 1000);
 }
 
+/** Formats as `sluice top` (cli/top/text.py): 8.1 s, 43 s, 2 min 32 s, 3 h 5 min. */
 export function seconds(s) {
-  if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
-  return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
+  if (s < 9.95) return `${s.toFixed(1)} s`;
+  const rounded = Math.round(s);
+  if (rounded < 60) return `${rounded} s`;
+  if (rounded < 3600) return `${Math.floor(rounded / 60)} min ${rounded % 60} s`;
+  const minutes = Math.round(s / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 export function clock(ms) {

@@ -20,7 +20,7 @@ export class Journal {
     this.none = byId("journal-none");
     this.paused = false;
     this.missed = 0;
-    this.size = 0;
+    this.size = null; // unknown until the first message
     this.form = byId("journal-filter");
     this.form.elements.kind.append(...KINDS.map((kind) => el("option", { value: kind }, kind)));
     byId("api-names").replaceChildren(...APIS.map((api) => el("option", { value: api })));
@@ -87,6 +87,7 @@ export class Journal {
   updateEmpty() {
     this.none.hidden = this.lines.childElementCount > 0;
     this.lines.hidden = !this.none.hidden;
+    if (this.size === null) return;
     setText(this.none, this.size
       ? "No matching events yet."
       : "The journal is disabled. Start the broker with --override sluice.journal.events=16384 to enable it.");

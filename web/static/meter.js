@@ -27,11 +27,13 @@ export class Meter {
     this.node = el("div", { class: "meter" }, el("span", { class: "words" }, this.rate, this.bound.node), this.bar);
   }
 
+  /** `seen` has no rate if nothing was recorded yet, and is null if no quota applies either. */
   update(seen) {
     this.seen = seen;
-    setText(this.rate, seen === null ? "—" : measured(this.kind, seen.rate));
+    const isUsed = seen?.rate !== undefined;
+    setText(this.rate, isUsed ? measured(this.kind, seen.rate) : "—");
     this.bound.update();
-    this.bar.hidden = seen === null || seen.bound === null;
+    this.bar.hidden = !isUsed || seen.bound === null;
     if (this.bar.hidden) return;
     const share = seen.bound > 0 ? seen.rate / seen.bound : 1;
     this.within.style.width = `${Math.min(share, 1) * MARK * 100}%`;

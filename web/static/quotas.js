@@ -33,6 +33,7 @@ export class Quotas {
 
   show({ rows, total }) {
     byId("quota-none").hidden = total > 0;
+    setText(byId("quota-none"), "No quota is set. Clients are never throttled.");
     setText(byId("quota-count"), total ? countOf(rows.length, total) : "");
     this.rows.show(rows, (quota) => JSON.stringify([quota.entity, quota.key]));
   }

@@ -39,6 +39,20 @@ def test_a_client_is_shown_from_its_first_request() -> None:
     assert (row["client_id"], row["user"], row["connections"], row["meters"]) == ("shop", "ANONYMOUS", 1, [])
 
 
+def test_a_client_without_usage_is_shown_with_the_quotas_that_would_apply() -> None:
+    broker, (client,) = _clients("shop")
+    client.call(MetadataRequest(), 9)
+    with watching(broker) as watcher:
+        (row,) = watcher.message()["clients"]["rows"]
+        default = {"kind": "Produce", "bound": 1e6, "user": None, "client_id": "shop"}
+        assert (row["meters"], row["limits"]) == ([], [default])
+        broker.cluster.client_quotas.alter({"client-id": "shop"}, {"consumer_byte_rate": 5.0})
+        _produce(client, 1000)
+        (row,) = watcher.later()["clients"]["rows"]
+    assert [one["kind"] for one in row["meters"]] == ["Produce"]
+    assert row["limits"] == [{"kind": "Fetch", "bound": 5.0, "user": None, "client_id": "shop"}]
+
+
 def test_connections_of_one_client_are_one_row() -> None:
     broker, clients = _clients("shop", "shop", "other")
     for client in clients:

@@ -13,7 +13,24 @@ def test_number_is_short(number: float, shown: str) -> None:
     assert short(number) == shown
 
 
-@pytest.mark.parametrize(("ms", "shown"), [(7, "7 ms"), (999.4, "999 ms"), (8100, "8.1 s"), (180_000, "3 min")])
+# Also of the web page: tests/browser/test_format.py.
+DURATIONS = {
+    7: "7 ms",
+    999.4: "999 ms",
+    999.6: "1.0 s",
+    8_100: "8.1 s",
+    9_960: "10 s",
+    59_400: "59 s",
+    59_600: "1 min 0 s",
+    119_600: "2 min 0 s",
+    152_000: "2 min 32 s",
+    3_599_600: "1 h 0 min",
+    11_100_000: "3 h 5 min",
+    7_199_000: "2 h 0 min",
+}
+
+
+@pytest.mark.parametrize(("ms", "shown"), DURATIONS.items())
 def test_duration_has_a_suitable_unit(ms: float, shown: str) -> None:
     assert waits(ms) == shown
 
