@@ -4,6 +4,7 @@ Nothing here affects enforcement, unlike `measure` (see `SampledStat`).
 """
 
 from collections.abc import Iterable
+from math import isnan, nan
 
 from msgspec import Struct
 
@@ -67,10 +68,15 @@ class QuotaExplanation(Struct):
     tokens: float | None = None  # of controller mutations, which have a token bucket
     arithmetic: str | None = None  # the calculation of `rate`
     last_delay: Delay | None = None
+    throttle_time_avg_ms: float | None = None  # of throttled requests alone, as Kafka's metric; None without any
 
 
 class ConnectionSeen(Struct):
-    """A connection of the client; throttle times are those of the last minute (KIP-13's client metrics)."""
+    """A connection of the client.
+
+    Throttle times are those of all requests of the last minute, 0 for those that were not throttled (KIP-13's client
+    metrics).
+    """
 
     peer: str
     waits: bool  # for the end of its throttle time, or for a response
@@ -136,6 +142,8 @@ def _add_use(found: QuotaExplanation, manager: ClientQuotaManager, sensors: Clie
         SampleSeen(sample.start_ms, sample.last_event_ms, sample.event_count, sample.value, not stale)
         for sample, stale in rate.peek_samples(now_ms)
     ]
+    average = nan if sensors.throttle_time is None else sensors.throttle_time.peek(now_ms)
+    found.throttle_time_avg_ms = None if isnan(average) else average
     violation = sensor.last_violation
     if isinstance(sensor, MutationSensor):
         found.tokens = sensor.bucket.peek(now_ms)

@@ -87,20 +87,34 @@ METRICS = {
         Metric("sluice_telemetry_bytes_total", "counter", "Uncompressed bytes of accepted client metrics."),
         Metric("sluice_faults_total", "counter", "Requests, connections and brokers hit by a fault rule.", ("rule",)),
         Metric("sluice_fault_rules_disabled_total", "counter", "Fault rules disabled by an error."),
-        # Kafka's quota sensors, measured at the scrape as with JMX.
+        # Kafka's quota sensors, measured at the scrape as with JMX. Throttle times are averages of throttled requests
+        # alone, as in Kafka, over the last 30 to 60 s, and NaN without any.
         Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second over the quota windows.", _CLIENT),
         Metric(
-            "kafka_server_produce_throttle_time", "gauge", "Average throttle time of produce requests, ms.", _CLIENT
+            "kafka_server_produce_throttle_time",
+            "gauge",
+            "Average throttle time of throttled produce requests, ms.",
+            _CLIENT,
         ),
         Metric("kafka_server_fetch_byte_rate", "gauge", "Fetched bytes per second over the quota windows.", _CLIENT),
-        Metric("kafka_server_fetch_throttle_time", "gauge", "Average throttle time of fetch requests, ms.", _CLIENT),
+        Metric(
+            "kafka_server_fetch_throttle_time",
+            "gauge",
+            "Average throttle time of throttled fetch requests, ms.",
+            _CLIENT,
+        ),
         Metric(
             "kafka_server_request_request_time",
             "gauge",
             "Request time in percent of a thread, over the windows.",
             _CLIENT,
         ),
-        Metric("kafka_server_request_throttle_time", "gauge", "Average throttle time of request quotas, ms.", _CLIENT),
+        Metric(
+            "kafka_server_request_throttle_time",
+            "gauge",
+            "Average throttle time of requests throttled by a request quota, ms.",
+            _CLIENT,
+        ),
         Metric(
             "kafka_server_request_exempt_request_time",
             "gauge",
@@ -116,7 +130,7 @@ METRICS = {
         Metric(
             "kafka_server_controllermutation_throttle_time",
             "gauge",
-            "Average throttle time of partition mutations, ms.",
+            "Average throttle time of throttled partition mutations, ms.",
             _CLIENT,
         ),
         Metric("kafka_server_produce_queue_size", "gauge", "Connections throttled by a produce quota."),
@@ -129,7 +143,12 @@ METRICS = {
         ),
         Metric("kafka_server_quota_mutation_rate", "gauge", "Partition mutations per second, by resource.", _RESOURCE),
         Metric("kafka_server_quota_tokens", "gauge", "Available partition mutations, by resource.", _RESOURCE),
-        Metric("kafka_server_quota_throttle_time", "gauge", "Average throttle time, ms, by resource.", _RESOURCE),
+        Metric(
+            "kafka_server_quota_throttle_time",
+            "gauge",
+            "Average throttle time of throttled requests, ms, by resource.",
+            _RESOURCE,
+        ),
         # New connections, in total, per listener and per address.
         Metric(
             f"{SOCKET_SERVER}broker_connection_accept_rate",

@@ -45,7 +45,7 @@ def in_words(answer: Explanation) -> str:
         for quota in broker.quotas:
             lines += ["", *_quota(quota)]
         if broker.connections:
-            lines += ["", "connections, with the throttle times returned in the last minute:"]
+            lines += ["", "connections, with the throttle times of all requests in the last minute, throttled or not:"]
             lines += [f"  {_connection(connection)}" for connection in broker.connections]
     return "\n".join(lines)
 
@@ -69,7 +69,10 @@ def _quota(quota: QuotaExplanation) -> list[str]:
     if delay is None:
         return [*lines, "  last delay: none"]
     request = format_amount(delay.value, quota.kind)
-    return [*lines, f"  last delay: at {_time(delay.at_ms)}, after a request of {request}: {delay.arithmetic}"]
+    lines.append(f"  last delay: at {_time(delay.at_ms)}, after a request of {request}: {delay.arithmetic}")
+    if quota.throttle_time_avg_ms is not None:
+        lines.append(f"  throttled requests of the last minute: {quota.throttle_time_avg_ms:,.0f} ms on average")
+    return lines
 
 
 def _candidate(candidate: Candidate) -> str:

@@ -139,6 +139,8 @@ function lastDelay(quota) {
     el("p", { class: "sub" }, quota.tokens === null
       ? "Formula: (rate − quota) ÷ quota × window. This is how long the excess takes at the rate of the quota."
       : "This is how long the missing tokens take to refill."),
+    quota.throttle_time_avg_ms === null ? null
+      : el("p", { class: "sub" }, `Throttled requests of the last minute: ${milliseconds(quota.throttle_time_avg_ms)} on average.`),
   ];
 }
 
@@ -159,5 +161,5 @@ function averages(connection) {
   const parts = ["produce", "fetch"]
     .filter((kind) => connection[`${kind}_throttle_time_avg_ms`] !== null)
     .map((kind) => `${kind} ${milliseconds(connection[`${kind}_throttle_time_avg_ms`])} on average, ${milliseconds(connection[`${kind}_throttle_time_max_ms`])} at most`);
-  return parts.length ? `; throttle times in the last minute: ${parts.join(", ")}` : "";
+  return parts.length ? `; throttle times of all requests in the last minute: ${parts.join(", ")}` : "";
 }

@@ -78,6 +78,7 @@ def test_explanation_of_a_throttled_client(broker: BrokerProcess) -> None:
     assert any(
         line.endswith("(35,000 bytes/s - 5,000 bytes/s) / 5,000 bytes/s * 10,000 ms = 60,000 ms") for line in lines
     )
+    assert "  throttled requests of the last minute: 60,000 ms on average" in lines
     assert any(line.endswith("produce 60,000 ms on average, 60,000 ms at most, throttled now") for line in lines)
     (seen,) = json.loads(in_json.stdout)["brokers"]
     assert seen["quotas"][0]["last_delay"]["throttle_ms"] == 60_000

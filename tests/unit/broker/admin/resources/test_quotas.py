@@ -99,6 +99,11 @@ def test_explanation_contains_quotas_and_connections() -> None:
     (connection,) = broker_result["connections"]
     assert connection["waits"]
     assert (connection["produce_throttle_time_avg_ms"], connection["produce_throttle_time_max_ms"]) == (1_000, 2_000)
+    assert (produce["throttle_time_avg_ms"], fetch["throttle_time_avg_ms"]) == (2_000, None), "of throttled requests"
+    (of_c,) = [one for one in broker.broker.quotas.produce.snapshot(0) if one.client_id == "c"]
+    assert of_c.throttle_time_avg_ms == produce["throttle_time_avg_ms"], (
+        "the value of kafka_server_produce_throttle_time"
+    )
     assert connection["fetch_throttle_time_avg_ms"] is None
 
 
