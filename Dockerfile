@@ -1,6 +1,7 @@
 # The broker only: built as a wheel, run as user nobody.
 #   docker build -t sluice . && docker run --rm -p 9092:9092 sluice
-FROM python:3.13-slim AS build
+# To update a base image: docker buildx imagetools inspect python:3.13-slim prints its digest.
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b AS build
 WORKDIR /src
 COPY . .
 # The version, because .git is not available here: docker build --build-arg VERSION=0.2.0
@@ -12,7 +13,7 @@ RUN python -m venv /opt/sluice \
     && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel . \
     && /opt/sluice/bin/pip install --no-cache-dir -c requirements/dev.lock /wheel/*.whl
 
-FROM python:3.13-slim
+FROM python:3.13.15-slim-trixie@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 COPY --from=build /opt/sluice /opt/sluice
 # Listen on all interfaces, and advertise the address published by `-p 9092:9092`. The admin port stays on loopback
 # until KAFKA_SLUICE_ADMIN_HOST and KAFKA_SLUICE_ADMIN_TOKEN are set.

@@ -202,7 +202,7 @@ lint-imports:
 lint-deptry:
 	$(BIN)/deptry .
 lint-hadolint:
-	$(BIN)/hadolint Dockerfile
+	$(BIN)/hadolint Dockerfile deploy/spark.Dockerfile
 
 format: setup ## format the code and apply automatic fixes
 	$(BIN)/ruff check --fix .

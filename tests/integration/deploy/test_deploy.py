@@ -9,11 +9,13 @@ import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from sluice.config.broker_config import Config
+from sluice.pipeline.connector import CONNECTORS
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -87,6 +89,39 @@ def test_files_mounted_by_the_compose_file_exist() -> None:
     assert volumes
     assert [volume for volume in volumes if not (ROOT / volume.split(":")[0]).exists()] == []
     assert [volume for volume in volumes if not volume.endswith(":ro")] == []
+
+
+DOCKERFILES = {path.name: path.read_text() for path in (ROOT / "Dockerfile", ROOT / "deploy" / "spark.Dockerfile")}
+_PINNED = re.compile(r"[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}")
+
+
+def _dockerfile(service: dict[str, Any]) -> str:
+    build = service["build"]
+    return DOCKERFILES["Dockerfile" if build == "." else build["dockerfile"]]
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_service_has_a_pinned_image_a_health_check_and_a_memory_limit(name: str) -> None:
+    service = COMPOSE["services"][name]
+    if "build" in service:
+        images = re.findall(r"^FROM (\S+)", _dockerfile(service), re.MULTILINE)
+    else:
+        images = [service["image"]]
+    assert images
+    assert [image for image in images if not _PINNED.fullmatch(image)] == []
+    assert "healthcheck" in service or "\nHEALTHCHECK " in _dockerfile(service)
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+
+
+def test_image_of_spark_contains_the_jars_of_its_version() -> None:
+    text = DOCKERFILES["spark.Dockerfile"]
+    version = re.findall(r"^FROM apache/spark:([\d.]+)-", text, re.MULTILINE)
+    added = re.findall(r"--checksum=sha256:(\w+) \\\n +https://repo1.maven.org/maven2/(\S+) ", text)
+    assert {tuple(each) for each in added} == {
+        (jar.sha256, f"{jar.group.replace('.', '/')}/{jar.artifact}/{jar.version}/{jar.file_name}")
+        for jar in CONNECTORS[version[0]]
+    }
+    assert not any("--packages" in word for word in COMPOSE["services"]["spark"]["command"])
 
 
 def test_spark_job_of_the_compose_file_is_an_example_started_by_its_profile() -> None:
