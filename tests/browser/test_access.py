@@ -68,6 +68,26 @@ def test_the_page_fits_the_width_of_the_screen(busy: SyncBroker, open_page: Open
     assert wide == 0, "the page scrolls horizontally"
 
 
+# Texts that are wider than their element, which hides the rest; and texts beyond the right edge of the page.
+_CUT = """() => [...document.querySelectorAll("main *, header *, dialog *")].filter((node) => {
+  if (!node.checkVisibility() || node.closest(".unseen, .skip, thead")) return false;
+  if (![...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim())) return false;
+  const style = getComputedStyle(node);
+  const hidden = style.overflowX !== "visible" && style.overflowX !== "auto" && node.scrollWidth > node.clientWidth + 1;
+  return hidden || node.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
+}).map((node) => `${node.tagName}.${node.className}: ${node.textContent}`)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 900, 390])
+def test_no_text_is_cut(busy: SyncBroker, open_page: OpenPage, width: int, scheme: str) -> None:
+    page = open_page(busy, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    _open_everything(page)
+    expect(page.locator("#client-rows tr")).to_have_count(len(HOSTILE) + 1)
+    assert page.evaluate(_CUT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_the_page_is_dark_if_the_system_prefers_it(busy: SyncBroker, open_page: OpenPage) -> None:
     colours = []
     for scheme in ("light", "dark"):

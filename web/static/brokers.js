@@ -2,7 +2,7 @@
 
 import { send } from "./api.js";
 import { Children, button, byId, cell, el, setText } from "./dom.js";
-import { bytesPerSecond, count, counted } from "./format.js";
+import { bytesPerSecond, count } from "./format.js";
 import { attempt } from "./problem.js";
 
 const LABELS = { start: "Start", stop: "Stop", isolate: "Isolate", rejoin: "Rejoin" };
@@ -30,8 +30,11 @@ class Row {
     this.where = el("small");
     this.state = el("span", { class: "badge" });
     this.fenced = el("small", { class: "sub" });
-    const cells = { requests: "Requests", in: "In", out: "Out", connections: "Connections", leads: "Leader of" };
+    const cells = { requests: "Requests", in: "In", out: "Out", connections: "Connections", leads: "Partitions led" };
     this.cells = Object.fromEntries(Object.entries(cells).map(([name, label]) => [name, cell(label, "number")]));
+    this.connections = el("span");
+    this.throttled = el("small", { class: "sub" });
+    this.cells.connections.append(this.connections, this.throttled);
     this.buttons = Object.entries(LABELS).map(([action, label]) => [action, button(label,
       () => change(`/api/v1/brokers/${id}/${action}`), { title: TITLES[action], "aria-label": `${label} broker ${id}` })]);
     this.node = el("tr", { role: "row" },
@@ -47,9 +50,9 @@ class Row {
     setText(this.cells.requests, `${count(broker.requests_per_s)}/s`);
     setText(this.cells.in, bytesPerSecond(broker.in_per_s));
     setText(this.cells.out, bytesPerSecond(broker.out_per_s));
-    const throttled = broker.throttled ? ` (${count(broker.throttled)} throttled)` : "";
-    setText(this.cells.connections, `${count(broker.connections)}${throttled}`);
-    setText(this.cells.leads, counted(broker.leads, "partition"));
+    setText(this.connections, count(broker.connections));
+    setText(this.throttled, broker.throttled ? `${count(broker.throttled)} throttled` : "");
+    setText(this.cells.leads, count(broker.leads));
     for (const [action, node] of this.buttons) {
       const can = broker.can.includes(action);
       if (!can && document.activeElement === node) node.dataset.hadFocus = "";

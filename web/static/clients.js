@@ -148,5 +148,5 @@ function aboutOf(client) {
   const parts = [client.connections ? counted(client.connections, "connection") : "disconnected"];
   if (client.user !== "ANONYMOUS") parts.push(named(client.user, "(no user)"));
   if (client.software) parts.push(named(client.software, ""));
-  return parts.join(" · ");
+  return parts.map((part) => part.replaceAll(" ", "\u00a0")).join(" · "); // so that lines break between the parts
 }
