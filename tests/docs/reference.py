@@ -39,10 +39,11 @@ _UNITS = {
     ".bytes": "bytes",
     ".ms": "ms",
 }
+_ERRORS = [name for name in sluice.__all__ if name.endswith(("Error", "Exception"))]
 _PYTHON = {
     "Brokers for tests": ("sluice.Broker", "sluice.SyncBroker"),
     "unittest": ("sluice.kafka_test_case.KafkaTestCase",),
-    "Errors": tuple(f"sluice.{name}" for name in sluice.__all__ if name.endswith(("Error", "Exception"))),
+    "Errors": tuple(f"sluice.{name}" for name in _ERRORS),
     "Producer": ("sluice.client.producer.Producer", "sluice.client.producer.RecordMetadata"),
     "Consumer": (
         "sluice.client.consumer.Consumer",
@@ -204,7 +205,8 @@ def python_page() -> str:
     for title, names in _PYTHON.items():
         parts += [f"## {title}\n", "```{eval-rst}", *(_autoclass(name) for name in names), "```\n"]
     for title, module in _PYTHON_MODULES.items():
-        parts += [f"## {title}\n", "```{eval-rst}", f".. automodule:: {module}\n   :members:\n", "```\n"]
+        members = f"   :members:\n   :exclude-members: {', '.join(_ERRORS)}"  # they have their own section
+        parts += [f"## {title}\n", "```{eval-rst}", f".. automodule:: {module}\n{members}\n", "```\n"]
     return "\n".join(parts)
 
 
