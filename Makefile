@@ -108,7 +108,7 @@ scenarios: setup ## run all built-in scenarios with real clients
 	$(BIN)/python -m tests.scenarios
 
 # Needs Java and Maven; gets 100 MB from Maven Central once. Write changed answers by DIFFERENTIAL_ARGS=--write.
-test-differential: setup ## send the same requests to Apache Kafka 4.4 and to sluice, and compare the responses
+test-differential: setup ## send the same requests to Apache Kafka 4.4 and to sluice, and compare the responses field by field
 	$(BIN)/python -m tests.differential $(DIFFERENTIAL_ARGS)
 
 # Builds clients for the installed toolchains; tests report missing ones.

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+import sluice
 from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
 from sluice.broker.controller.configs.group_configs import GroupConfigs
-import sluice
 from sluice.cli.main import cli
 from sluice.config.kafka_properties import KAFKA_PROPERTIES
 from sluice.config.property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
