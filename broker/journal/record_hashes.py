@@ -3,13 +3,15 @@
 Offsets and timestamps are not hashed, because clients may change them when they send a record again.
 """
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from sluice.protocol.records.batch import LARGEST_MAGIC, MAGIC_AT
+from sluice.protocol.records.batch import LARGEST_MAGIC, batch_bounds
 from sluice.protocol.records.invalid import InvalidRecords
-from sluice.protocol.records.record import iter_records
+from sluice.protocol.records.legacy import iter_messages, read_message
+from sluice.protocol.records.record import Record, iter_records
 
 if TYPE_CHECKING:
     from sluice.protocol.apis.produce import ProduceRequest
@@ -28,14 +30,21 @@ def record_hashes(request: "ProduceRequest") -> list[tuple[str, ...]]:
     ]
 
 
-def _hashes_of(batch: bytes) -> tuple[str, ...]:
-    if len(batch) <= MAGIC_AT or batch[MAGIC_AT] != LARGEST_MAGIC:
-        return ()
+def _hashes_of(records: bytes) -> tuple[str, ...]:
     try:
         found = [
-            repr((record.key, record.value, record.headers))
-            for record in islice(iter_records(batch, _MOST_BYTES), _MOST_RECORDS)
+            repr((record.key, record.value, record.headers)) for record in islice(_records(records), _MOST_RECORDS)
         ]
     except InvalidRecords:
         return ()
     return tuple(blake2b(each.encode(), digest_size=_HASH_BYTES).hexdigest() for each in found)
+
+
+def _records(records: bytes) -> Iterator[Record]:
+    """Yield the records of a batch, or of a message set (magic 0 or 1), which is a sequence of messages."""
+    for position, size, magic in batch_bounds(records):
+        batch = memoryview(records)[position : position + size]
+        if magic == LARGEST_MAGIC:
+            yield from iter_records(batch, _MOST_BYTES)
+        else:
+            yield from (message.record() for message in iter_messages(read_message(batch), _MOST_BYTES))
