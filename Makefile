@@ -158,7 +158,7 @@ test-mutants: setup ## check that the unit tests detect 90 % of MUTANTS=200 rand
 	$(BIN)/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED)
 
 # Synthetic clients behave correctly or wrongly on purpose. Takes about half an hour of processor time.
-test-audit: setup ## judge 147 synthetic clients with 20 seeds each, 77 of them also as commands, and sluice's own client with 100
+test-audit: setup ## judge 147 synthetic clients with 20 seeds each, 77 of them also as commands, 17 naive loops, and sluice's own client with 100
 	$(BIN)/pytest -n auto --maxprocesses 4 --timeout 900 --audit-seeds 20 tests/property/test_audit_verdicts.py tests/property/test_ten_minutes.py
 
 # Reads packets of the loopback interface, so it needs root or CAP_NET_RAW on Linux. Java needs KAFKA_LIBS=folder of its

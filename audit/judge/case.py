@@ -13,11 +13,11 @@ from sluice.audit.judge.model.observation import Observation, SubjectInfo
 from sluice.audit.judge.model.statements import Statement
 from sluice.audit.judge.model.verdict import Fit, Series, Sort, State, Verdict
 
-from .completed_calls import split_calls
+from .completed_calls import application_pause_ms, split_calls
 from .expected import Backoff, Tolerance, longest_lag_ms, number, tolerance
 from .fit import fit
 from .observer import sequences
-from .waits import Track, longest_tracks, tracks
+from .waits import Track, Wait, longest_tracks, tracks
 
 
 class Evidence(TypedDict, total=False):
@@ -110,6 +110,13 @@ class Case:
             measured={"lag_ms": least_ms},
             expected={"lag_ms": f"at most {most_ms:.0f} ms"},
         )
+
+    def doubt_of_pauses(self, waits: Sequence[Wait]) -> str:
+        """Return why a command's waits may be those of its application; "" if they are not."""
+        pause_ms = application_pause_ms([wait.waited_ms for wait in waits], self.observations)
+        if pause_ms is None:
+            return ""
+        return f"waits about {pause_ms:.0f} ms, which is also the time between the application's successful requests"
 
     def tracks(self, kinds: Sequence[Kind], regroup: Regroup | None = None) -> list[Track]:
         return [

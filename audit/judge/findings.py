@@ -1,22 +1,22 @@
-"""Findings besides the statements: storms, stalls, duplicates, waits that fall back.
+"""Findings besides the statements: storms, stalls, duplicates, waits that fall back, clients that fail.
 
 A storm has a rate that no probe's configuration causes. Of APIs that a workload calls constantly, only failures (Fetch)
 or repeated batches (Produce) count. runs/ finds lost records by reading the log.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
-from sluice.audit.judge.model.attempts import AttemptSequence, Kind, Outcome
+from sluice.audit.judge.model.attempts import AttemptSequence, Kind
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Finding, FindingKind
 from sluice.journal_events import ConnectionOpened, Request
 
-from .expected import Tolerance
+from .expected import Tolerance, number
 from .observer import sequences
-from .observer.outcomes import maybe_unread
+from .observer.outcomes import is_resent, maybe_unread
 from .records import observed_until_ns, records
 from .waits import Wait, track, tracks
 
@@ -31,6 +31,9 @@ _FEW_BESIDE = 0.1
 # The steady wait is the median of at most this many last waits, and at least this long. A sequence of another run
 # refutes a fall only with this many waits after it.
 _STEADY_MOST, _STEADY_LEAST_MS, _AFTERWARDS = 40, 20.0, 4
+CONNECTIONS = "connections"
+_REPEATED = {"Produce": "repeated Produce"}
+_MOST_APIS = 2
 _ORDINARY = frozenset(("Fetch",))
 _NO_BAND = Tolerance(0, 0)
 
@@ -41,18 +44,30 @@ class _Run(NamedTuple):
 
 
 def findings(observations: Sequence[Observation]) -> list[Finding]:
+    """Return the worst finding of each name. Of runs that the client made fail, only storms and the failure count."""
     runs = [
-        _Run(one, [each for each in sequences(one.events) if not each.doubt]) for one in observations if not one.problem
+        _Run(one, [each for each in sequences(one.events) if not each.doubt])
+        for one in observations
+        if not one.problem or one.is_client_failure
     ]
-    found: list[Finding] = []
+    worst: dict[str, WeightedFinding] = {}
     for detect in _DETECTORS:
-        seen = [each for run in runs for each in detect(run)]
-        if detect is _wrapped:
-            seen = [each for each in seen if not _is_refuted(each[1], runs)]
-        worst = max(seen, key=lambda pair: pair[0], default=None)
-        if worst is not None:
-            found.append(worst[1])
-    return found
+        for run in runs:
+            if run.observation.problem and detect not in _OF_FAILED_RUNS:
+                continue
+            for weight, finding in detect(run):
+                if detect is _wrapped and _is_refuted(finding, runs):
+                    continue
+                name = finding_name(finding)
+                if name not in worst or weight > worst[name][0]:
+                    worst[name] = weight, finding
+    return [finding for _, finding in worst.values()]
+
+
+def finding_name(finding: Finding) -> str:
+    """Return its kind, and of a storm what came: `storm of connections` or `storm of requests`."""
+    what = finding.measured.get("what") if finding.kind is FindingKind.STORM else None
+    return finding.kind if what is None else f"storm of {what if what == CONNECTIONS else 'requests'}"
 
 
 WeightedFinding = tuple[float, Finding]
@@ -62,23 +77,34 @@ def _storms(run: _Run) -> Iterator[WeightedFinding]:
     times: dict[str, list[int]] = {}
     for event in run.observation.events:
         if isinstance(event, ConnectionOpened):
-            times.setdefault("connections", []).append(event.at_ns)
+            times.setdefault(CONNECTIONS, []).append(event.at_ns)
         elif isinstance(event, Request) and _counts(event):
             times.setdefault(event.api, []).append(event.received_ns)
     times["Produce"] = [attempt.at_ns for one in run.found if one.kind is Kind.PRODUCE for attempt in one.attempts[1:]]
-    for what, at_ns in times.items():
-        most = _most_within(sorted(at_ns))
-        if most >= STORM:
-            seconds = STORM_MS / 1e3
-            yield (
-                most,
-                Finding(
-                    kind=FindingKind.STORM,
-                    probe=run.observation.probe,
-                    why=f"{most} {what if what == 'connections' else what + ' requests'} within {seconds:g} s",
-                    measured={"what": what, "count": most, "within_ms": STORM_MS, "repetition": _number(run)},
-                ),
-            )
+    most = {what: _most_within(sorted(at_ns)) for what, at_ns in times.items()}
+    storms = {what: count for what, count in most.items() if count >= STORM}
+    if CONNECTIONS in storms:
+        count = storms.pop(CONNECTIONS)
+        yield count, _storm(run, CONNECTIONS, count, f"{count} {CONNECTIONS}")
+    if storms:
+        worst = sorted(storms, key=lambda api: -storms[api])
+        words = " and ".join(f"{storms[api]} {_REPEATED.get(api, api)}" for api in worst[:_MOST_APIS])
+        yield storms[worst[0]], _storm(run, worst[0], storms[worst[0]], f"{words} requests")
+
+
+def _storm(run: _Run, what: str, count: int, words: str) -> Finding:
+    return Finding(
+        kind=FindingKind.STORM,
+        probe=run.observation.probe,
+        why=f"{words} within {STORM_MS / 1e3:g} s",
+        measured={"what": what, "count": count, "within_ms": STORM_MS, "repetition": _number(run)},
+    )
+
+
+def _failed(run: _Run) -> Iterator[WeightedFinding]:
+    if run.observation.problem:
+        why = run.observation.problem.partition(";")[0]
+        yield 1, Finding(kind=FindingKind.FAILED, probe=run.observation.probe, why=why, measured={"runs": 1})
 
 
 def _counts(request: Request) -> bool:
@@ -134,7 +160,12 @@ def _is_done(one: Observation) -> bool:
 
 def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
     cut = maybe_unread(run.observation.events, run.observation.lag_ms)
-    again = [sequence for sequence in run.found if sequence.kind is Kind.PRODUCE and _is_sent_again(sequence, cut)]
+    timeout_ms = number(run.observation.subject.settings, "request.timeout.ms")
+    again = [
+        one
+        for one in run.found
+        if one.kind is Kind.PRODUCE and is_resent(one.attempts, cut, timeout_ms, run.observation.lag_ms)
+    ]
     if again:
         yield (
             len(again),
@@ -146,12 +177,6 @@ def _duplicates(run: _Run) -> Iterator[WeightedFinding]:
                 series=[track(again[0], run.observation.repetition).series(None, _NO_BAND)],
             ),
         )
-
-
-def _is_sent_again(sequence: AttemptSequence, cut: Container[tuple[int, int]]) -> bool:
-    """Return whether a batch was sent after an acknowledgement that the client certainly read."""
-    certain = [attempt for attempt in sequence.attempts if (attempt.connection, attempt.at_ns) not in cut]
-    return any(attempt.outcome is Outcome.SUCCEEDED for attempt in certain[:-1])
 
 
 def _wrapped(run: _Run) -> Iterator[WeightedFinding]:
@@ -235,4 +260,6 @@ def _number(run: _Run) -> int:
     return run.observation.repetition
 
 
-_DETECTORS: Iterable[Callable[[_Run], Iterator[WeightedFinding]]] = (_storms, _stalls, _duplicates, _wrapped)
+_Detector = Callable[[_Run], Iterator[WeightedFinding]]
+_OF_FAILED_RUNS: Iterable[_Detector] = (_storms, _failed)
+_DETECTORS: Iterable[_Detector] = (_storms, _stalls, _duplicates, _wrapped, _failed)

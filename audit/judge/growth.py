@@ -78,8 +78,10 @@ def _doubt_of_calls(
     case: Case, tracks: Sequence[Track], off: _Off, waits: Sequence[Wait], backoff: Backoff, fit: Fit | None
 ) -> str:
     """Return why a command's wrong waits may not be the client's: only a driver reports when a call ends."""
-    if not case.subject.is_command or any(track.sequence.kind in IDENTIFIED for track in tracks):
+    if not case.subject.is_command:
         return ""
+    if any(track.sequence.kind in IDENTIFIED for track in tracks):
+        return "" if off.short else case.doubt_of_pauses(off.long)
     if not share_is_off(len(off.short), 0, len(waits)):
         longest_ms = max(wait.waited_ms for wait in off.long)
         return (

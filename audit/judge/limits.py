@@ -44,6 +44,8 @@ def judge_at_cap(case: Case, tracks: Sequence[Track], backoff: Backoff, *, above
         },
     }
     if share_is_off(len(short), len(long), len(waits) or len(every)):
+        if not short and (doubt := case.doubt_of_pauses(long)):
+            return case.inconclusive(doubt, runs_needed=None, **details)
         worst = min(short, key=_waited_ms) if short else max(long, key=_waited_ms)
         return case.deviates(
             f"waits {worst.waited_ms:.0f} ms after failure {worst.failures + 1} in a row, although the maximum is "
@@ -90,6 +92,8 @@ def judge_first(case: Case, tracks: Sequence[Track], backoff: Backoff) -> Verdic
         "expected": {"waits": f"at least {_LEAST_FIRST}", "first_wait_ms": f"{low:g} to {high:g} ms"},
     }
     if share_is_off(len(short), len(long), len(first)):
+        if not short and (doubt := case.doubt_of_pauses(long)):
+            return case.inconclusive(doubt, runs_needed=None, **details)
         which = sorted(short if len(short) >= len(long) else long, key=_waited_ms)
         middle = which[len(which) // 2]
         return case.deviates(

@@ -12,7 +12,7 @@ from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Fit, MeasuredBackoff
 
 from .case import rows_of
-from .completed_calls import split_calls
+from .completed_calls import application_pause_ms, split_calls
 from .fit import CONSTANT, fit
 from .observer import sequences
 from .waits import Track, tracks
@@ -43,6 +43,9 @@ def measured_backoffs(observations: Sequence[Observation]) -> list[MeasuredBacko
     for kind, probes in _PROBES.items():
         by_probe = {probe: _tracks(observations, probe, kind) for probe in probes}
         probe, shown = max(by_probe.items(), key=lambda pair: sum(len(each.waits) for each in pair[1]))
+        waits_ms = [wait.waited_ms for each in shown for wait in each.waits]
+        if kind is Kind.CONNECT and application_pause_ms(waits_ms, observations) is not None:
+            continue
         model = fit(rows_of(shown), Random(len(shown)))  # noqa: S311  (resampling needs no secure randomness)
         if model is not None and model.residual <= _EXPLAINED:
             found.append(

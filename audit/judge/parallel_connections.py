@@ -14,6 +14,7 @@ from math import inf
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Outcome
 
 from .expected import Backoff
+from .observer.connections import CLOSE_NOTICED_NS
 from .waits import ended_ns
 
 _NS_PER_MS = 1_000_000
@@ -29,7 +30,7 @@ class _Lane:
     def too_early_ms(self, attempt: Attempt, backoff: Backoff) -> float:
         """Return inf while the last connection is open."""
         last = self.attempts[-1]
-        if last.ended_ns is None or last.ended_ns > attempt.at_ns:
+        if last.ended_ns is None or _end_ns(last) > attempt.at_ns:
             return inf
         return self.least_ms(backoff) - (attempt.at_ns - last.ended_ns) / _NS_PER_MS
 
@@ -86,12 +87,19 @@ def _lane_for(attempt: Attempt, lanes: Sequence[_Lane], backoff: Backoff, early_
     return min(ended, key=lambda pair: pair[0])[1] if ended else None
 
 
+def _end_ns(attempt: Attempt) -> float:
+    if attempt.ended_ns is None:
+        return inf
+    is_given_up = attempt.outcome is Outcome.ABANDONED
+    return max(attempt.at_ns, attempt.ended_ns - CLOSE_NOTICED_NS) if is_given_up else attempt.ended_ns
+
+
 def _open_at_once(sequences: Sequence[AttemptSequence]) -> int:
     changes = [
         change
         for sequence in sequences
         for attempt in sequence.attempts
-        for change in ((attempt.at_ns, 1), (inf if attempt.ended_ns is None else attempt.ended_ns, -1))
+        for change in ((attempt.at_ns, 1), (_end_ns(attempt), -1))
     ]
     most = now = 0
     for _, change in sorted(changes):

@@ -65,6 +65,8 @@ def judge_jitter(
             runs_needed=needed,
             **details,
         )
+    if doubt := case.doubt_of_pauses(waits):
+        return case.inconclusive(doubt, runs_needed=None, **details)
     fit, shortest_ms = evidence["fit"], min(wait.waited_ms for wait in waits)
     if fit is not None and fit.model == CONSTANT and shortest_ms >= _EDGE * _first_quarter_ms(waits):
         return case.deviates(

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.verdict import Series
 
@@ -25,7 +27,7 @@ class Wait(NamedTuple):
 
     failures: failures in a row before it, less one
     may_be_shorter: the attempt needs no backoff: it goes to another broker, or rejoins at once
-    may_be_longer: the attempt also had to wait for another batch, or for a connection
+    may_be_longer: the attempt also had to wait for another batch, or for a connection, or was read late
     """
 
     failures: int
@@ -70,14 +72,39 @@ class Track(NamedTuple):
 
 
 def tracks(found: Iterable[AttemptSequence], repetition: int = 0) -> list[Track]:
+    """Return the waits of each sequence, up to its first success.
+
+    Sequences with an attempt that may have been sent before the last one ended, because the broker read it late, are
+    left out.
+    """
     made: list[Track] = []
     last_ns: dict[str, int] = {}  # by partition: the last attempt of earlier batches
-    for sequence in found:
+    for sequence in map(_until_success, found):
+        if _is_read_late(sequence):
+            continue
         where = partition_of(sequence) if sequence.kind is Kind.PRODUCE else ""
         made.append(track(sequence, repetition, blocked_until_ns=last_ns.get(where, 0)))
         if where:
             last_ns[where] = max(last_ns.get(where, 0), sequence.attempts[-1].at_ns)
     return made
+
+
+def _until_success(sequence: AttemptSequence) -> AttemptSequence:
+    """Leave out what follows a success, except for connections, which are lost after it."""
+    ends = (number for number, each in enumerate(sequence.attempts, 1) if each.outcome is Outcome.SUCCEEDED)
+    end = len(sequence.attempts) if sequence.kind is Kind.CONNECT else next(ends, len(sequence.attempts))
+    return (
+        sequence
+        if end == len(sequence.attempts)
+        else msgspec.structs.replace(sequence, attempts=sequence.attempts[:end])
+    )
+
+
+def _is_read_late(sequence: AttemptSequence) -> bool:
+    return any(
+        before.ended_ns is not None and after.unread_since_ns is not None and after.unread_since_ns < before.ended_ns
+        for before, after in pairwise(sequence.attempts)
+    )
 
 
 def track(sequence: AttemptSequence, repetition: int = 0, *, blocked_until_ns: int = 0) -> Track:
@@ -90,7 +117,9 @@ def track(sequence: AttemptSequence, repetition: int = 0, *, blocked_until_ns: i
                 failures,
                 waited_ms,
                 may_be_shorter=_may_come_at_once(sequence, before, after, failures),
-                may_be_longer=ended_ns(before) <= blocked_until_ns or _needs_connection(sequence, before),
+                may_be_longer=ended_ns(before) <= blocked_until_ns
+                or after.unread_since_ns is not None
+                or _needs_connection(sequence, before),
             )
         )
         failures += 1

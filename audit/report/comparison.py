@@ -13,11 +13,11 @@ from sluice.audit.judge.model.verdict import AuditResult, SubjectResult, Verdict
 
 from .words import (
     DIFFERS,
-    FINDINGS,
     PASS,
     PREDATES,
     VIOLATES,
     VerdictStyle,
+    finding_words,
     in_order,
     milliseconds,
     style_of,
@@ -135,8 +135,8 @@ def _kind(old: VerdictStyle | None, new: VerdictStyle | None) -> Kind | None:
 
 
 def _findings(name: str, before: SubjectResult, now: SubjectResult) -> Iterator[Change]:
-    old = {f"{FINDINGS[finding.kind].lower()} in {finding.probe}": finding for finding in before.findings}
-    new = {f"{FINDINGS[finding.kind].lower()} in {finding.probe}": finding for finding in now.findings}
+    old = {f"{finding_words(finding).lower()} in {finding.probe}": finding for finding in before.findings}
+    new = {f"{finding_words(finding).lower()} in {finding.probe}": finding for finding in now.findings}
     for what, finding in new.items():
         if what not in old:
             yield Change(kind=Kind.WORSE, subject=name, what=what, before="not found", now="found", why=finding.why)

@@ -9,7 +9,7 @@ from sluice.audit.judge.model.verdict import Finding, Fit, Series, State, Subjec
 from .citations import Citation, cited
 from .kip_texts import kip_texts
 from .plots import Plot, attempts_plot, waits_plot
-from .words import FINDINGS, VerdictStyle, kip_of, milliseconds, place_words, style_of
+from .words import VerdictStyle, finding_words, kip_of, milliseconds, place_words, style_of
 
 _MOST_WAITS = 200  # per sequence, to limit the size of the page; report.json has all
 
@@ -95,7 +95,7 @@ def finding_evidence(identity: str, result: SubjectResult, finding: Finding) -> 
         finding.measured,
         [("Probe", finding.probe)],
         cited(result.subject.name, finding.kind),
-        finding=FINDINGS[finding.kind],
+        finding=finding_words(finding),
     )
 
 

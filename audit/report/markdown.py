@@ -9,10 +9,11 @@ from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult, 
 from sluice.text.printable import printable
 
 from .citations import cited
+from .overview import overview
 from .words import (
-    FINDINGS,
     STYLES,
     counts,
+    finding_words,
     in_order,
     kip_of,
     measured,
@@ -32,6 +33,7 @@ def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
     """Write all except the evidence; `texts` are the statements by id."""
     lines = [
         f"Measured by sluice {result.sluice}, {_text(moment(result.began))}, on {_text(result.machine)}.",
+        *_worst(result),
         "",
         *_counts(result),
         "",
@@ -44,6 +46,15 @@ def markdown(result: AuditResult, texts: Mapping[str, str]) -> str:
     lines += _findings(result)
     lines += _recovery(result)
     return "\n".join([*lines, ""])
+
+
+def _worst(result: AuditResult) -> Iterator[str]:
+    """Yield the findings first: storms and losses harm more than any difference from a KIP."""
+    for subject in result.subjects:
+        faults = [fault for fault in overview(subject).faults if fault.style is None]
+        if faults:
+            yield from ("", f"{_name(subject)}:", "")
+            yield from (f"- **{fault.name}**: {_text(fault.why)} ({_text(fault.place_words)})." for fault in faults)
 
 
 def _counts(result: AuditResult) -> Iterator[str]:
@@ -116,7 +127,7 @@ def _citation(name: str, what: str, cited_before: set[str]) -> str:
 def _findings(result: AuditResult) -> Iterator[str]:
     cited_before: set[str] = set()
     lines = [
-        f"- **{FINDINGS[finding.kind]}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
+        f"- **{finding_words(finding)}** of {_name(subject)} in {_text(finding.probe)}: {_text(finding.why)}."
         + _citation(subject.subject.name, finding.kind, cited_before)
         for subject in result.subjects
         for finding in subject.findings

@@ -1,31 +1,62 @@
-"""The overview of one client: a sentence, deviations, passes, and one line each about what was not decided."""
+"""The overview of one client: its faults, a sentence, passes, and one line each about what was not decided.
+
+The faults begin with what harms a cluster or loses records: findings, merged over probes, and ignored throttles. The
+other deviations follow.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sluice.audit.judge.model.verdict import MeasuredBackoff, State, SubjectResult, Verdict
+from sluice.audit.judge.model.verdict import Finding, FindingKind, MeasuredBackoff, State, SubjectResult, Verdict
+from sluice.audit.subjects import kafka_defaults
 
 from .size import size_of
-from .words import DEVIATIONS, fit_words, in_order, style_of
+from .words import DEVIATIONS, VerdictStyle, finding_words, fit_words, in_order, place_words, style_of
 
-_MOST_SETTINGS = 6
+# From the worst on; those of _FIRST, and deviations from _HARMFUL, precede all other faults.
+_FIRST = (FindingKind.LOST, FindingKind.STORM)
+_WORST_FIRST = (*_FIRST, FindingKind.DUPLICATE, FindingKind.STALL, FindingKind.FAILED, FindingKind.WRAPPED)
+_HARMFUL = frozenset({"KIP-13/20"})
 _NO_WAIT_MS = 1.0
 _SCOPES = {"connect": "broker", "produce": "partition"}
+
+
+class Fault(NamedTuple):
+    """A finding or a deviation.
+
+    name: of a finding, or the statement
+    style: of the verdict; None: a finding
+    others: other probes that show it, with the numbers of their findings
+    anchor: number of the finding among the client's; -1: a deviation
+    """
+
+    name: str
+    why: str
+    place: str
+    others: Sequence[tuple[str, int]] = ()
+    style: VerdictStyle | None = None
+    anchor: int = -1
+
+    @property
+    def place_words(self) -> str:
+        return f"{self.place}, and in {_counted(len(self.others), 'other probe')}" if self.others else self.place
 
 
 class Overview(NamedTuple):
     """The parts of an overview.
 
-    deviations: from the worst kind on, and within a kind from the largest
+    faults: from the worst on
     undecided_line, unseen_line: the numbers of these verdicts with reasons; "" without any
+    settings_line: the options that would decide verdicts, with Kafka's defaults as values; "" without any
     """
 
     sentence: str
-    deviations: list[Verdict]
+    faults: list[Fault]
     passes: list[Verdict]
     undecided: list[Verdict]
     undecided_line: str
+    settings_line: str
     unseen: list[Verdict]
     unseen_line: str
 
@@ -36,15 +67,46 @@ def overview(result: SubjectResult) -> Overview:
         by_state[State.DEVIATES], key=lambda verdict: (DEVIATIONS.index(style_of(verdict)), -size_of(verdict))
     )
     undecided, unseen = by_state[State.INCONCLUSIVE], by_state[State.NOT_OBSERVABLE]
+    found = _findings(result.findings)
+    throttles = [verdict for verdict in deviations if verdict.statement in _HARMFUL]
+    others = [verdict for verdict in deviations if verdict not in throttles]
+    first = [fault for kind, fault in found if kind in _FIRST]
     return Overview(
-        _sentence(result, deviations, by_state[State.PASS]),
-        deviations,
+        _sentence(result, [fault for _, fault in found], deviations, by_state[State.PASS]),
+        [
+            *first,
+            *map(_deviation, throttles),
+            *(fault for _, fault in found if fault not in first),
+            *map(_deviation, others),
+        ],
         by_state[State.PASS],
         undecided,
         _undecided_line(undecided),
+        _settings_line(undecided),
         unseen,
         _unseen_line(unseen),
     )
+
+
+def _findings(findings: Sequence[Finding]) -> list[tuple[FindingKind, Fault]]:
+    """Return one fault per name, from the worst kind on: the worst finding, and the number of other probes."""
+    by_name: dict[str, list[int]] = {}
+    for number in sorted(range(len(findings)), key=lambda number: -_weight(findings[number])):
+        by_name.setdefault(finding_words(findings[number]), []).append(number)
+    faults = []
+    for name, numbers in by_name.items():
+        worst = findings[numbers[0]]
+        others = [(findings[number].probe, number) for number in numbers[1:]]
+        faults.append((worst.kind, Fault(name, worst.why, worst.probe, others, anchor=numbers[0])))
+    return sorted(faults, key=lambda pair: _WORST_FIRST.index(pair[0]))
+
+
+def _weight(finding: Finding) -> float:
+    return next((value for value in finding.measured.values() if not isinstance(value, str)), 0.0)
+
+
+def _deviation(verdict: Verdict) -> Fault:
+    return Fault(verdict.statement, verdict.why, place_words(verdict), style=style_of(verdict))
 
 
 def _ordered(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -52,23 +114,26 @@ def _ordered(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [by_statement[statement] for statement in in_order(by_statement)]
 
 
-def _sentence(result: SubjectResult, deviations: Sequence[Verdict], passes: Sequence[Verdict]) -> str:
+def _sentence(
+    result: SubjectResult, found: Sequence[Fault], deviations: Sequence[Verdict], passes: Sequence[Verdict]
+) -> str:
+    names = [fault.name if number == 0 else fault.name.lower() for number, fault in enumerate(found)]
+    findings = f"{', '.join(names)}. " if names else ""
     decided = len(deviations) + len(passes)
     if not decided:
-        return "No statement was decided."
-    findings = f", with {_counted(len(result.findings), 'other finding')}" if result.findings else ""
+        return f"{findings}No statement was decided."
     rest = len(result.verdicts) - decided
     undecided = f"; {rest} {'is' if rest == 1 else 'are'} not decided" if rest else ""
     if not deviations:
-        return f"Passes {_counted(decided, 'decided statement')}{findings}{undecided}."
-    return f"Deviates from {len(deviations)} of {_counted(decided, 'decided statement')}{findings}{undecided}."
+        return f"{findings}Passes {_counted(decided, 'decided statement')}{undecided}."
+    return f"{findings}Deviates from {len(deviations)} of {_counted(decided, 'decided statement')}{undecided}."
 
 
 def _undecided_line(undecided: Sequence[Verdict]) -> str:
     if not undecided:
         return ""
     unset = [verdict for verdict in undecided if verdict.missing]
-    parts = [f"{_need(len(unset))} {_settings(unset)}"] if unset else []
+    parts = [f"{_need(len(unset))} settings of the client"] if unset else []
     more = sum(bool(verdict.runs_needed) for verdict in undecided if not verdict.missing)
     parts += [f"{_need(more)} more runs"] if more else []
     rest = len(undecided) - len(unset) - more
@@ -80,10 +145,10 @@ def _need(count: int) -> str:
     return f"{count} needs" if count == 1 else f"{count} need"
 
 
-def _settings(verdicts: Sequence[Verdict]) -> str:
-    names = Counter(name for verdict in verdicts for name in verdict.missing)
-    shown = [name for name, _ in names.most_common(_MOST_SETTINGS)]
-    return "--setting " + ", ".join(shown) + (", ..." if len(names) > len(shown) else "")
+def _settings_line(undecided: Sequence[Verdict]) -> str:
+    defaults = kafka_defaults()
+    names = sorted({name for verdict in undecided for name in verdict.missing})
+    return " ".join(f"--setting {name}={defaults.get(name, '?')}" for name in names)
 
 
 def _unseen_line(unseen: Sequence[Verdict]) -> str:

@@ -19,7 +19,7 @@ from sluice.text.printable import printable
 from . import evidence, overview, words
 from .evidence import Evidence, finding_evidence, verdict_evidence
 from .plots import MOST_SERIES
-from .words import DEVIATIONS, FINDINGS, STYLES, kip_of, name_of, statements_of
+from .words import DEVIATIONS, STYLES, kip_of, name_of, statements_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _FILTERS = (
@@ -80,7 +80,6 @@ def _environment() -> Environment:
         "most_columns": 6,  # that fit a phone without scrolling
         "counts": words.counts,
         "deviations": DEVIATIONS,
-        "findings": FINDINGS,
         "meanings": _MEANINGS,
         "measured": words.measured,
         "most_series": MOST_SERIES,

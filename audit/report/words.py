@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import NamedTuple
 
+from sluice.audit.judge.findings import finding_name
 from sluice.audit.judge.model.observation import SubjectInfo
-from sluice.audit.judge.model.verdict import AuditResult, FindingKind, Fit, Sort, State, SubjectResult, Verdict
+from sluice.audit.judge.model.verdict import AuditResult, Finding, FindingKind, Fit, Sort, State, SubjectResult, Verdict
 from sluice.text.printable import printable
 
 KIPS = {
@@ -55,7 +56,13 @@ FINDINGS = {
     FindingKind.DUPLICATE: "Duplicate",
     FindingKind.LOST: "Lost record",
     FindingKind.WRAPPED: "Counter wrapped",
+    FindingKind.FAILED: "Client failed",
 }
+
+
+def finding_words(finding: Finding) -> str:
+    name = FINDINGS[finding.kind]
+    return finding_name(finding).capitalize() if finding.kind is FindingKind.STORM else name
 
 
 def style_of(verdict: Verdict) -> VerdictStyle:

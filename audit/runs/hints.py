@@ -5,8 +5,9 @@ import re
 from sluice.audit.probes import TOPIC
 from sluice.audit.subjects import Running
 
-# The first pattern that the output contains.
+# The first pattern that the problem or the output contains.
 _HINTS = (
+    (r"NOT_LEADER_OR_FOLLOWER", "Send the requests for a partition to its leader, which Metadata names"),
     (r"refused|unreachable|getaddrinfo|no such host|name or service", "It connects elsewhere; pass it {bootstrap}"),
     (r"sasl|ssl|tls|certificate", "The brokers of the audit use PLAINTEXT; configure the client so"),
     (r"unknown.topic|topic.*(not|does not) exist|not.*topic", f"Use the topic {{topic}}, which is {TOPIC}"),
@@ -24,11 +25,11 @@ def not_connected(running: Running, within: str) -> str:
 
 
 def did_nothing(running: Running, what: str) -> str:
-    return f"{what}{_reason(running, _NOT_WORKING)}"
+    return f"{what}{_reason(running, _NOT_WORKING, what)}"
 
 
-def _reason(running: Running, default: str) -> str:
+def _reason(running: Running, default: str, what: str = "") -> str:
     output = running.last_output()
-    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, output, re.IGNORECASE)), default)
+    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, f"{what} {output}", re.IGNORECASE)), default)
     shown = f"; its standard error ends with: {output}" if output else "; it wrote nothing to its standard error"
     return f"{shown}. {hint}"

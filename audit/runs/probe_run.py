@@ -6,6 +6,7 @@ has its own process (worker.py).
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from sluice.clock import Clock, sleep_ms
 from sluice.embedded.broker import Broker
 from sluice.errors import SluiceError
 from sluice.journal_events import AnyEvent, ClientEvent, ConnectionOpened, Request, ScenarioStep
+from sluice.protocol.errors import ErrorCode
 
 from .hints import did_nothing, not_connected
 
@@ -31,6 +33,8 @@ _LOOK_EVERY_MS = 50.0
 _READ_S = 60.0  # a busy machine needs seconds
 # The requests that show that a client works; for an admin client, all but _BEFORE_WORK.
 _WORK = {Role.PRODUCER: ("Produce",), Role.CONSUMER: ("Fetch",)}
+# The end of a command that may have done all its work.
+_NO_CRASH = "exited with 0"
 _BEFORE_WORK = frozenset({"ApiVersions", "Metadata", "GetTelemetrySubscriptions"})
 _NS_PER_MS = 1_000_000
 
@@ -58,6 +62,7 @@ class ProbeRun:
         self._faults: asyncio.Task[object] | None = None
         self.callbacks: list[Callback] = []
         self._refused = ""
+        self.is_client_failure = False
         self.first_seq = broker.journal.last_seq
 
     async def execute(self) -> str:
@@ -110,6 +115,9 @@ class ProbeRun:
             if not problem and self._clock.monotonic_ms() > until_ms:
                 assert self._running is not None
                 problem = _never_worked(self._running, self.events(), role)
+                self.is_client_failure = any(
+                    isinstance(event, Request) and _is_work(event, role) for event in self.events()
+                )
             if problem:
                 return problem
             await sleep_ms(self._clock, _LOOK_EVERY_MS)
@@ -117,14 +125,16 @@ class ProbeRun:
 
     async def _until_over(self) -> str:
         assert self._faults is not None
-        while not self._faults.done():
-            problem = self._problem()
-            if problem and self._probe.begins is Begin.WORKING:
-                return problem
+        is_working = self._probe.begins is Begin.WORKING
+        while not self._faults.done() and not (is_working and self._problem()):
             await sleep_ms(self._clock, _LOOK_EVERY_MS)
+        if is_working and (problem := self._problem()):
+            assert self._running is not None
+            self.is_client_failure = not self._refused and not (self._running.ended() or "").startswith(_NO_CRASH)
+            return problem
         self._faults.result()
-        if self._probe.begins is Begin.WORKING:
-            return self._problem()
+        if is_working:
+            return ""
         return "" if await self._shows_activity(_WORKS_WITHIN_MS) else "the client did not start"
 
     async def _shows_activity(self, within_ms: float) -> bool:
@@ -194,6 +204,7 @@ async def run(
             lag_ms=lag_ms(),
             virtual=subject.virtual,
             problem=problem,
+            is_client_failure=probe_run.is_client_failure,
         )
         return RunResult(observation, await _lost(broker, probe_run.callbacks))
 
@@ -219,8 +230,11 @@ def _bind(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def is_successful_work(request: Request, role: Role) -> bool:
-    is_work = request.api in _WORK[role] if role in _WORK else request.api not in _BEFORE_WORK
-    return is_work and request.answered_ns is not None and not request.error_codes
+    return _is_work(request, role) and request.answered_ns is not None and not request.error_codes
+
+
+def _is_work(request: Request, role: Role) -> bool:
+    return request.api in _WORK[role] if role in _WORK else request.api not in _BEFORE_WORK
 
 
 def _has_connected(events: Sequence[AnyEvent]) -> bool:
@@ -231,8 +245,19 @@ def _never_worked(running: Running, events: Sequence[AnyEvent], role: Role) -> s
     within = f"within {_WORKS_WITHIN_MS / 1000:.0f} s"
     if not _has_connected(events):
         return f"the client {not_connected(running, within)}"
-    what = " or ".join(_WORK.get(role, ("any call",)))
-    return did_nothing(running, f"the client connected, but no {what} succeeded {within}")
+    requests = (event for event in events if isinstance(event, Request) and _is_work(event, role))
+    failed = Counter((request.api, _end_of(request)) for request in requests)
+    if not failed:
+        what = " or ".join(_WORK.get(role, ("any call",)))
+        return did_nothing(running, f"the client connected, but no {what} succeeded {within}")
+    (api, end), count = failed.most_common(1)[0]
+    return did_nothing(running, f"{count} of {failed.total()} {api} requests {within} {end}")
+
+
+def _end_of(request: Request) -> str:
+    if not request.error_codes:
+        return "got no response"
+    return f"got {ErrorCode(request.error_codes[0]).name}"
 
 
 async def _prepare(broker: Broker, probe: Probe) -> None:

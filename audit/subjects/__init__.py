@@ -17,6 +17,7 @@ from sluice.audit.subjects.clients.confluent_kafka import IDEMPOTENT as CONFLUEN
 from sluice.audit.subjects.clients.franz_go import CLIENT as FRANZ_GO
 from sluice.audit.subjects.clients.java import CLIENT as JAVA
 from sluice.audit.subjects.clients.java import CLIENT_4 as JAVA_4
+from sluice.audit.subjects.clients.java import kafka_defaults
 from sluice.audit.subjects.clients.kafka_python import CLIENT as KAFKA_PYTHON
 from sluice.audit.subjects.clients.kafkajs import CLIENT as KAFKAJS
 from sluice.audit.subjects.clients.sarama import CLIENT as SARAMA
@@ -39,6 +40,7 @@ __all__ = [
     "Subject",
     "SubjectError",
     "VirtualSubject",
+    "kafka_defaults",
     "subject_of",
 ]
 

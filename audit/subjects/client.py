@@ -14,7 +14,7 @@ from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.probes import Setting
 
 ALL = frozenset(Role)
-_JUDGED = frozenset(
+JUDGED = frozenset(
     {"metadata.recovery.strategy", *(name for statement in STATEMENTS.values() for name in statement.settings)}
 )
 PRODUCER, CONSUMER, ADMIN = (frozenset({role}) for role in Role)
@@ -71,7 +71,7 @@ class Client(NamedTuple):
             kips=self.kips,
             before=self.before,
             otherwise=self.otherwise,
-            lacks=_JUDGED - {row.name for row in self._of(role) if row.own},
+            lacks=JUDGED - {row.name for row in self._of(role) if row.own},
         )
 
     def _of(self, role: Role) -> list[Known]:

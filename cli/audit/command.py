@@ -8,6 +8,7 @@ from sluice.cli.commands import Group
 from sluice.cli.options import format_option
 from sluice.text.json_text import json_text
 
+from .like import like_option
 from .run import run
 
 _REPORT = click.Path(path_type=Path)
@@ -59,9 +60,10 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
     "--setting", "settings", multiple=True, metavar="NAME=VALUE",
     help="Setting of the commands by Kafka's name, such as retry.backoff.ms=100; repeatable.",
 )  # fmt: skip
+@like_option
 @click.option("--out", type=_REPORT, help="Folder for the new report.  [default: REPORT]")
 @format_option
-def judge(report: Path, settings: tuple[str, ...], out: Path | None, output_format: str) -> None:
+def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path | None, output_format: str) -> None:
     """Judge a report of `sluice audit run` again, with more settings, without measuring again."""
     from sluice.audit.judge.model.statements import STATEMENTS
     from sluice.audit.report.files import read_report, write_report
@@ -70,9 +72,9 @@ def judge(report: Path, settings: tuple[str, ...], out: Path | None, output_form
     from .selection import chosen_settings
     from .text import summary, summary_json
 
-    result = judge_again(read_report(report), report, chosen_settings(settings))
+    result = judge_again(read_report(report), report, chosen_settings(settings, like))
     files = write_report(result, out or report, {each.id: each.text for each in STATEMENTS.values()})
-    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files)))
+    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, report)))
 
 
 @audit.command()

@@ -14,6 +14,8 @@ from sluice.cli.completion_values import audit_probes, audit_subjects
 from sluice.cli.options import format_option
 from sluice.text.error_text import expected
 
+from .like import like_option
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -63,8 +65,9 @@ class _Time(click.ParamType[float, str]):
 @click.option(
     "--setting", "settings", multiple=True, metavar="NAME=VALUE",
     help="Setting of the commands by Kafka's name, such as retry.backoff.ms=100, to judge them by; repeatable.  "
-    "[default: unknown; statements that depend on it are not judged]",
+    "[default: unknown; statements that depend on it are not judged, except with --like]",
 )  # fmt: skip
+@like_option
 @click.option("--virtual", is_flag=True, help="Virtual time, for clients that support it; hours take seconds.")
 @click.option("--seed", type=Integer(0), default=0, show_default=True, help="Seed of brokers and faults.")
 @click.option(
@@ -80,6 +83,7 @@ def run(
     budget: float,
     role: str | None,
     settings: tuple[str, ...],
+    like: str | None,
     virtual: bool,
     seed: int,
     fail_on: tuple[str, ...],
@@ -96,13 +100,13 @@ def run(
     from .selection import chosen_probes, chosen_subjects
     from .text import could_not_be_run, summary, summary_json
 
-    what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, virtual=virtual)
+    what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, like, virtual=virtual)
     make_folder(out)
     result, stopped = _measured(who, what, budget, seed, out)
     if stopped and not any(subject.verdicts for subject in result.subjects):
         raise click.ClickException("stopped by a signal before anything was measured")
     files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
-    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files)))
+    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, out)))
     for name in could_not_be_run(result):
         click.echo(f"{name}: no verdict; its runs failed", err=True)
     found = _found(result, fail_on)

@@ -7,7 +7,7 @@ import click
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.judge.model.statements import RECOVERY, STATEMENTS
 from sluice.audit.probes import PROBES, Probe, Setting
-from sluice.audit.subjects import SUBJECTS, CommandSubject, Subject, subject_of
+from sluice.audit.subjects import SUBJECTS, CommandSubject, Subject, kafka_defaults, subject_of
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import did_you_mean, expected, unknown
 
@@ -15,9 +15,11 @@ _VIRTUAL = "-virtual"
 _STRATEGIES = ("none", "rebootstrap")
 
 
-def chosen_subjects(words: Sequence[str], role: str | None, settings: Sequence[str], *, virtual: bool) -> list[Subject]:
+def chosen_subjects(
+    words: Sequence[str], role: str | None, settings: Sequence[str], like: str | None = None, *, virtual: bool
+) -> list[Subject]:
     """Return these clients; default: all available ones, printed to stderr. Raises SluiceError."""
-    configured = chosen_settings(settings)
+    configured = chosen_settings(settings, like)
     if not words:
         found = [each for each in SUBJECTS.values() if each.virtual is virtual and each.missing() is None]
         if not found:
@@ -26,8 +28,9 @@ def chosen_subjects(words: Sequence[str], role: str | None, settings: Sequence[s
         return found
     as_role = None if role is None else Role(role)
     chosen = [_subject(word, as_role, configured, virtual=virtual) for word in dict.fromkeys(words)]
-    if settings and not any(isinstance(subject, CommandSubject) for subject in chosen):
-        raise ConfigError(f"--setting {settings[0]}: applies only to commands; no --subject is a command")
+    option = f"--setting {settings[0]}" if settings else f"--like {like}"
+    if configured and not any(isinstance(subject, CommandSubject) for subject in chosen):
+        raise ConfigError(f"{option}: applies only to commands; no --subject is a command")
     for subject in chosen:
         missing = subject.missing()
         if missing is not None:
@@ -44,8 +47,8 @@ def _subject(word: str, role: Role | None, settings: Mapping[str, Setting], *, v
     return SUBJECTS[f"{word}{_VIRTUAL}"]
 
 
-def chosen_settings(words: Sequence[str]) -> dict[str, Setting]:
-    return dict(map(_setting, words))
+def chosen_settings(words: Sequence[str], like: str | None = None) -> dict[str, Setting]:
+    return (kafka_defaults() if like else {}) | dict(map(_setting, words))
 
 
 def _setting(word: str) -> tuple[str, Setting]:

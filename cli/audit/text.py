@@ -1,5 +1,6 @@
 """The output of an audit and of a comparison, with one line per deviation, finding or change."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -7,10 +8,9 @@ import click
 
 from sluice.audit.judge.model.verdict import AuditResult, State, SubjectResult
 from sluice.audit.report.comparison import Change, Comparison, Kind
-from sluice.audit.report.overview import backoff_words, overview
+from sluice.audit.report.overview import Fault, backoff_words, overview
 from sluice.audit.report.words import (
     DEVIATIONS,
-    FINDINGS,
     VerdictStyle,
     counts,
     milliseconds,
@@ -33,39 +33,43 @@ _SIGNS = {Kind.WORSE: ("✕", "red"), Kind.BETTER: ("✓", "green"), Kind.UNDECI
 _MOST_PROBLEMS = 3
 
 
-def summary(result: AuditResult, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the lines of a summary, colored on a terminal."""
+def summary(result: AuditResult, files: Sequence[Path], measured: Path) -> Iterator[str]:
+    """Yield the lines of a summary, colored on a terminal; `measured` is the folder with the observations."""
     for subject in result.subjects:
-        yield from _subject(subject)
+        yield from _subject(subject, measured)
         yield ""
     yield f"report: {', '.join(map(str, files))}"
 
 
-def _subject(result: SubjectResult) -> Iterator[str]:
+def _subject(result: SubjectResult, measured: Path) -> Iterator[str]:
     runs = sum(result.probes.values())
     took = f"{runs} run{'s' * (runs != 1)} in {milliseconds(result.seconds * 1000)}"
     virtual = ", in virtual time" if result.virtual else ""
     yield f"{click.style(printable(name_of(result.subject)), bold=True)}  {took}{virtual}"
+    found = overview(result)
+    yield from map(_fault, found.faults)
     yield "  " + "   ".join(
         _colored(style, f"{style.sign} {count} {style.short}") for style, count in counts(result).items()
     )
-    found = overview(result)
-    width = max((len(verdict.statement) for verdict in found.deviations), default=0)
-    for verdict in found.deviations:
-        style = style_of(verdict)
-        head = _colored(style, f"{style.sign} {verdict.statement:{width}}")
-        yield f"  {head}  {style.short}: {printable(f'{verdict.why} [{place_words(verdict)}]')}"
     for line in filter(None, (found.undecided_line, found.unseen_line)):
         yield f"  {printable(line)}"
+    if found.settings_line:
+        yield "  to decide them, paste this with the client's values; these are Kafka's defaults (--like kafka):"
+        yield f"sluice audit judge {shlex.quote(str(measured))} {found.settings_line}"
     for backoff in result.backoffs:
         yield f"  measured {backoff.kind}: {printable(backoff_words(backoff))} [{backoff.probe}]"
-    for finding in result.findings:
-        kind = click.style(f"! {FINDINGS[finding.kind].lower()}", fg="red")
-        yield f"  {kind} in {printable(finding.probe)}: {printable(finding.why)}"
     for problem in result.problems[:_MOST_PROBLEMS]:
         yield f"  failed run: {printable(problem)}"
     if len(result.problems) > _MOST_PROBLEMS:
         yield f"  and {len(result.problems) - _MOST_PROBLEMS} more failed runs"
+
+
+def _fault(fault: Fault) -> str:
+    if fault.style is None:
+        head = click.style(f"! {fault.name}", fg="red")
+    else:
+        head = f"{_colored(fault.style, f'{fault.style.sign} {fault.name}')} {fault.style.short}"
+    return f"  {head}: {printable(f'{fault.why} [{fault.place_words}]')}"
 
 
 def _colored(style: VerdictStyle, text: str) -> str:

@@ -13,11 +13,13 @@ import pytest
 
 from sluice.audit.judge import findings, judge
 from sluice.audit.judge.consistency import consistent
+from sluice.audit.judge.measured import measured_backoffs
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.statements import STATEMENTS
 from sluice.audit.judge.model.verdict import State
 from tests.support.audit_stages import STAGES, observe, observe_as_command
 from tests.support.synthetic_clients import DEFAULT_PROFILE, POLICIES, Policy
+from tests.support.synthetic_loops import LOOPS, LoopClient, observe_loop
 from tests.support.synthetic_probe_clients import BASE_MS, MAX_MS, PROBE_CLIENTS, ProbeClient, observe_probe_client
 
 LEAST_RUNS, MOST_RUNS = 3, 24
@@ -99,6 +101,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         clients = [client for client in PROBE_CLIENTS if seeds or str(client) in SAMPLE_OF_PROBE_CLIENTS]
         metafunc.parametrize("client", clients, ids=str)
         metafunc.parametrize("seed", range(seeds or 1))
+    if "loop" in metafunc.fixturenames:
+        metafunc.parametrize("loop", LOOPS, ids=str)
+        metafunc.parametrize("seed", range(seeds or 1))
     if "backoff" in metafunc.fixturenames:
         metafunc.parametrize("backoff", BACKOFFS if seeds else BACKOFFS[:-1], ids=str)
         metafunc.parametrize("fit_seed", range(seeds or 1))
@@ -130,6 +135,15 @@ def test_verdicts_on_a_client_run_as_a_command_are_right(policy: Policy, seed: i
 def test_verdicts_on_a_client_under_a_probe_are_right(client: ProbeClient, seed: int) -> None:
     runs = as_often_as_needed(partial(observe_probe_client, client), client.expected, seed)
     assert judge_all(runs, client.expected) == (client.expected, set()), f"{client}, seed {seed}"
+
+
+def test_waits_of_a_naive_loop_are_not_taken_for_a_backoff(loop: LoopClient, seed: int) -> None:
+    runs = as_often_as_needed(partial(observe_loop, loop), [loop.statement], seed)
+    verdict = judge(loop.statement, runs)
+    assert verdict.state in loop.allowed, f"{loop}, seed {seed}: {verdict.why}"
+    measured = [each for each in measured_backoffs(runs) if each.kind is loop.kind]
+    assert bool(measured) == (State.DEVIATES in loop.allowed), f"{loop}, seed {seed}: {measured}"
+    assert not any(each.problem for each in runs)
 
 
 def as_often_as_needed(run: Callable[[int], Observation], statements: Iterable[str], seed: int) -> list[Observation]:

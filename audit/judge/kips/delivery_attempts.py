@@ -9,6 +9,7 @@ from sluice.audit.judge.expected import Tolerance, number, required
 from sluice.audit.judge.model.attempts import Attempt, AttemptSequence, Kind, Outcome
 from sluice.audit.judge.model.observation import Observation
 from sluice.audit.judge.model.verdict import Series, Verdict
+from sluice.audit.judge.observer.outcomes import is_resent
 from sluice.audit.judge.records import observed_until_ns
 from sluice.audit.judge.waits import ended_ns as ended_ns_of
 from sluice.audit.judge.waits import longest_tracks, track
@@ -40,7 +41,7 @@ class _Batch(NamedTuple):
 
     @property
     def last_ms(self) -> float:
-        return (self.sequence.attempts[-1].at_ns - self.first_ns) / _NS_PER_MS
+        return (self.sequence.attempts[-1].sent_from_ns - self.first_ns) / _NS_PER_MS
 
     @property
     def is_delivered(self) -> bool:
@@ -240,6 +241,7 @@ def _left_ns(batch: _Batch) -> int | None:
 
 def _ignores_late_answer(case: Case) -> Verdict:
     delivery_ms = _setting(case, "delivery.timeout.ms")
+    request_ms = number(case.subject.settings, "request.timeout.ms")
     late, again, closed = 0, 0, 0
     for observation, found in zip(case.observations, case.found, strict=True):
         ends = {
@@ -253,7 +255,9 @@ def _ignores_late_answer(case: Case) -> Verdict:
                 continue
             ended_ns, end_ns = ended_ns_of(answered), ends.get(answered.connection)
             late += 1
-            again += sequence.attempts[-1] is not answered
+            again += is_resent(
+                sequence.attempts[sequence.attempts.index(answered) :], lag_ms=observation.lag_ms, timeout_ms=request_ms
+            )
             closed += (
                 end_ns is not None
                 and end_ns < observed_until_ns(observation)

@@ -5,7 +5,6 @@ both pass.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import msgspec
 
@@ -35,6 +34,7 @@ from .lookups import without_other_lookups
 
 _JITTER_WAITS = 8
 _FIRST_SECOND_MS = 1000.0
+_MOST_SHOWN = 4
 _HEARTBEAT_LATE_MS, _DISCONNECT_LATE_MS = 100.0, 50.0
 _NAMES_LEADER_FROM = 10  # version of Produce
 _AT_ONCE, _NOT_AT_ONCE = 0.5, 0.75  # shares of the base
@@ -42,19 +42,7 @@ _WORST_FIRST = (State.DEVIATES, State.INCONCLUSIVE, State.PASS)
 
 
 def _produce_growth(case: Case) -> Verdict:
-    return _grows(case, Kind.PRODUCE, regroup=_but_unread)
-
-
-def _but_unread(_: Case, found: Sequence[AttemptSequence]) -> list[AttemptSequence]:
-    """Drop sequences with a retry behind an unanswered attempt of its connection: the broker reads it late."""
-    return [
-        one
-        for one in found
-        if all(
-            before.connection != after.connection or before.ended_ns is None or before.ended_ns <= after.at_ns
-            for before, after in pairwise(one.attempts)
-        )
-    ]
+    return _grows(case, Kind.PRODUCE)
 
 
 def _cap(case: Case) -> Verdict:
@@ -108,8 +96,8 @@ def _comes_after_success(case: Case, track: Track) -> bool:
         and len(other.attempts) > 1
         and other.attempts[-1].outcome is Outcome.SUCCEEDED
         and other.attempts[-1].at_ns < first_ns
-        for found in case.found
-        if any(each is track.sequence for each in found)
+        for run, found in zip(case.observations, case.found, strict=True)
+        if run.repetition == track.repetition
         for other in found
     )
 
@@ -233,7 +221,7 @@ def _first_second(case: Case) -> Verdict:
         }
         if sends > most:
             return case.deviates(
-                f"sends a batch {sends} times in its first second; expected at most {most}",
+                f"sends a batch {sends} times in its first second; expected at most {most}: {_why_most(backoff, most)}",
                 where=f"run {most_sent.repetition + 1}, attempts 1 to {sends} of {most_sent.sequence.key}",
                 **details,
             )
@@ -241,7 +229,10 @@ def _first_second(case: Case) -> Verdict:
             return case.not_observable(f"it gives up after {attempts} attempts, in less than a second")
         if not for_long:
             return case.inconclusive("no batch failed for a second", runs_needed=1, **details)
-        return case.passes(f"sends a batch at most {sends} times in its first second; {most} are allowed", **details)
+        return case.passes(
+            f"sends a batch at most {sends} times in its first second; {most} are allowed: {_why_most(backoff, most)}",
+            **details,
+        )
 
     return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
@@ -253,6 +244,13 @@ def _most_sends(backoff: Backoff, early_ms: float) -> int:
         at_ms += max(low - early_ms, 0)
         sends += 1
     return sends
+
+
+def _why_most(backoff: Backoff, most: int) -> str:
+    waits_ms = [backoff.band_ms(failures)[0] for failures in range(most)]
+    shown = ", ".join(f"{wait_ms:g}" for wait_ms in waits_ms[:_MOST_SHOWN])
+    more = " ..." if most > _MOST_SHOWN else ""
+    return f"after the shortest waits, {shown}{more} ms, attempt {most + 1} is sent at {sum(waits_ms):g} ms"
 
 
 def _sends(sequence: AttemptSequence) -> int:

@@ -50,6 +50,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     at_ns: when the connection was accepted, or the request's last byte read
     ended_ns: when the client could know the outcome: the response was written, or the connection closed; null: never
     broker: node id of the broker that received it
+    unread_since_ns: the broker had not read the connection since then, so the client may have sent it at any time
+        since; null: the broker was reading
     """
 
     at_ns: int
@@ -59,6 +61,12 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     connection: int = -1
     broker: int = -1
     throttle_time_ms: int = 0
+    unread_since_ns: int | None = None
+
+    @property
+    def sent_from_ns(self) -> int:
+        """The earliest time at which the client can have sent it."""
+        return self.at_ns if self.unread_since_ns is None else self.unread_since_ns
 
 
 class AttemptSequence(msgspec.Struct, frozen=True, kw_only=True):

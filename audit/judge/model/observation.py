@@ -92,6 +92,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     lag_ms: lag of the broker's timers (p99); verdicts that need a smaller lag are inconclusive
     virtual: whether the run used virtual time, which has no lag
     problem: why the run is unusable, such as that the subject did not start; "" if it is usable
+    is_client_failure: whether the client caused the problem: it crashed after it had worked, or working brokers
+        rejected all its requests
     """
 
     probe: str
@@ -107,3 +109,4 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     lag_ms: float = 0.0
     virtual: bool = False
     problem: str = ""
+    is_client_failure: bool = False

@@ -167,7 +167,7 @@ _KIP_580 = (
     ),
     Statement(
         id="KIP-580/17",
-        text="Sends a failing batch no more often in its first second than the waits allow: 4 or 5 times by default.",
+        text="Sends a failing batch no more often in its first second than the waits allow: 4 times by default.",
         roles=(_P,),
         settings=_RETRY,
         probes=_PRODUCE_ERRORS,

@@ -114,6 +114,7 @@ class FindingKind(StrEnum):
     DUPLICATE = "duplicate"  # an acknowledged batch was sent again
     LOST = "lost"  # an acknowledged record is not in the log
     WRAPPED = "wrapped"  # waits fell back after many attempts, as when a counter overflows
+    FAILED = "failed"  # it crashed, or all its requests were wrong
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

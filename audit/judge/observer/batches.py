@@ -27,8 +27,8 @@ MOVED = (
     "from another record"
 )
 NO_HASHES = (
-    "the producer is not idempotent and the journal has no hashes of records, so a retry cannot be distinguished from "
-    "another batch; set sluice.journal.record.hashes=true"
+    "the producer is not idempotent, and the content of its batches is not known: they cannot be read, or the journal "
+    "does not hash records. So a retry cannot be distinguished from another batch. Enable idempotence in the producer"
 )
 
 

@@ -51,6 +51,7 @@ _UNKNOWN = log(1.6)
 _FIRST_FROM_MS, _FIRST_TO_MS = 20.0, 2000.0
 _SHORTEST_MS = 0.1
 _NEAR_PORTS = 64
+CLOSE_NOTICED_NS = 20_000_000
 
 
 class Connection(msgspec.Struct, kw_only=True):
@@ -163,7 +164,7 @@ class ConnectionSequence:
         last = self.connections[-1]
         if last.host != one.host or last.broker != one.broker:
             return False
-        if last.closed_ns is None or last.closed_ns > one.opened_ns:
+        if last.closed_ns is None or last.closed_ns - _noticed_within_ns(last) > one.opened_ns:
             return False
         if self.is_identified and one.is_identified and not self._is_same_client(one):
             return False
@@ -202,6 +203,11 @@ class ConnectionSequence:
         self.software = one.software if self.software == ("", "") else self.software
         self.is_identified = self.is_identified or one.is_identified
         self.roles |= one.roles
+
+
+def _noticed_within_ns(one: Connection) -> int:
+    """Return how late the broker may notice that the client gave it up: after it has accepted the next one."""
+    return CLOSE_NOTICED_NS if one.outcome is Outcome.ABANDONED else 0
 
 
 def _away(waited_ms: float, least_ms: float, most_ms: float) -> float:

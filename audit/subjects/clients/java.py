@@ -9,7 +9,7 @@ with 3.7, KIP-899 with 3.8. 4.0 changed the defaults of linger.ms and metadata.r
 
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.probes import Setting
-from sluice.audit.subjects.client import CONSUMER, PRODUCER, Client, Known
+from sluice.audit.subjects.client import CONSUMER, JUDGED, PRODUCER, Client, Known
 
 _SERIALIZATION = "org.apache.kafka.common.serialization"
 
@@ -63,3 +63,8 @@ CLIENT_4 = CLIENT._replace(
     name="java-4",
     settings=tuple(row._replace(default=_DEFAULTS_4.get(row.name, row.default)) for row in CLIENT.settings),
 )
+
+
+def kafka_defaults() -> dict[str, Setting]:
+    """Return the defaults of Kafka's client 4.4 that the audit judges by, for all roles."""
+    return {row.name: row.default for row in CLIENT_4.settings if row.name in JUDGED and row.default is not None}

@@ -90,6 +90,29 @@ class TestDuplicates:
         journal.batch(200, 201, sequence=0, connection=journal.connection(150, 5000, answers=True))
         assert kinds(observed("metadata-disconnect", journal.events)) == []
 
+    @pytest.mark.parametrize(
+        ("answered_ms", "again_ms", "found"),
+        [
+            pytest.param(10_174, [10_168.0] * 5, [], id="read while the broker handled the first request"),
+            pytest.param(10_174, [10_180.0], [], id="read just after it"),
+            pytest.param(500, [10_168.0], [FindingKind.DUPLICATE], id="sent long after the acknowledgement"),
+            pytest.param(700, [10_168.0], [], id="sent after an acknowledgement later than request.timeout.ms"),
+            pytest.param(500, [505.0], [], id="sent within a round trip"),
+        ],
+    )
+    def test_batch_of_kafkajs(
+        self, journal: Journal, answered_ms: float, again_ms: list[float], found: list[FindingKind]
+    ) -> None:
+        """It retries on the connection that the broker does not read, and ignores late responses (2.2.4)."""
+        journal.connection(0, answers=True)
+        journal.batch(10, answered_ms, sequence=10, records=["a"])
+        for at_ms in again_ms:
+            journal.batch(at_ms, max(at_ms, answered_ms) + 2, sequence=10, records=["a"])
+        # The sequence number is used again for another record.
+        journal.batch(10_190, 10_192, sequence=10, records=["b"])
+        settings: dict[str, float | str | bool] = {"request.timeout.ms": 600}
+        assert kinds(observed("delivery-mute", journal.events, settings=settings)) == found
+
 
 class TestCountersThatWrap:
     def test_waits_that_drop_after_many_failures_are_reported_with_their_number(self) -> None:

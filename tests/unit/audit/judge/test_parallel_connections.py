@@ -66,6 +66,12 @@ def test_open_connection_has_no_successor(end_ms: float | None) -> None:
     assert waits(separate_lanes([kept, tries], BACKOFF, 2)) == [[], [50, 100]]
 
 
+def test_connection_that_the_client_gave_up_is_not_open_until_the_broker_notices() -> None:
+    """A client that reconnects at once has one connection, not two that alternate."""
+    silent = row(*((3000.0 * number, 3000.0 * (number + 1) + 1, Outcome.ABANDONED) for number in range(5)))
+    assert waits(separate_lanes([silent], BACKOFF, 2)) == [[-1, -1, -1, -1]]
+
+
 def test_clients_are_not_mixed() -> None:
     one = row((0, 1, FAILED), (20, 21, FAILED), key="one to broker 1 as bootstrap")
     other = row((0, 1, FAILED), (60, 61, FAILED), key="other to broker 1 as bootstrap")

@@ -1,5 +1,7 @@
 """The overview of a client: one sentence, deviations first, and one line about each kind of undecided verdict."""
 
+from pathlib import Path
+
 import click
 import pytest
 
@@ -12,6 +14,7 @@ from sluice.audit.judge.model.verdict import (
     MeasuredBackoff,
     Sort,
     State,
+    SubjectResult,
     Verdict,
 )
 from sluice.audit.report.overview import backoff_words, overview
@@ -24,14 +27,22 @@ PASSES = verdict("KIP-91/2")
 UNSET = verdict("KIP-144/1", State.INCONCLUSIVE, missing=["reconnect.backoff.ms"])
 FEW = verdict("KIP-144/3", State.INCONCLUSIVE, runs_needed=2)
 UNSEEN = verdict("KIP-580/16", State.NOT_OBSERVABLE, why="it does not retry")
-STORM = Finding(kind=FindingKind.STORM, probe="reconnect-closed", why="412 connections")
+THROTTLE = verdict("KIP-13/20", State.DEVIATES, sort=Sort.DIFFERS_FROM_KIP)
+
+
+def storm(what: str, count: int, probe: str) -> Finding:
+    measured: dict[str, float | str] = {"what": what, "count": count}
+    return Finding(kind=FindingKind.STORM, probe=probe, why=f"{count} {what}", measured=measured)
+
+
+STORM = storm("connections", 412, "reconnect-closed")
 
 
 @pytest.mark.parametrize(
     ("verdicts", "findings", "sentence"),
     [
         ([DIFFERS, PASSES], [], "Deviates from 1 of 2 decided statements."),
-        ([DIFFERS, UNSET], [STORM], "Deviates from 1 of 1 decided statement, with 1 other finding; 1 is not decided."),
+        ([DIFFERS, UNSET], [STORM], "Storm of connections. Deviates from 1 of 1 decided statement; 1 is not decided."),
         ([PASSES, UNSET, UNSEEN], [], "Passes 1 decided statement; 2 are not decided."),
         ([UNSET], [], "No statement was decided."),
     ],
@@ -42,7 +53,35 @@ def test_sentence(verdicts: list[Verdict], findings: list[Finding], sentence: st
 
 
 def test_deviations_from_the_clients_documentation_come_first() -> None:
-    assert overview(subject("app", "1", DIFFERS, PASSES, VIOLATES)).deviations == [VIOLATES, DIFFERS]
+    assert names(subject("app", "1", DIFFERS, PASSES, VIOLATES)) == ["KIP-580/2", "KIP-580/1"]
+
+
+def names(result: SubjectResult) -> list[str]:
+    return [fault.name for fault in overview(result).faults]
+
+
+def test_what_harms_a_cluster_or_loses_records_comes_first() -> None:
+    kinds = {kind: Finding(kind=kind, probe="p", why="") for kind in FindingKind if kind is not FindingKind.STORM}
+    storms = [storm("Metadata", 900, "a"), storm("connections", 700, "b")]
+    assert names(subject("app", "1", DIFFERS, THROTTLE, VIOLATES, findings=[*kinds.values(), *storms])) == [
+        "Lost record",
+        "Storm of requests",
+        "Storm of connections",
+        "KIP-13/20",
+        "Duplicate",
+        "Stall",
+        "Client failed",
+        "Counter wrapped",
+        "KIP-580/2",
+        "KIP-580/1",
+    ]
+
+
+def test_findings_of_several_probes_are_one_fault() -> None:
+    findings = [storm("connections", count, probe) for count, probe in ((300, "a"), (900, "b"), (200, "c"))]
+    (fault,) = overview(subject("app", "1", findings=findings)).faults
+    assert (fault.why, fault.place_words, fault.anchor) == ("900 connections", "b, and in 2 other probes", 1)
+    assert fault.others == [("a", 0), ("c", 2)]
 
 
 def test_largest_deviations_of_a_kind_come_first_and_fit_the_first_screen() -> None:
@@ -59,21 +98,22 @@ def test_largest_deviations_of_a_kind_come_first_and_fit_the_first_screen() -> N
         )
         for number, (value, expected) in sizes.items()
     ]
-    shown = [each.statement for each in overview(subject("app", "1", *found)).deviations]
+    shown = names(subject("app", "1", *found))
     assert shown == [f"KIP-580/{number}" for number in (5, 7, 3, 4, 6, 8, 9, 10)]
-    assert summary_lines(found)[2:5] == shown[:3]
+    assert summary_lines(found)[1:4] == shown[:3]
 
 
 def summary_lines(verdicts: list[Verdict]) -> list[str]:
     """Return the words in the lines of the summary that name statements."""
     result = AuditResult(sluice="1", began="", machine="", subjects=[subject("app", "1", *verdicts)])
-    lines = [click.unstyle(line) for line in summary(result, [])]
+    lines = [click.unstyle(line) for line in summary(result, [], Path())]
     return [next((word for word in line.split() if word.startswith("KIP-")), "") for line in lines]
 
 
 def test_undecided_verdicts_are_counted_in_one_line_each() -> None:
     found = overview(subject("app", "1", UNSET, FEW, UNSEEN, UNSEEN))
-    assert found.undecided_line == "2 inconclusive: 1 needs --setting reconnect.backoff.ms; 1 needs more runs"
+    assert found.undecided_line == "2 inconclusive: 1 needs settings of the client; 1 needs more runs"
+    assert found.settings_line == "--setting reconnect.backoff.ms=50"
     assert found.unseen_line == "1 not observable, such as: it does not retry"
     assert (overview(subject("app", "1", PASSES)).undecided_line, found.passes) == ("", [])
 

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from sluice.audit.judge.model.observation import Role, SubjectInfo
+from sluice.audit.judge.model.statements import RECOVERY, STATEMENTS
 from sluice.audit.judge.model.verdict import AuditResult, Sort, State, Verdict
 from sluice.audit.probes import PROBES, Probe
 from sluice.audit.report.files import read_report, write_report
@@ -86,9 +88,9 @@ def test_summary_is_printed_and_report_is_written(audits: Audits, tmp_path: Path
     lines = ended.stdout.splitlines()
     assert lines[0] == "ours 0.1.0  3 runs in 12.5 s, in virtual time"
     assert lines[1] == "  ✓ 4 pass"
-    assert "  ≠ KIP-580/1  differs: waits stay at 104 ms where they should double up to 1 s [3 runs]" in lines
-    assert "  ✕ KIP-580/2  violates: no cap although it says 1 s [3 runs]" in lines
-    assert "  ! storm in reconnect-refused: 412 connections in 2.1 s" in lines
+    assert "  ≠ KIP-580/1 differs: waits stay at 104 ms where they should double up to 1 s [3 runs]" in lines
+    assert "  ✕ KIP-580/2 violates: no cap although it says 1 s [3 runs]" in lines
+    assert "  ! Storm: 412 connections in 2.1 s [reconnect-refused]" in lines
     assert "\x1b" not in ended.stdout
     assert HOSTILE not in ended.stdout
     assert ended.stderr == "sluice: reconnect-closed, 3 of 9 runs, 2 s\n"
@@ -144,8 +146,46 @@ def test_statements_without_required_settings_are_counted(audits: Audits, tmp_pa
             "", "", verdict(), verdict("KIP-91/1", State.INCONCLUSIVE, missing=["delivery.timeout.ms"]), subject=watched
         )
     )
-    line = "  1 inconclusive: 1 needs --setting delivery.timeout.ms"
-    assert line in run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
+    lines = run(tmp_path, "--subject", "my-app {bootstrap}").stdout.splitlines()
+    assert "  1 inconclusive: 1 needs settings of the client" in lines
+    assert f"sluice audit judge {tmp_path / 'out'} --setting delivery.timeout.ms=120000" in lines
+
+
+def test_needed_settings_are_one_line_to_paste(audits: Audits, tmp_path: Path) -> None:
+    """All of them, however many, with Kafka's defaults: the line can be run as it is."""
+    out = tmp_path / "the report"
+    _measured(out)
+    needed = sorted({name for statement in STATEMENTS.values() for name in statement.settings})
+    unset = verdict("KIP-91/1", State.INCONCLUSIVE, missing=needed)
+    audits.result = result(subject("app", "", unset))
+    ended = invoke("run", "--out", str(out), "--subject", "my-app {bootstrap}")
+    (line,) = (line for line in ended.stdout.splitlines() if line.startswith("sluice audit judge "))
+    assert [word.partition("=")[0] for word in line.split(" --setting ")[1:]] == needed
+    write_report(_report_of_a_command(), out, TEXTS)
+    again = invoke(*shlex.split(line)[2:], "--out", str(tmp_path / "again"))
+    assert again.exit_code == 0, again.output
+
+
+def test_report_that_is_judged_into_another_folder_names_the_one_with_observations(tmp_path: Path) -> None:
+    report = _measured(tmp_path / "report")
+    lines = invoke("judge", report, "--out", str(tmp_path / "out")).stdout.splitlines()
+    assert any(line.startswith(f"sluice audit judge {report} --setting ") for line in lines)
+
+
+def test_command_is_judged_by_kafkas_defaults(audits: Audits, tmp_path: Path) -> None:
+    words = ("--subject", "my-app {bootstrap}", "--like", "kafka", "--setting", "retries=3")
+    assert run(tmp_path, *words).exit_code == 0
+    (settings,) = audits.settings
+    assert settings["retry.backoff.ms"] == 100
+    assert settings["retries"] == 3, "--setting precedes --like"
+    assert settings.keys() == {name for statement in STATEMENTS.values() for name in statement.settings} | {RECOVERY}
+
+
+def test_report_is_judged_again_by_kafkas_defaults(tmp_path: Path) -> None:
+    report = _measured(tmp_path)
+    assert invoke("judge", report, "--like", "kafka").exit_code == 0
+    states = {verdict.statement: verdict.state for verdict in read_report(tmp_path).subjects[0].verdicts}
+    assert states["KIP-580/1"] is State.PASS
 
 
 @pytest.mark.parametrize(
@@ -216,11 +256,14 @@ def test_client_that_could_not_run_fails_the_command(audits: Audits, tmp_path: P
          "setting; expected one of delivery.timeout.ms, "),
         (["--subject", "a {bootstrap}", "--setting", "retries=no"], "--setting retries: expected a number, such as "
          "retries=100"),
+        (["--subject", "a {bootstrap}", "--like", "me"], "--like: expected one of kafka, got me"),
+        (["--subject", "java", "--like", "kafka"], "--like kafka: applies only to commands; no --subject is a command"),
         (["--subject", "java", "--setting", "retries=1"], "--setting retries=1: applies only to commands; no "
          "--subject is a command"),
     ],
     ids=["a probe", "a KIP", "a time", "no time", "a reason to fail", "a client without virtual time",
-         "an unobservable KIP", "a setting", "a setting that is not a number", "a setting without a command"],
+         "an unobservable KIP", "a setting", "a setting that is not a number", "another client's defaults",
+         "defaults without a command", "a setting without a command"],
 )  # fmt: skip
 def test_unknown_value_is_reported_in_one_line(words: list[str], line: str, tmp_path: Path) -> None:
     assert line in usage_error("audit", "run", "--out", str(tmp_path / "out"), *words)
@@ -259,8 +302,12 @@ def _measured(folder: Path) -> str:
     """Write the report of a command with unknown settings, whose batches fail."""
     run = observed("produce-timed-out", failed_batch([100, 200, 400, 800, 1000]).events, settings={}, is_command=True)
     write_observations(observation_file(folder, 0), [run])
-    write_report(result(subject("", "", verdict("KIP-580/1"), subject=run.subject)), folder, TEXTS)
+    write_report(_report_of_a_command(), folder, TEXTS)
     return str(folder)
+
+
+def _report_of_a_command() -> AuditResult:
+    return result(subject("", "", verdict("KIP-580/1"), subject=observed("", [], settings={}, is_command=True).subject))
 
 
 def test_report_is_judged_again_with_more_settings(tmp_path: Path) -> None:

@@ -33,6 +33,26 @@ def test_kip_91_1_last_attempt(at_ms: list[float], ended_ms: float, state: State
     assert failing("KIP-91/1", at_ms, "produce-timed-out", ended_ms=ended_ms).state is state
 
 
+def test_kip_91_1_attempt_that_is_read_late_may_have_been_sent_in_time() -> None:
+    """As from a client that retries on a connection whose first request is not answered for ten seconds."""
+    journal = Journal()
+    journal.batch(0, 10_000, sequence=0, errors=[7])
+    journal.batch(9_900, 10_001, sequence=0, errors=[7])
+    verdict = judge("KIP-91/1", [observed("delivery-mute", journal.events, ended_ms=20_000)])
+    assert verdict.state is PASS, verdict.why
+
+
+def test_kip_91_6_retry_that_is_read_late_may_precede_the_response() -> None:
+    journal = Journal()
+    journal.connection(0, answers=True)
+    journal.batch(10, 5500, sequence=0)
+    journal.batch(5400, 5501, sequence=0)
+    run = observed(
+        "delivery-late-answer", journal.events, ended_ms=20_000, settings={**SETTINGS, "request.timeout.ms": 9000}
+    )
+    assert judge("KIP-91/6", [run]).state is PASS
+
+
 def unanswered(statement: str, tries: Sequence[tuple[float, float, int]]) -> Verdict:
     """Return a batch without responses: its send times, and the time and connection of the client's close."""
     journal = Journal()

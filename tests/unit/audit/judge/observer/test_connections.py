@@ -166,3 +166,16 @@ def test_connection_closed_by_the_client_is_not_retried_when_another_is_lost() -
     journal.connection(62, 862, by_client=True)
     journal.connection(863, 1663, by_client=True)
     assert gaps(connect_sequences(journal.events)) == [[], [2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "attempts"), [(False, 4), (True, 1)], ids=["that it gave up", "that it used and closed"]
+)
+def test_client_connects_again_before_the_broker_notices_the_close_of_a_connection(
+    answers: bool, attempts: int
+) -> None:
+    journal = Journal()
+    for number in range(4):
+        journal.connection(3000.0 * number, 3000.0 * (number + 1) + 1, by_client=True, answers=answers)
+    found = connect_sequences(journal.events)
+    assert max(len(each.attempts) for each in found) == attempts

@@ -3,7 +3,7 @@ import pytest
 from sluice.audit.judge.model.attempts import Outcome
 from sluice.audit.judge.observer.outcomes import Outcomes
 from sluice.journal_events import Request
-from tests.support.audit_events import Journal
+from tests.support.audit_events import Journal, ns
 
 
 def ends(journal: Journal) -> list[tuple[Outcome, bool]]:
@@ -45,3 +45,29 @@ def test_without_a_response_the_closing_side_decides() -> None:
     journal.connection(0, 30)
     journal.batch(10, ended_ms=30, connection=2)
     assert ends(journal) == [(Outcome.ABANDONED, True), (Outcome.DISCONNECTED, True)]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "connection", "throttle_ms", "unread_since_ms"),
+    [
+        pytest.param(2000, 1, 0, 10, id="while the broker handles another"),
+        pytest.param(3010, 1, 0, 10, id="just after another"),
+        pytest.param(3100, 1, 0, None, id="later"),
+        pytest.param(3100, 1, 500, 10, id="while the connection is muted"),
+        pytest.param(2000, 2, 0, None, id="of another connection"),
+    ],
+)
+def test_client_may_have_sent_a_request_earlier_that_is_read(
+    at_ms: float, connection: int, throttle_ms: int, unread_since_ms: float | None
+) -> None:
+    journal = Journal()
+    journal.batch(10, 3000, throttle_ms=throttle_ms)
+    journal.batch(at_ms, 3200, connection=connection, sequence=7)
+    journal.batch(at_ms, 3201, connection=3)
+    found = Outcomes(journal.events)
+    (request,) = (
+        event for event in journal.events if isinstance(event, Request) and event.partitions[0].base_sequence == 7
+    )
+    attempt = found.attempt(request)
+    since_ns = None if unread_since_ms is None else ns(unread_since_ms)
+    assert (attempt.unread_since_ns, attempt.sent_from_ns) == (since_ns, since_ns or ns(at_ms))
