@@ -59,9 +59,9 @@ INDEX: dict[int, tuple[str, ServedApi]] = {
     69: ("groups.consumer_group_describe", ServedApi("ConsumerGroupDescribe", 0, 1)),
     71: (
         "configs.get_telemetry_subscriptions",
-        ServedApi("GetTelemetrySubscriptions", 0, 0, requires="sluice.telemetry"),
+        ServedApi("GetTelemetrySubscriptions", 0, 0, advertised_with="sluice.telemetry"),
     ),
-    72: ("configs.push_telemetry", ServedApi("PushTelemetry", 0, 0, requires="sluice.telemetry")),
+    72: ("configs.push_telemetry", ServedApi("PushTelemetry", 0, 0, advertised_with="sluice.telemetry")),
     74: ("configs.list_config_resources", ServedApi("ListConfigResources", 0, 1)),
     75: ("topics.describe_topic_partitions", ServedApi("DescribeTopicPartitions", 0, 0)),
     76: ("share_groups.share_group_heartbeat", ServedApi("ShareGroupHeartbeat", 1, 1)),

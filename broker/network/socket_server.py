@@ -34,8 +34,8 @@ _LIMITS = (
     "max.connections.per.ip.overrides",
     "max.connection.creation.rate",
 )
-# Precise enough: `connections.max.idle.ms` is usually minutes.
-_IDLE_CHECK_MS = 5_000
+# The interval of checks for idle connections is a tenth of `connections.max.idle.ms` within these limits.
+_SHORTEST_IDLE_CHECK_MS, _LONGEST_IDLE_CHECK_MS = 100, 5_000
 # For responses in flight: a stop must complete within a second.
 STOP_GRACE_S = 0.2
 
@@ -44,7 +44,7 @@ class _IdleCheck(DelayedOperation):
     __slots__ = ("_server",)
 
     def __init__(self, server: "SocketServer") -> None:
-        super().__init__(_IDLE_CHECK_MS)
+        super().__init__(server.idle_check_ms)
         self._server = server
 
     def on_complete(self) -> None:
@@ -82,6 +82,7 @@ class SocketServer:
         broker.cluster.retained_by.append(self._unsent_responses.close_readers_of)
         self._max_frame_bytes = config.integer("socket.request.max.bytes")
         self._max_idle_ms = config.integer("connections.max.idle.ms")
+        self.idle_check_ms = max(_SHORTEST_IDLE_CHECK_MS, min(self._max_idle_ms // 10, _LONGEST_IDLE_CHECK_MS))
 
     async def start(self, listeners: Iterable[Endpoint], advertised: Iterable[Endpoint]) -> None:
         """Bind every listener and accept connections.
@@ -145,15 +146,19 @@ class SocketServer:
         self.cut()
 
     def close_idle(self) -> None:
-        """Close connections idle for `connections.max.idle.ms`, now and periodically."""
-        if self._max_idle_ms >= 0:
-            oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
-            for connection in list(self.connections):
-                if connection.last_active_ms < oldest_ms and not connection.waiting:
-                    if connection.closed:  # its client does not read the last responses
-                        connection.cut()
-                    else:
-                        connection.abort()
+        """Close connections idle for `connections.max.idle.ms`, now and periodically.
+
+        As on Kafka, a connection whose client waits for a response is idle, too.
+        """
+        if self._max_idle_ms < 0:
+            return
+        oldest_ms = self.broker.clock.monotonic_ms() - self._max_idle_ms
+        for connection in list(self.connections):
+            if connection.last_active_ms < oldest_ms:
+                if connection.closed:  # its client does not read the last responses
+                    connection.cut()
+                else:
+                    connection.abort()
         self.broker.scheduler.delay(_IdleCheck(self))
 
     def _channel_builder(self, listener: Endpoint) -> "ChannelBuilder | None":

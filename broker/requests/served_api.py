@@ -28,7 +28,7 @@ class ServedApi(Struct, frozen=True):
     charge: Charge = Charge.REQUEST
     forwarded: bool = False  # brokers forward it to the controller
     cluster_action: bool = False  # only brokers send it, exempt from request quotas if authorized
-    requires: str = ""  # the property that enables it
+    advertised_with: str = ""  # the property that adds it to ApiVersions
     cached: bool = False  # equal requests get equal responses until the metadata changes (response_cache.py)
 
 
@@ -39,10 +39,10 @@ def served(
     charge: Charge = Charge.REQUEST,
     forwarded: bool = False,
     cluster_action: bool = False,
-    requires: str = "",
+    advertised_with: str = "",
     cached: bool = False,
 ) -> ServedApi:
     """Return the header of a handler; `versions` has the form `0-13`."""
     served_versions = Range(versions)
     first, last = served_versions.first, served_versions.last
-    return ServedApi(name, first, last, charge, forwarded, cluster_action, requires, cached)
+    return ServedApi(name, first, last, charge, forwarded, cluster_action, advertised_with, cached)

@@ -115,9 +115,8 @@ class Broker:
         self.advertised = advertised_by(release)
         self.served = served_as(release)
         for key, handler in HANDLERS.items():
-            if handler.api.requires and not config.boolean(handler.api.requires):
+            if handler.api.advertised_with and not config.boolean(handler.api.advertised_with):
                 self.advertised.pop(key, None)
-                self.served.pop(key, None)
         self.features = cluster.features
         if not self.features.by_name:
             self.features.by_name = features_of_new_cluster(self.config, release, self.served)

@@ -14,6 +14,14 @@ BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
 Done = Callable[[ErrorCode], None]
 
 
+class AcknowledgeResult(NamedTuple):
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+Acknowledged = Callable[[AcknowledgeResult], None]
+
+
 class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1

@@ -18,7 +18,18 @@ from sluice.protocol.records.invalid import InvalidRecords
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
 from .dead_letters import DEAD_LETTER_TOPIC, keep_dead_letters
-from .delivery import ACCEPT, GAP, REJECT, RELEASE, RENEW, AcknowledgementBatch, Done, SharePartitionId, ShareSettings
+from .delivery import (
+    ACCEPT,
+    GAP,
+    REJECT,
+    RELEASE,
+    RENEW,
+    Acknowledged,
+    AcknowledgementBatch,
+    AcknowledgeResult,
+    SharePartitionId,
+    ShareSettings,
+)
 from .in_flight import AcquisitionLock
 from .sessions import MemberKey, ShareSession, ShareSessions
 from .share_partition import SharePartition, Status
@@ -185,20 +196,21 @@ class SharePartitionManager:
     # -- acknowledging -------------------------------------------------------------------------------------------------
 
     def acknowledge(
-        self, member: MemberKey, partition: tuple[bytes, int], batches: list[AcknowledgementBatch], done: Done
+        self, member: MemberKey, partition: tuple[bytes, int], batches: list[AcknowledgementBatch], done: Acknowledged
     ) -> None:
         key = SharePartitionId(member.group_id, *partition)
         share = self._partitions.get(key)
         if share is None:
-            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            done(AcknowledgeResult(code, code.message))
             return
 
-        def finished(code: ErrorCode) -> None:
-            if code:
-                self._drop_fenced(key, code)
+        def finished(result: AcknowledgeResult) -> None:
+            if result.code:
+                self._drop_fenced(key, result.code)
             else:
                 self._count(batches)
-            done(code)
+            done(result)
 
         share.acknowledge(member.member_id, batches, finished)
 

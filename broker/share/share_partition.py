@@ -28,7 +28,9 @@ from .delivery import (
     REJECT,
     RELEASE,
     RENEW,
+    Acknowledged,
     AcknowledgementBatch,
+    AcknowledgeResult,
     Acquired,
     Done,
     FetchedBatch,
@@ -39,6 +41,32 @@ from .delivery import (
 )
 from .in_flight import AcquisitionLock, InFlightBatch, InFlightState
 from .in_flight_window import Gaps, InFlightWindow
+
+_SUCCESS = AcknowledgeResult()
+
+
+def _invalid_state(message: str) -> AcknowledgeResult:
+    return AcknowledgeResult(ErrorCode.INVALID_RECORD_STATE, message)
+
+
+# Kafka's messages.
+_NOT_IN_CACHE = _invalid_state("Batch record not found. The request batch offsets are not found in the cache.")
+_FIRST_NOT_ACQUIRED = AcknowledgeResult(
+    ErrorCode.INVALID_REQUEST, "Batch record not found. The first offset in request is past acquired records."
+)
+_LAST_NOT_ACQUIRED = AcknowledgeResult(
+    ErrorCode.INVALID_REQUEST, "Batch record not found. The last offset in request is past acquired records."
+)
+_BATCH_NOT_ACQUIRED = _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
+_SUBSET_NOT_ACQUIRED = _invalid_state(
+    "The batch cannot be acknowledged. The subset batch is not in the acquired state."
+)
+_OFFSET_NOT_ACQUIRED = _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
+_BATCH_OF_ANOTHER_MEMBER = _invalid_state("Member is not the owner of batch record")
+_OFFSET_OF_ANOTHER_MEMBER = _invalid_state("Member is not the owner of offset")
+_IN_TRANSITION = _invalid_state(ErrorCode.INVALID_RECORD_STATE.message)
+_NOT_CHANGED = _invalid_state("Unable to acknowledge records for the batch")
+_RENEWAL_DISABLED = _invalid_state("Renewing acquisition locks is not enabled for the group.")
 
 _ACKNOWLEDGED = {
     GAP: RecordState.ARCHIVED,
@@ -303,17 +331,21 @@ class SharePartition(InFlightWindow):
 
     # -- acknowledging -------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], done: Done) -> None:
+    def acknowledge(self, member_id: str, batches: Iterable[AcknowledgementBatch], done: Acknowledged) -> None:
         """Apply acknowledgements of a member, all or none, then call `done`."""
         changes: list[_Change] = []
-        error = ErrorCode.NONE
+        result = _SUCCESS
         for batch in batches:
             if batch.last_offset < self.start_offset:
                 continue
-            error = self._acknowledge(member_id, batch, changes)
-            if error:
+            result = self._acknowledge(member_id, batch, changes)
+            if result.code:
                 break
-        self._finish(changes, error, done)
+
+        def finished(code: ErrorCode) -> None:
+            done(result if code == result.code else AcknowledgeResult(code, code.message))
+
+        self._finish(changes, result.code, finished)
 
     def release(self, member_id: str, done: Done) -> None:
         """Make all records of a member available again, then call `done`."""
@@ -329,58 +361,70 @@ class SharePartition(InFlightWindow):
                     error = self._begin(first, last, state, target, changes)
         self._finish(changes, error, done)
 
-    def _acknowledge(self, member_id: str, batch: AcknowledgementBatch, changes: list[_Change]) -> ErrorCode:
+    def _acknowledge(self, member_id: str, batch: AcknowledgementBatch, changes: list[_Change]) -> AcknowledgeResult:
         concerned = self._concerned(batch)
-        if isinstance(concerned, ErrorCode):
+        if isinstance(concerned, AcknowledgeResult):
             return concerned
         for found in concerned:
             if found.last_offset < self.start_offset:
                 continue
             whole = found.whole
             if whole is not None:
-                if whole.member_id != member_id or whole.state is not RecordState.ACQUIRED or whole.in_transition:
-                    return ErrorCode.INVALID_RECORD_STATE
+                if not whole.member_id:
+                    return _BATCH_NOT_ACQUIRED
+                if whole.member_id != member_id:
+                    return _BATCH_OF_ANOTHER_MEMBER
+                if whole.in_transition:
+                    return _IN_TRANSITION
                 is_whole = found.is_within(batch.first_offset, batch.last_offset) and not self._start_is_within(found)
+                if whole.state is not RecordState.ACQUIRED:
+                    return _BATCH_NOT_ACQUIRED if is_whole and len(batch.types) == 1 else _SUBSET_NOT_ACQUIRED
                 if is_whole and len(batch.types) == 1:
-                    error = self._acknowledge_part(
+                    result = self._acknowledge_part(
                         found.first_offset, found.last_offset, whole, member_id, batch.types[0], changes
                     )
-                    if error:
-                        return error
+                    if result.code:
+                        return result
                     continue
                 found.split()
             for offset, state in found.states(max(batch.first_offset, self.start_offset), batch.last_offset):
                 kind = batch.types[0] if len(batch.types) == 1 else batch.types[offset - batch.first_offset]
-                error = self._acknowledge_part(offset, offset, state, member_id, kind, changes)
-                if error:
-                    return error
-        return ErrorCode.NONE
+                result = self._acknowledge_part(offset, offset, state, member_id, kind, changes)
+                if result.code:
+                    return result
+        return _SUCCESS
 
-    def _concerned(self, batch: AcknowledgementBatch) -> list[InFlightBatch] | ErrorCode:
+    def _concerned(self, batch: AcknowledgementBatch) -> list[InFlightBatch] | AcknowledgeResult:
         floor = self.batches.floor(batch.first_offset)
         if floor is None:
             if batch.first_offset < self.start_offset <= batch.last_offset:
                 floor = self.batches.floor(self.start_offset)
             if floor is None:
-                return ErrorCode.INVALID_RECORD_STATE
+                return _NOT_IN_CACHE
         found = self.batches.starting_in(floor.first_offset, batch.last_offset)
         end = found[-1].last_offset
-        if end < batch.first_offset or end < batch.last_offset:
-            return ErrorCode.INVALID_REQUEST
+        if end < batch.first_offset:
+            return _FIRST_NOT_ACQUIRED
+        if end < batch.last_offset:
+            return _LAST_NOT_ACQUIRED
         return found
 
     def _acknowledge_part(
         self, first: int, last: int, state: InFlightState, member_id: str, kind: int, changes: list[_Change]
-    ) -> ErrorCode:
-        if state.state is not RecordState.ACQUIRED or state.in_transition or state.member_id != member_id:
-            return ErrorCode.INVALID_RECORD_STATE
+    ) -> AcknowledgeResult:
+        if state.state is not RecordState.ACQUIRED:
+            return _OFFSET_NOT_ACQUIRED
+        if state.in_transition:
+            return _IN_TRANSITION
+        if state.member_id != member_id:
+            return _OFFSET_OF_ANOTHER_MEMBER
         if kind != RENEW:
             target = self._settings().undelivered if kind == REJECT else _ACKNOWLEDGED[kind]
-            return self._begin(first, last, state, target, changes)
+            return _NOT_CHANGED if self._begin(first, last, state, target, changes) else _SUCCESS
         if not self._settings().renew_acknowledge:
-            return ErrorCode.INVALID_RECORD_STATE
+            return _RENEWAL_DISABLED
         state.renew(self._new_lock(member_id, first, last))
-        return ErrorCode.NONE
+        return _SUCCESS
 
     def _begin(
         self, first: int, last: int, state: InFlightState, target: RecordState, changes: list[_Change]

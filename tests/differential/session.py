@@ -1,6 +1,7 @@
 """The requests of one case to one cluster, and the responses that are compared."""
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -117,6 +118,17 @@ class Session:
             assert time.monotonic() < end, f"the condition is not met after {SETTLED_WITHIN_S} s: {response}"
             time.sleep(_RETRY_S)
         return response
+
+    def exchange(self, label: str, data: bytes) -> None:
+        """Send bytes on a new connection, and compare those of the response."""
+        host, _, port = self._cluster.addresses[min(self._cluster.addresses)].rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), SETTLED_WITHIN_S) as connection,
+            connection.makefile("rb") as response,
+        ):
+            connection.sendall(len(data).to_bytes(4) + data)
+            size = int.from_bytes(response.read(4))
+            self.note(label, response.read(size).hex(" ") if size else "connection closed")
 
     def note(self, label: str, value: object) -> None:
         """Compare a value that a case has found, such as a duration in steps of a second."""

@@ -21,6 +21,7 @@ from sluice.broker.share.delivery import (
     RELEASE,
     RENEW,
     AcknowledgementBatch,
+    AcknowledgeResult,
     Acquired,
     Done,
     FetchedBatch,
@@ -186,12 +187,12 @@ class Members(RuleBasedStateMachine):
             self.records[at] for at in range(max(first, self.partition.start_offset), last + 1) if at in self.records
         ]
         is_valid = all(one.seen()[::2] == (ACQUIRED, member) for one in concerned)
-        results: list[ErrorCode] = []
+        results: list[AcknowledgeResult] = []
         kinds = [kind] * (last - first + 1 if each else 1)
         before = len(self.writes)
         self.partition.acknowledge(member, [AcknowledgementBatch(first, last, kinds)], results.append)
         if not is_valid:
-            assert results == [ErrorCode.INVALID_RECORD_STATE]
+            assert [one.code for one in results] == [ErrorCode.INVALID_RECORD_STATE]
             return
         assert len(self.writes) - before == bool(concerned and kind != RENEW)
         for record in concerned:

@@ -188,7 +188,7 @@ class GroupCoordinator(GroupRuntime):
         accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
         for new in ctx.sliced(commit.offsets):
-            if len(new.metadata) > self._max_metadata:
+            if _java_length(new.metadata) > self._max_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             codes.append(ErrorCode.NONE)
@@ -312,6 +312,11 @@ class GroupCoordinator(GroupRuntime):
 def _least_bytes(ctx: RequestContext, group_id: str, accepted: list[tuple[TopicPartition, CommittedOffset]]) -> int:
     names = sum(len(topic) for (topic, _), _ in ctx.sliced(accepted))
     return names + len(accepted) * (_LEAST_OFFSET_BYTES + len(group_id))
+
+
+def _java_length(text: str) -> int:
+    """Return the length of a Java string: characters outside the Basic Multilingual Plane count twice."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _committed(new: NewOffset, now_ms: int, expires_ms: int | None, record_offset: int) -> CommittedOffset:

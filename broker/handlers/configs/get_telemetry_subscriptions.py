@@ -1,6 +1,7 @@
 """GetTelemetrySubscriptions, key 71, version 0 (KIP-714).
 
-Served only with `sluice.telemetry`. Follows ClientMetricsManager.processGetTelemetrySubscriptionRequest.
+Advertised only with `sluice.telemetry`, as Kafka does with a plugin; without it served, too. Follows
+ClientMetricsManager.processGetTelemetrySubscriptionRequest.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from sluice.protocol.uuids import printed_uuid
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
 
-API = served("GetTelemetrySubscriptions", "0", requires="sluice.telemetry")
+API = served("GetTelemetrySubscriptions", "0", advertised_with="sluice.telemetry")
 
 _ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]
 

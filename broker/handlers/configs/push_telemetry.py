@@ -1,6 +1,7 @@
 """PushTelemetry, key 72, version 0: decompresses and counts metrics (KIP-714).
 
-Served only with `sluice.telemetry`. Follows ClientMetricsManager.processPushTelemetryRequest.
+Advertised only with `sluice.telemetry`, as Kafka does with a plugin; without it served, too. Follows
+ClientMetricsManager.processPushTelemetryRequest.
 
 Metrics of more than 1 MiB are decompressed in the worker: 3 KB can become 100 MB, which takes 0.1 s.
 """
@@ -21,7 +22,7 @@ from .get_telemetry_subscriptions import selectors
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import ConfigServices
 
-API = served("PushTelemetry", "0", requires="sluice.telemetry")
+API = served("PushTelemetry", "0", advertised_with="sluice.telemetry")
 
 _SHORT_BYTES = 1024 * 1024
 

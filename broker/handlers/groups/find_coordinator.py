@@ -41,11 +41,10 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupS
 
 
 def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
-    if key_type not in _TOPICS or (key_type == _SHARE and ctx.version < _SHARE_SINCE):
-        expected = f"{_GROUP} (group), {_TRANSACTION} (transaction) or, since v{_SHARE_SINCE}, {_SHARE} (share)"
-        return _invalid(ctx, key, f"unknown key type; expected {expected}, got {key_type}")
-    if key_type == _SHARE and not _names_share_partition(key):
-        return _invalid(ctx, key, f"invalid key; expected group:topic id:partition, got {key!r}")
+    if key_type not in _TOPICS:
+        return _error_result(ctx, key, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
+    if key_type == _SHARE and (ctx.version < _SHARE_SINCE or not _names_share_partition(key)):
+        return _error_result(ctx, key, ErrorCode.INVALID_REQUEST, None)
     denied_code = _denied(ctx, broker, key_type, key)
     if denied_code:
         return _error_result(ctx, key, denied_code)
@@ -53,7 +52,8 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
     if coordinator is None:
         return _error_result(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     at = ctx.session.endpoint_of(coordinator)
-    return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=None)
+    message = None if ctx.version >= _BATCHED_SINCE else ErrorCode.NONE.name
+    return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=message)
 
 
 def _denied(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> ErrorCode:
@@ -71,12 +71,7 @@ def _names_share_partition(key: str) -> bool:
     return parse_coordinator_key(key) is not None
 
 
-def _invalid(ctx: RequestContext, key: str, problem: str) -> Coordinator:
-    ctx.error_code = code = ErrorCode.INVALID_REQUEST
-    return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=f"FindCoordinator: {problem}")
-
-
-def _error_result(ctx: RequestContext, key: str, code: ErrorCode) -> Coordinator:
+def _error_result(ctx: RequestContext, key: str, code: ErrorCode, batched_message: str | None = "") -> Coordinator:
     ctx.error_code = code
-    message = "" if ctx.version >= _BATCHED_SINCE else code.message
+    message = batched_message if ctx.version >= _BATCHED_SINCE else code.message
     return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)

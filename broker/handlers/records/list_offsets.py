@@ -45,7 +45,7 @@ _SPECIAL_SINCE = {
 }
 _OFFSET_NOT_AVAILABLE_SINCE = 5  # KIP-207; before, LEADER_NOT_AVAILABLE
 _UNKNOWN = -1
-_CONSUMER = -1
+_CONSUMER, _DEBUGGING = -1, -2
 _READ_COMMITTED = 1
 
 
@@ -104,7 +104,7 @@ def _partition_response(
     partition = broker.metadata.partition(topic_name, requested.partition_index)
     if partition is None:
         return _failed(ctx, requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if code := partition.access_error(broker.node_id, requested.current_leader_epoch):
+    if code := _access_error(partition, broker.node_id, request.replica_id, requested.current_leader_epoch):
         return _failed(ctx, requested, code)
     if request.replica_id == _CONSUMER and _is_unknown_yet(partition, requested.timestamp):
         unavailable = ctx.version >= _OFFSET_NOT_AVAILABLE_SINCE
@@ -118,6 +118,12 @@ def _partition_response(
     return ListOffsetsPartitionResponse(
         partition_index=requested.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
     )
+
+
+def _access_error(partition: Partition, node_id: int, replica_id: int, current_leader_epoch: int) -> int:
+    if replica_id == _DEBUGGING and node_id in partition.replicas:  # also of a follower
+        return partition.epoch_error(current_leader_epoch)
+    return partition.access_error(node_id, current_leader_epoch)
 
 
 def _is_unknown_yet(partition: Partition, timestamp: int) -> bool:

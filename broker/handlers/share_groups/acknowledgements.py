@@ -5,12 +5,12 @@ Follows KafkaApis.handleAcknowledgements and validateAcknowledgementBatches.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch
+from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch, AcknowledgeResult
 from sluice.broker.share.sessions import MemberKey, TopicIdPartition
 from sluice.protocol.errors import ErrorCode
 
@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 _RENEWS_SINCE = 2
 _LONGEST_MEMBER_ID = 36
 
-
-class Result(NamedTuple):
-    """As in Kafka, only errors of the share partition itself have a message."""
-
-    code: ErrorCode
-    message: str | None = None
-
-
-Results = Mapping[TopicIdPartition, Result]
+Results = Mapping[TopicIdPartition, AcknowledgeResult]
 
 
 class Batch(Protocol):
@@ -81,17 +73,17 @@ def acknowledge(
 ) -> None:
     largest_type = RENEW if ctx.version >= _RENEWS_SINCE else REJECT
     errors = topic_errors(ctx, broker, requested)
-    results: dict[TopicIdPartition, Result] = {}
-    empty: dict[TopicIdPartition, Result] = {}
+    results: dict[TopicIdPartition, AcknowledgeResult] = {}
+    empty: dict[TopicIdPartition, AcknowledgeResult] = {}
     valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
     for one, batches in ctx.sliced(requested.items()):
         error = errors.get(one, ErrorCode.NONE)
         if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(ctx.sliced(batches), largest_type, renews=renews):
             error = ErrorCode.INVALID_REQUEST
         if error:
-            results[one] = Result(error)
+            results[one] = AcknowledgeResult(error)
         elif not batches:
-            empty[one] = Result(ErrorCode.NONE)
+            empty[one] = AcknowledgeResult(ErrorCode.NONE)
         else:
             valid[one] = [
                 AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types)
@@ -103,8 +95,8 @@ def acknowledge(
     results |= empty
     missing = set(valid)
 
-    def finished(one: TopicIdPartition, code: ErrorCode) -> None:
-        results[one] = Result(code, code.message if code else None)
+    def finished(one: TopicIdPartition, result: AcknowledgeResult) -> None:
+        results[one] = result
         missing.discard(one)
         if not missing:
             done(results)

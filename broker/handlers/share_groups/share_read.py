@@ -124,8 +124,7 @@ class ShareRead:
         leaders = Leaders(ctx, self._broker)
         for one, (code, message) in ctx.sliced(acknowledged.items()):
             data = reported.setdefault(one, PartitionData(partition_index=one[1], records=b""))
-            data.acknowledge_error_code = code
-            data.acknowledge_error_message = message
+            data.acknowledge_error_code, data.acknowledge_error_message = code, message
         topics: dict[bytes, list[PartitionData]] = {}
         for (topic_id, index), data in ctx.sliced(reported.items()):
             ctx.error_code = ctx.error_code or data.error_code or data.acknowledge_error_code

@@ -39,7 +39,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         return ErrorCode.GROUP_ID_NOT_FOUND
 
     def offset_fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE  # as for a missing group: no partition has a committed offset
 
     def offset_delete_error(self) -> ErrorCode:
         return ErrorCode.GROUP_ID_NOT_FOUND

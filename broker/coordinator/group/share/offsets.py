@@ -264,6 +264,8 @@ class ShareOffsets:
         if not creates and group_id not in self._runtime.groups:
             return wrong_group("share", group_id, None, joins=False)
         group = self._protocol.group_for(group_id, creates=creates)
+        if not creates and group_id not in self._runtime.groups:
+            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if isinstance(group, ShareGroup) and not group.is_empty:
             return HeartbeatError(ErrorCode.NON_EMPTY_GROUP, None)
         return group

@@ -7,20 +7,32 @@ from sluice.protocol.apis.metadata import MetadataRequest
 from tests.support.records import batch, fetch, produce, produce_of
 from tests.support.virtual_broker import VirtualBroker, broker_with_topic
 
+IDLE_MS = 10_000
 # The interval of the idle check.
-CHECK_MS = 5_000
+CHECK_MS = IDLE_MS // 10
 
 
 def test_idle_connection_is_closed_without_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
-    broker = VirtualBroker("connections.max.idle.ms=10000")
+    broker = VirtualBroker(f"connections.max.idle.ms={IDLE_MS}")
     idle, busy = broker.client(), broker.client()
     for _ in range(4):
         busy.call(ApiVersionsRequest(), 0)
-        broker.advance(CHECK_MS)
+        broker.advance(IDLE_MS // 2)
     assert idle.closed_at_ms is not None
-    assert 10_000 < idle.closed_at_ms <= 10_000 + CHECK_MS + 1
+    assert IDLE_MS < idle.closed_at_ms <= IDLE_MS + CHECK_MS + 1
     assert busy.is_open
     assert caplog.records == []
+
+
+def test_connection_that_waits_or_is_throttled_for_longer_than_the_idle_time_is_closed() -> None:
+    broker = broker_with_topic(f"connections.max.idle.ms={IDLE_MS}", "quota.producer.default=1000", partitions=2)
+    consumer, producer = broker.client(), broker.client()
+    consumer.send(fetch(0, partition=1, max_wait_ms=2 * IDLE_MS), 11)
+    producer.send(produce_of(34_999, 9, "client"), 9)
+    broker.advance(IDLE_MS)
+    assert [client.is_open for client in (consumer, producer)] == [True, True]
+    broker.advance(CHECK_MS + 1)
+    assert [client.is_open for client in (consumer, producer)] == [False, False]
 
 
 def test_negative_idle_time_closes_no_connection() -> None:
@@ -28,21 +40,6 @@ def test_negative_idle_time_closes_no_connection() -> None:
     idle = broker.client()
     broker.advance(100_000_000)
     assert idle.is_open
-
-
-def test_connection_with_a_waiting_request_is_not_idle_and_its_idle_time_starts_later() -> None:
-    broker = broker_with_topic("connections.max.idle.ms=10000", "quota.producer.default=1000", partitions=2)
-    consumer, producer = broker.client(), broker.client()
-    consumer.send(fetch(0, partition=1, max_wait_ms=24_999), 11)
-    producer.send(produce_of(34_999, 9, "client"), 9)
-    broker.advance(25_001)
-    assert consumer.response().at_ms == 24_999
-    assert consumer.is_open, "the idle time starts with the response"
-    assert producer.is_open
-    broker.advance(9_000)
-    assert consumer.is_open
-    broker.advance(10_000)
-    assert not consumer.is_open
 
 
 def test_idle_connection_with_unsent_responses_is_aborted() -> None:
