@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.authenticator import SaslAuthenticator
 from sluice.broker.security.sasl.listener import SaslListener
+from sluice.errors import ConfigError
 
 from .connection import Connection
 
 if TYPE_CHECKING:
+    import ssl
+
     from sluice.broker.security.tls.principal_mapper import Rule
 
     from .services import NetworkHost
@@ -44,6 +47,8 @@ class ChannelBuilder:
         self._sasl = SaslListener(broker, self._config) if protocol.startswith("SASL_") else None
         self._rules: list[Rule] = []
         self._tls = self._tls_acceptor(call_soon) if protocol.endswith("SSL") else None
+        if self._tls is not None:
+            broker.on_configured.append(self._reload)
 
     def accept(self, connect: Callable[[], Connection]) -> "Connection | TlsTransport":
         """Return a new client's protocol; `connect` creates its Connection."""
@@ -66,20 +71,33 @@ class ChannelBuilder:
     # -- TLS -----------------------------------------------------------------------------------------------------------
 
     def _tls_acceptor(self, call_soon: Callable[[Callable[[], None]], object]) -> "TlsAcceptor":
-        from sluice.broker.security.tls.context import server_context
         from sluice.broker.security.tls.principal_mapper import parse_rules
 
         from .tls_transport import TlsAcceptor
 
-        # As in Kafka, SASL_SSL ignores the broker-wide ssl.client.auth: SASL authenticates the client.
-        own = self._sasl is None or self._config.has_own(_CLIENT_AUTH)
-        client_auth = self._config.text(_CLIENT_AUTH) if own else None
-        context = server_context(self._config, client_auth or "none")
+        context = self._context()
         try:
             self._rules = parse_rules(self._config.text(_RULES) or "")
         except ValueError as error:
             raise self._config.wrong(_RULES, str(error)) from None
         return TlsAcceptor(context, self._broker.scheduler, call_soon, self._on_handshake, self._on_failed_handshake)
+
+    def _context(self) -> "ssl.SSLContext":
+        from sluice.broker.security.tls.context import server_context
+
+        # As in Kafka, SASL_SSL ignores the broker-wide ssl.client.auth: SASL authenticates the client.
+        own = self._sasl is None or self._config.has_own(_CLIENT_AUTH)
+        client_auth = self._config.text(_CLIENT_AUTH) if own else None
+        return server_context(self._config, client_auth or "none")
+
+    def _reload(self) -> None:
+        """Read key and trusted certificates again, for new connections (KIP-226)."""
+        assert self._tls is not None
+        self._config = self._broker.config.of_listener(self.name)
+        try:
+            self._tls.context = self._context()
+        except ConfigError as error:  # a file was changed since it was validated
+            log.warning("TLS not reconfigured", extra={"listener": self.name, "reason": str(error)})
 
     def _on_handshake(self, layer: "TlsTransport") -> Connection | None:
         """Return None if no mapping rule matches the client's certificate."""

@@ -528,11 +528,15 @@ def _row_without_effect(name: str) -> Property:
 
 
 def _is_alterable(name: str) -> bool:
-    # Dynamic values of listeners have no effect here, except their limits.
-    from .kafka_properties import CLUSTER_WIDE, KAFKA_PROPERTIES, base_name
+    # Dynamic values of listeners have no effect here, except their limits and TLS.
+    from .kafka_properties import CLUSTER_WIDE, KAFKA_PROPERTIES, PER_BROKER, base_name
 
-    known = KAFKA_PROPERTIES.get(base_name(name))
-    return known is not None and known.mode == CLUSTER_WIDE
+    own = base_name(name)
+    known = KAFKA_PROPERTIES.get(own)
+    if known is None:
+        return False
+    is_of_tls = name.startswith(_LISTENER_PREFIX) and own.startswith("ssl.")
+    return known.mode == CLUSTER_WIDE or (known.mode == PER_BROKER and is_of_tls)
 
 
 def _unknown(name: str) -> str:

@@ -23,6 +23,7 @@ from sluice.config.setting import (
     Synonym,
 )
 from sluice.config.value_types import INT_MAX, size, split_list
+from sluice.errors import ConfigError
 from sluice.protocol.errors import ErrorCode
 
 from .resource import ApiError
@@ -97,7 +98,7 @@ class BrokerConfigs:
             problem = _group_problem(after) or _unmet(after)
         if problem is None:
             checks = (self._thread_problem, _limit_problem, _retention_problem, _lag_problem)
-            found = next(filter(None, (check(after) for check in checks)), None)
+            found = next(filter(None, (check(after) for check in checks)), None) or _key_store_problem(after, own)
             if found is not None:
                 problem = f"Invalid value {_EXCEPTION}: {found} for configuration Invalid dynamic configuration"
         return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
@@ -145,6 +146,27 @@ def validate_configs(own: Mapping[str, str], *, cluster_wide: bool) -> ApiError 
     problem = next(filter(None, problems), None)
     # Kafka uses this error too, although INVALID_CONFIG would fit better (KAFKA-13609).
     return None if problem is None else ApiError(ErrorCode.INVALID_REQUEST, problem)
+
+
+def _key_store_problem(after: Config, own: Mapping[str, str]) -> str | None:
+    """Return why a listener whose TLS configs were altered cannot use its key and trusted certificates."""
+    for listener in after.listeners():
+        prefix = f"listener.name.{listener.name.lower()}.ssl."
+        if not any(key.startswith(prefix) for key in own) or not after.security_protocol(listener.name).endswith("SSL"):
+            continue
+        from sluice.broker.security.tls.context import server_context  # loads OpenSSL
+
+        config = after.of_listener(listener.name)
+        try:
+            server_context(config, "none")
+        except ConfigError as error:
+            store = "truststore" if "ssl.truststore." in str(error) else "keystore"
+            return (
+                "Validation of dynamic config update of SSLFactory failed: "
+                "org.apache.kafka.common.errors.InvalidConfigurationException: "
+                f"Failed to load PEM SSL keystore {config.text(f'ssl.{store}.location')}"
+            )
+    return None
 
 
 def _group_problem(after: Config) -> str | None:

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from sluice.broker.network.tls_transport import HANDSHAKE_TIMEOUT_MS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from sluice.protocol.apis.metadata import MetadataRequest
+from sluice.protocol.errors import ErrorCode
 from tests.support.certificates import certificates
 from tests.support.records import fetch, produce, produce_of
 from tests.support.tls_client import TlsClient
@@ -48,6 +54,33 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the reasons of all log lines, which must be "TLS failed"."""
     assert {record.getMessage() for record in caplog.records} <= {"TLS failed"}
     return [str(vars(record)["reason"]) for record in caplog.records]
+
+
+def reconfigure(client: TlsClient, key_store: Path) -> tuple[int, str | None]:
+    config = AlterableConfig(name="listener.name.ssl.ssl.keystore.location", value=str(key_store))
+    resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])
+    (response,) = client.call(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    return response.error_code, response.error_message
+
+
+def test_new_connections_get_the_reconfigured_certificate(broker: VirtualBroker, client: TlsClient) -> None:
+    old = client.tls.getpeercert(binary_form=True)
+    assert reconfigure(client, CERTIFICATES.alice) == (ErrorCode.NONE, None)
+    trusting = CERTIFICATES.client_context()
+    trusting.check_hostname = False
+    assert connected(broker, trusting).tls.getpeercert(binary_form=True) != old
+    assert client.call(MetadataRequest(topics=[]), 9).brokers, "open connections stay"
+    assert reconfigure(client, CERTIFICATES.broker) == (ErrorCode.NONE, None)
+    assert connected(broker).tls.getpeercert(binary_form=True) == old
+
+
+@pytest.mark.parametrize("key_store", [CERTIFICATES.ca, Path("missing.pem")], ids=["without a key", "missing"])
+def test_invalid_key_store_is_refused(broker: VirtualBroker, client: TlsClient, key_store: Path) -> None:
+    code, message = reconfigure(client, key_store)
+    assert code == ErrorCode.INVALID_REQUEST
+    assert message is not None
+    assert f"Failed to load PEM SSL keystore {key_store} " in message
+    assert connected(broker).call(MetadataRequest(topics=[]), 9).brokers
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
