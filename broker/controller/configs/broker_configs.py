@@ -154,7 +154,7 @@ def _key_store_problem(after: Config, own: Mapping[str, str]) -> str | None:
         prefix = f"listener.name.{listener.name.lower()}.ssl."
         if not any(key.startswith(prefix) for key in own) or not after.security_protocol(listener.name).endswith("SSL"):
             continue
-        from sluice.broker.security.tls.context import server_context  # loads OpenSSL
+        from sluice.broker.security.tls.context import server_context  # deferred: ssl takes 15 ms
 
         config = after.of_listener(listener.name)
         try:
