@@ -1,6 +1,7 @@
 """The cases, and the clusters on which they run."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -53,8 +54,9 @@ def case(
     """Register a function as a case. `row` names one row of a table whose rows share a function."""
 
     def register(steps: Steps) -> Steps:
-        words = steps.__name__.replace("_", " ")
-        name = f"{steps.__module__.rpartition('.')[2]}: {words}" + (f": {row}" if row else "")
+        function = steps.func if isinstance(steps, partial) else steps
+        words = function.__name__.replace("_", " ")
+        name = f"{function.__module__.rpartition('.')[2]}: {words}" + (f": {row}" if row else "")
         assert name not in CASES, f"two cases have the name {name!r}"
         CASES[name] = Case(name, steps, layout, explained or {})
         return steps

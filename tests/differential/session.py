@@ -16,7 +16,11 @@ from tests.support.wire import WireClient, api_key_of, frame
 
 # Far longer than a broker needs to apply a change; a case that needs all of it fails.
 SETTLED_WITHIN_S = 30
+# Longer than any response of a case takes, also on a busy machine.
+ANSWERED_WITHIN_S = 60
 _RETRY_S = 0.05
+# Fields by which the items of two lists of different lengths are compared.
+_KEYS = ("name", "api_key")
 _CREATE_TOPICS_VERSION, _METADATA_VERSION = 7, 12
 
 
@@ -61,7 +65,8 @@ class Session:
             version: The newest one by default.
             node: The broker; the first one by default.
             client_id: Each has its own connection.
-            unordered: Names of array fields whose order means nothing on Kafka, such as those of a Java HashMap.
+            unordered: Names of array fields whose order means nothing on Kafka, such as those of a Java HashMap; `*`
+                for all.
             only: Names of the fields of the response that are compared; all by default.
         """
         response = self.request(request, version, node=node, client_id=client_id)
@@ -77,6 +82,8 @@ class Session:
         api = API_KEYS[api_key_of(request)]
         try:
             return client.call(request, api.max_version if version is None else version)
+        except TimeoutError:
+            raise AssertionError(f"no response within {ANSWERED_WITHIN_S} s to version {version} of {request}") from None
         except ConnectionError:
             self._clients.pop((node, client_id)).socket.close()
             return None
@@ -94,6 +101,7 @@ class Session:
         client = self._clients.get((node, client_id))
         if client is None:
             client = self._clients[node, client_id] = WireClient(self._cluster.addresses[node], client_id)
+            client.socket.settimeout(ANSWERED_WITHIN_S)
         return client
 
     def eventually(
@@ -190,8 +198,9 @@ def _sorted(value: Any, unordered: frozenset[str]) -> Any:
     if not isinstance(value, dict):
         return value
     found = {name: _sorted(item, unordered) for name, item in value.items()}
-    for name in unordered & found.keys():
-        found[name].sort(key=json.dumps)
+    for name, part in found.items():
+        if isinstance(part, list) and (name in unordered or "*" in unordered):
+            part.sort(key=json.dumps)
     return found
 
 
@@ -205,9 +214,10 @@ def differences(expected: Any, actual: Any, path: str = "") -> list[tuple[str, A
             for found in differences(expected.get(key), actual.get(key), f"{path}.{key}" if path else str(key))
         ]
     if isinstance(expected, list) and isinstance(actual, list):
-        named = [{item.get("name"): item for item in each if isinstance(item, dict)} for each in (expected, actual)]
-        if len(expected) != len(actual) and all(len(each) > 1 and None not in each for each in named):
-            return differences(named[0], named[1], path)
+        for key in _KEYS:
+            one, other = ({item.get(key): item for item in each if isinstance(item, dict)} for each in (expected, actual))
+            if len(expected) != len(actual) and len(one) > 1 and len(other) > 1 and None not in (*one, *other):
+                return differences(one, other, path)
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         return [
             found

@@ -1,0 +1,69 @@
+"""1,000 generated requests over all APIs, in four histories on clusters of their own."""
+
+from functools import partial
+from random import Random  # noqa: TID251  (seeded)
+
+from sluice.broker.dispatch.advertised_versions import advertised_by
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from tests.differential.case import Layout, case
+from tests.differential.generated import GROUPS, TOPICS, TRANSACTIONAL_ID, Generator, apis
+from tests.differential.session import Session
+from tests.support.records import produce
+
+HISTORIES = 4
+_REQUESTS = 250  # of each history
+# APIs that are left out -> the reason.
+EXCLUDED = {
+    "AlterClientQuotas": "quotas would throttle later requests; the other tests compare them",
+    "AlterReplicaLogDirs": "moves of replicas are not simulated",
+    "AlterUserScramCredentials": "generated passwords are salted at random",
+    "DescribeLogDirs": "the sizes of Kafka's internal topics and its disk are in the response",
+    "SaslAuthenticate": "ends the connection without SASL",
+    "SaslHandshake": "ends the connection without SASL",
+    "UnregisterBroker": "would stop the only broker",
+    "UpdateFeatures": "would change what later requests may do",
+}
+
+
+def _prepare(session: Session) -> list[bytes]:
+    ids = [session.create_topic(name, 2) for name in TOPICS]
+    for topic in TOPICS:
+        session.request(produce(9, topic=topic), 9)
+    session.request(FindCoordinatorRequest(key=GROUPS[0]), 3)  # creates __consumer_offsets
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    committed = OffsetCommitRequestTopic(name=TOPICS[0], partitions=[partition])
+    session.eventually(
+        OffsetCommitRequest(group_id=GROUPS[0], topics=[committed]),
+        8,
+        lambda response: not response.topics[0].partitions[0].error_code,
+    )
+    session.request(FindCoordinatorRequest(key_type=1, coordinator_keys=[TRANSACTIONAL_ID]), 4)
+    session.eventually(
+        InitProducerIdRequest(transactional_id=TRANSACTIONAL_ID, transaction_timeout_ms=60_000),
+        4,
+        lambda response: not response.error_code,
+    )
+    return ids
+
+
+def history(session: Session, *, seed: int) -> None:
+    random = Random(seed)
+    generator = Generator(random, _prepare(session))
+    offered = apis(advertised_by("kafka-4.4"), EXCLUDED)
+    for number in range(_REQUESTS):
+        api, versions = offered[number % len(offered)]
+        version = random.choice(versions)
+        session.call(generator.request(api, version), version, unordered=["*"])
+
+
+EXPLAINED = {
+    "* ApiVersions.api_keys.3[89]": "delegation tokens are not implemented",
+    "* ApiVersions.api_keys.4[01]": "delegation tokens are not implemented",
+    "* ApiVersions.api_keys.8[01]": "there is one controller",
+    "* ApiVersions.api_keys.8[3-7]": "the state of share groups is only reachable within the process",
+    "* ApiVersions.api_keys.94": "only brokers send it",
+}
+for _seed in range(HISTORIES):
+    case(Layout(name=f"generated history {_seed}"), row=f"seed {_seed}", explained=EXPLAINED)(partial(history, seed=_seed))

@@ -1,0 +1,116 @@
+"""Random requests of all APIs, generated from the schemas: valid, unusual and invalid values of each field.
+
+The values are drawn from what exists in the cluster (`prepare` in cases/generated.py), what does not exist, and the
+limits of each type. Times are short, so that no request waits for long.
+"""
+
+from random import Random  # noqa: TID251  (seeded by the caller)
+from typing import Any
+
+from sluice.protocol.apis import API_KEYS, Api
+from sluice.protocol.message import Field, Message, fields_of
+from sluice.protocol.types import GROUP_ID, PARTITION, TOPIC_ID, TOPIC_NAME, TRANSACTIONAL_ID, ZERO_UUID
+from tests.support.records import batch
+
+TOPICS = ("generated-a", "generated-b")
+GROUPS = ("generated-group", "generated-empty")
+_NAMES = (*TOPICS, *TOPICS, "generated-missing", "", "no topic!", "x" * 250)
+_GROUP_IDS = (*GROUPS, "generated-missing", "")
+TRANSACTIONAL_ID = "generated-transaction"
+_TRANSACTIONAL_IDS = (TRANSACTIONAL_ID, "")
+_TEXTS = ("", "x", "a text")
+_UNKNOWN_ID = bytes(range(16))
+_BATCHES = (batch(b"v"), batch(b"v", b"w"), b"", b"\0" * 70, batch(b"v")[:-1])
+# Values by the name of a field; others are drawn by type.
+_BY_NAME: dict[str, tuple[Any, ...]] = {
+    "acks": (1, -1, 1, 3),
+    "current_leader_epoch": (-1, -1, 0, 7),
+    "isolation_level": (0, 1),
+    "leader_epoch": (-1, 0, 7),
+    "max_bytes": (1 << 20, 1 << 20, 0, 100),
+    "max_wait_ms": (0, 0, 20),
+    "member_id": ("", "", "unknown"),
+    "min_bytes": (0, 1, 1),
+    "num_partitions": (1, 2, -1, 0),
+    "partition_max_bytes": (1 << 20, 0, 100),
+    "rebalance_timeout_ms": (1_000, 0, -1),
+    "replica_id": (-1,),
+    "replica_state": (None,),
+    "replication_factor": (1, -1, 0, 2),
+    "session_epoch": (-1, 0, 1),
+    "session_timeout_ms": (6_000, 0, 10_000),
+    "timeout_ms": (1_000, 0, -1),
+    "timestamp": (-1, -2, -3, 0, 1_700_000_000_000),
+    "transaction_timeout_ms": (60_000, 0, -1),
+    "validate_only": (True,),
+}
+_BY_ENTITY: dict[object, tuple[Any, ...]] = {
+    GROUP_ID: _GROUP_IDS,
+    PARTITION: (0, 0, 1, 7, -1),
+    TOPIC_NAME: _NAMES,
+    TRANSACTIONAL_ID: _TRANSACTIONAL_IDS,
+}
+_NULL_SHARE = 0.15
+_MOST_ITEMS = 3
+
+
+class Generator:
+    """Draws requests; the same seed gives the same requests, but for the topic ids of the cluster."""
+
+    def __init__(self, random: Random, topic_ids: list[bytes]) -> None:
+        self._random = random
+        self._topic_ids = (*topic_ids, *topic_ids, ZERO_UUID, _UNKNOWN_ID)
+
+    def request(self, api: Api, version: int) -> Message:
+        return self._message(api.request, version)
+
+    def _message(self, kind: type[Message], version: int) -> Message:
+        drawn = {field.name: self._value(field, version) for field in fields_of(kind) if version in field.versions}
+        return kind(**{name: value for name, value in drawn.items() if value is not Ellipsis})
+
+    def _value(self, field: Field, version: int) -> Any:
+        random = self._random
+        if field.name in _BY_NAME:
+            return random.choice(_BY_NAME[field.name])
+        if version in field.null and random.random() < _NULL_SHARE:
+            return None
+        if field.is_array:
+            return [self._item(field, version) for _ in range(random.randrange(_MOST_ITEMS))]
+        return self._item(field, version)
+
+    def _item(self, field: Field, version: int) -> Any:
+        random = self._random
+        if field.struct is not None:
+            return self._message(field.struct, version)
+        entity = field.meaning.entity
+        if entity == TOPIC_ID or (field.type is not None and field.type.name == "uuid"):
+            return random.choice(self._topic_ids)
+        if isinstance(entity, str) and entity in _BY_ENTITY:
+            return random.choice(_BY_ENTITY[entity])
+        return self._of_type(field)
+
+    def _of_type(self, field: Field) -> Any:
+        random = self._random
+        assert field.type is not None
+        name = field.type.name
+        if "record" in name:
+            return random.choice(_BATCHES)
+        if "string" in name:
+            return random.choice(_TEXTS)
+        if name == "bool":
+            return random.random() < 0.5
+        if "byte" in name:
+            return random.choice((b"", b"\0\1", b"bytes"))
+        if name.startswith("float"):
+            return random.choice((0.0, 1.5, -1.0))
+        limit = 1 << (8 * field.type.size - 1)
+        return random.choice((0, 1, 2, 5, -1, limit - 1 if field.type.size < 8 else 1_000))
+
+
+def apis(versions: dict[int, tuple[int, int]], excluded: dict[str, str]) -> list[tuple[Api, range]]:
+    """Return the APIs and their versions, without those that are excluded by name."""
+    return [
+        (API_KEYS[key], range(first, last + 1))
+        for key, (first, last) in sorted(versions.items())
+        if API_KEYS[key].name not in excluded
+    ]
