@@ -50,6 +50,8 @@ _BY_ENTITY: dict[object, tuple[Any, ...]] = {
     TOPIC_NAME: _NAMES,
     TRANSACTIONAL_ID: _TRANSACTIONAL_IDS,
 }
+# Kafka never responds to an AddPartitionsToTxn (v4) without transactions.
+_NEVER_EMPTY = ("transactions",)
 _NULL_SHARE = 0.15
 _MOST_ITEMS = 3
 
@@ -75,7 +77,8 @@ class Generator:
         if version in field.null and random.random() < _NULL_SHARE:
             return None
         if field.is_array:
-            return [self._item(field, version) for _ in range(random.randrange(_MOST_ITEMS))]
+            fewest = 1 if field.name in _NEVER_EMPTY else 0
+            return [self._item(field, version) for _ in range(random.randrange(fewest, _MOST_ITEMS))]
         return self._item(field, version)
 
     def _item(self, field: Field, version: int) -> Any:
@@ -103,6 +106,8 @@ class Generator:
             return random.choice((b"", b"\0\1", b"bytes"))
         if name.startswith("float"):
             return random.choice((0.0, 1.5, -1.0))
+        if name.startswith("u"):
+            return random.choice((0, 1, 2, 5))
         limit = 1 << (8 * field.type.size - 1)
         return random.choice((0, 1, 2, 5, -1, limit - 1 if field.type.size < 8 else 1_000))
 

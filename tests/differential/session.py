@@ -16,8 +16,9 @@ from tests.support.wire import WireClient, api_key_of, frame
 
 # Far longer than a broker needs to apply a change; a case that needs all of it fails.
 SETTLED_WITHIN_S = 30
-# Longer than any response of a case takes, also on a busy machine.
-ANSWERED_WITHIN_S = 60
+# Kafka does not respond to some requests, in which it meets an internal error. Longer than any response takes.
+ANSWERED_WITHIN_S = 20
+NO_RESPONSE = "no response"
 _RETRY_S = 0.05
 # Fields by which the items of two lists of different lengths are compared.
 _KEYS = ("name", "api_key")
@@ -82,11 +83,12 @@ class Session:
         api = API_KEYS[api_key_of(request)]
         try:
             return client.call(request, api.max_version if version is None else version)
-        except TimeoutError:
-            raise AssertionError(f"no response within {ANSWERED_WITHIN_S} s to version {version} of {request}") from None
         except ConnectionError:
             self._clients.pop((node, client_id)).socket.close()
             return None
+        except TimeoutError:
+            self._clients.pop((node, client_id)).socket.close()
+            return NO_RESPONSE
 
     def send(self, request: Message, version: int, *, client_id: str = "differential") -> None:
         """Send a request without a response, such as Produce with acks=0, to the first broker."""
@@ -186,8 +188,10 @@ class Session:
 
     def _keep(self, request: Message, response: Any, unordered: Iterable[str] = (), only: Iterable[str] = ()) -> None:
         name = API_KEYS[api_key_of(request)].name
-        masked: Any = "connection closed" if response is None else self._masks.message(response)
-        if only and response is not None:
+        masked: Any = "connection closed" if response is None else response
+        if isinstance(response, Message):
+            masked = self._masks.message(response)
+        if only and isinstance(response, Message):
             masked = {key: masked[key] for key in only if key in masked}
         self.answers.append([name, _sorted(masked, frozenset(unordered))])
 
@@ -215,7 +219,9 @@ def differences(expected: Any, actual: Any, path: str = "") -> list[tuple[str, A
         ]
     if isinstance(expected, list) and isinstance(actual, list):
         for key in _KEYS:
-            one, other = ({item.get(key): item for item in each if isinstance(item, dict)} for each in (expected, actual))
+            one, other = (
+                {item.get(key): item for item in each if isinstance(item, dict)} for each in (expected, actual)
+            )
             if len(expected) != len(actual) and len(one) > 1 and len(other) > 1 and None not in (*one, *other):
                 return differences(one, other, path)
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
@@ -233,7 +239,8 @@ def compare(expected: list[list[Any]], actual: list[list[Any]]) -> list[tuple[st
     for step, (one, other) in enumerate(zip(expected, actual, strict=False)):
         label = f"{step} {one[0]}"
         found += [(label, one[0], other[0])] if one[0] != other[0] else []
-        found += differences(one[1], other[1], label)
+        if one[1] != NO_RESPONSE:  # if Kafka does not respond, any response is as good
+            found += differences(one[1], other[1], label)
     if len(expected) != len(actual):
         found.append(("number of answers", len(expected), len(actual)))
     return found

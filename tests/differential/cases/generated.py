@@ -6,7 +6,11 @@ from random import Random  # noqa: TID251  (seeded)
 from sluice.broker.dispatch.advertised_versions import advertised_by
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
-from sluice.protocol.apis.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.differential.case import Layout, case
 from tests.differential.generated import GROUPS, TOPICS, TRANSACTIONAL_ID, Generator, apis
 from tests.differential.session import Session
@@ -66,4 +70,6 @@ EXPLAINED = {
     "* ApiVersions.api_keys.94": "only brokers send it",
 }
 for _seed in range(HISTORIES):
-    case(Layout(name=f"generated history {_seed}"), row=f"seed {_seed}", explained=EXPLAINED)(partial(history, seed=_seed))
+    case(Layout(name=f"generated history {_seed}"), row=f"seed {_seed}", explained=EXPLAINED)(
+        partial(history, seed=_seed)
+    )
