@@ -62,7 +62,7 @@ class Masks:
         if kind is None and field.type is not None and field.type.name == "uuid":
             kind = "id"
         if kind is not None and value not in _NONE_OF_THEM:
-            return self._symbol(kind, value)
+            return self.symbol(kind, value)
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value).hex(" ")
         if isinstance(value, str):
@@ -82,7 +82,8 @@ class Masks:
             value = value.replace(f":{port}", f":<port of broker {broker}>")
         return value
 
-    def _symbol(self, kind: str, value: object) -> str:
+    def symbol(self, kind: str, value: object) -> str:
+        """Return the symbol of a generated value: `<kind> <number>`."""
         known = self._symbols.get((kind, value))
         if known is None:
             number = 1 + sum(other == kind for other, _ in self._symbols)
@@ -107,7 +108,7 @@ class Masks:
                     "attributes": header.attributes,
                     "timestamps": [self._time(header.base_timestamp), self._time(header.max_timestamp)],
                     "producer": [
-                        self._symbol("producer id", header.producer_id) if header.producer_id >= 0 else -1,
+                        self.symbol("producer id", header.producer_id) if header.producer_id >= 0 else -1,
                         header.producer_epoch,
                         header.base_sequence,
                     ],

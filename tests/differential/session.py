@@ -166,6 +166,7 @@ class Session:
         assert created.error_code == ErrorCode.NONE, created
         self.wait_for_leaders(name)
         topic_id: bytes = created.topic_id
+        self._masks.symbol("id", topic_id)  # so that the symbol depends on the order of creation alone
         return topic_id
 
     def wait_for_leaders(self, name: str) -> None:
