@@ -44,6 +44,13 @@ _ONE_BATCH_VERSION = 3  # Produce versions that require one magic 2 batch per pa
 ANY_CODEC_VERSION = 7  # Produce versions that allow zstd
 
 
+def check_first_batch(data: Bytes) -> None:
+    """Raise InvalidRecords if the first batch has an impossible size or magic: Kafka fails the whole request then."""
+    size = len(data)
+    if size <= HEADER_BYTES or _LENGTH_AND_MAGIC.unpack_from(data) != (size - LOG_OVERHEAD, 2):
+        next(batch_bounds(data), None)
+
+
 def check_produced(version: int, data: Bytes) -> None:
     if version < _ONE_BATCH_VERSION:
         return
@@ -60,11 +67,7 @@ def check_produced(version: int, data: Bytes) -> None:
         raise _not_allowed(version, "are only allowed to contain record batches with magic version 2")
     if version < ANY_CODEC_VERSION:
         _check_codec_known_to(version, data, first[0])
-    try:
-        is_single = next(batches, None) is None
-    except InvalidRecords as invalid:
-        raise InvalidRecords(invalid.code, "") from None  # Kafka returns a message only for the first batch
-    if not is_single:
+    if next(batches, None) is not None:
         raise _not_allowed(version, "are only allowed to contain exactly one record batch per partition")
 
 

@@ -91,7 +91,7 @@ def append(
             pending.append(PendingPartition(partition, partition.log.log_end_offset, result))
 
     topic_data = request.topic_data
-    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) > 1):
+    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) != 1):
         topic_data = _each_once(ctx, topic_data)
     for data in ctx.sliced(topic_data):
         topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
@@ -140,6 +140,23 @@ class _LongAppend:
         self.position = len(results)
 
 
+def error_response(
+    ctx: RequestContext, request: ProduceRequest, code: ErrorCode, message: str | None = None
+) -> ProduceResponse | Outcome:
+    """Return the response to a request that fails as a whole."""
+    responses = [
+        TopicProduceResponse(
+            name=data.name,
+            topic_id=data.topic_id,
+            partition_responses=[
+                error_result(ctx, item.index, code, message) for item in ctx.sliced(data.partition_data)
+            ],
+        )
+        for data in ctx.sliced(_each_once(ctx, request.topic_data))
+    ]
+    return ProduceResponse(responses=responses) if request.acks else no_acks_outcome(ctx)
+
+
 def no_acks_outcome(ctx: RequestContext) -> Outcome:
     if ctx.error_code:
         ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
@@ -147,9 +164,11 @@ def no_acks_outcome(ctx: RequestContext) -> Outcome:
 
 
 def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Merge repeated topics; of a repeated partition, keep the last records, as Kafka does."""
+    """Merge repeated topics; of a repeated partition, keep the last records; drop topics without partitions."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in ctx.sliced(topic_data):
+        if not topic.partition_data:
+            continue
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
         for item in ctx.sliced(topic.partition_data):
             partitions[item.index] = item
@@ -171,9 +190,7 @@ def _append(
     try:
         check_produced(ctx.version, records)
     except InvalidRecords as invalid:
-        # Kafka returns a message only with this error.
-        message = invalid.message or None if invalid.code == ErrorCode.CORRUPT_MESSAGE else None
-        return error_result(ctx, data.index, invalid.code, message)
+        return error_result(ctx, data.index, invalid.code)  # as in Kafka, without a message
     if acks not in _ACKS:
         return error_result(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
     topic, log = partition.topic, partition.log

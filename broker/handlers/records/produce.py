@@ -14,9 +14,10 @@ from sluice.protocol.apis.produce import (
 )
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
-from sluice.protocol.records.validate import ANY_CODEC_VERSION
+from sluice.protocol.records.invalid import InvalidRecords
+from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_first_batch
 
-from .append import ALL, NO_RECORDS, PartitionErrors, append, append_response, unwritable_topics
+from .append import ALL, NO_RECORDS, PartitionErrors, append, append_response, error_response, unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -63,7 +64,13 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceR
     for topic in ctx.sliced(request.topic_data):
         for item in ctx.sliced(topic.partition_data):
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above
-            if records and len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
+            if not records:
+                continue
+            try:
+                check_first_batch(records)
+            except InvalidRecords as invalid:
+                return error_response(ctx, request, invalid.code, invalid.message)
+            if len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
                 from .transactional_produce import produce_when_verified  # deferred: most producers do not need it
 
                 return produce_when_verified(ctx, broker, request)

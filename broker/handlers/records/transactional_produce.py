@@ -17,9 +17,7 @@ from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.produce import (
     PartitionProduceData,
     ProduceRequest,
-    ProduceResponse,
     TopicProduceData,
-    TopicProduceResponse,
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
@@ -27,7 +25,7 @@ from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 
-from .append import PartitionErrors, append, error_result, no_acks_outcome, unwritable_topics
+from .append import PartitionErrors, append, error_response, unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -54,13 +52,13 @@ def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request
     if request.transactional_id is None or not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ):
-        return _error_response(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return error_response(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     denied = unwritable_topics(ctx, broker, request)
     writes = _transactional_writes(ctx, broker, request, denied)
     producers = {(batch.producer_id, batch.producer_epoch) for batch in writes.values()}
     if len(producers) > 1:
         message = "Transactional records contained more than one producer ID"
-        return _error_response(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
+        return error_response(ctx, request, ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
     if not producers:
         return append(ctx, broker, request, {}, denied)
 
@@ -184,19 +182,3 @@ def _versioned_error(version: int, code: ErrorCode) -> tuple[ErrorCode, str | No
         cause = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
         return ErrorCode.NOT_ENOUGH_REPLICAS, cause
     return code, None
-
-
-def _error_response(
-    ctx: RequestContext, request: ProduceRequest, code: ErrorCode, message: str | None = None
-) -> ProduceResponse | Outcome:
-    responses = [
-        TopicProduceResponse(
-            name=data.name,
-            topic_id=data.topic_id,
-            partition_responses=[
-                error_result(ctx, item.index, code, message) for item in ctx.sliced(data.partition_data)
-            ],
-        )
-        for data in ctx.sliced(request.topic_data)
-    ]
-    return ProduceResponse(responses=responses) if request.acks else no_acks_outcome(ctx)

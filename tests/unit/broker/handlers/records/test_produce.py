@@ -185,6 +185,49 @@ def test_last_records_of_a_duplicate_partition_are_appended(broker: VirtualBroke
     assert b"c" in fetched_bytes(client.call(fetch(0), 11))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_topics_without_partitions_are_left_out(broker: VirtualBroker, version: int) -> None:
+    topic = broker.topic(partitions=1)
+    empty = TopicProduceData(name="t", topic_id=topic.topic_id)
+    unknown = TopicProduceData(name="nowhere", topic_id=bytes(range(16)))
+    client = broker.client()
+    assert client.call(ProduceRequest(acks=1, topic_data=[empty]), version).responses == []
+    assert client.call(ProduceRequest(acks=1, topic_data=[empty, unknown]), version).responses == []
+
+
+TOO_SHORT = (ErrorCode.CORRUPT_MESSAGE, "Record size 0 is less than the minimum record overhead (14)")
+WRONG_MAGIC = (ErrorCode.CORRUPT_MESSAGE, "Invalid magic found in record: 3")
+GOOD, ZEROS, MAGIC_3 = batch(), bytes(70), batch()[:16] + b"\3" + batch()[17:]
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        pytest.param([GOOD, ZEROS], [TOO_SHORT, TOO_SHORT], id="impossible size"),
+        pytest.param([MAGIC_3, GOOD], [WRONG_MAGIC, WRONG_MAGIC], id="unknown magic"),
+        pytest.param([GOOD, ZEROS[:11]], [(0, None), (ErrorCode.INVALID_RECORD, None)], id="no size"),
+        pytest.param([GOOD, b""], [(0, None), (ErrorCode.INVALID_RECORD, None)], id="no records"),
+        pytest.param([GOOD, GOOD + ZEROS], [(0, None), (ErrorCode.CORRUPT_MESSAGE, None)], id="after the first batch"),
+    ],
+)
+@pytest.mark.parametrize("version", range(8, 14))
+def test_request_with_a_malformed_first_batch_fails_as_a_whole(
+    broker: VirtualBroker, version: int, records: list[bytes], expected: list[tuple[int, str | None]]
+) -> None:
+    topic = broker.topic(partitions=2)
+    data = [PartitionProduceData(index=index, records=each) for index, each in enumerate(records)]
+    topics = [TopicProduceData(name="t", topic_id=topic.topic_id, partition_data=data)]
+    (response,) = broker.client().call(ProduceRequest(acks=1, topic_data=topics), version).responses
+    assert [(one.error_code, one.error_message) for one in response.partition_responses] == expected
+    written = [broker.partition(index=index).log.log_end_offset for index in range(2)]
+    assert written == [int(not code) for code, _ in expected]
+
+
+def test_malformed_request_without_acks_closes_the_connection(topic: Topic, client: Client) -> None:
+    client.send(produce(9, ZEROS, acks=0), 9)
+    assert not client.is_open
+
+
 def test_produce_creates_no_topic() -> None:
     broker = VirtualBroker("auto.create.topics.enable=true")
     broker.client().call(produce(9, topic="nowhere"), 9)
