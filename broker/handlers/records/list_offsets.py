@@ -73,14 +73,23 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
         for topic in ctx.sliced(request.topics)
         for requested in ctx.sliced(topic.partitions)
     )
+    # As in Kafka, repeated topics are merged, and topics without partitions left out, unless they are denied.
     responses: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    denied: list[ListOffsetsTopicResponse] = []
     for topic in ctx.sliced(request.topics):
+        if topic.name in hidden:
+            failed = [
+                _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                for requested in ctx.sliced(topic.partitions)
+            ]
+            denied.append(ListOffsetsTopicResponse(name=topic.name, partitions=failed))
+            continue
+        if not topic.partitions:
+            continue
         partitions = responses.setdefault(topic.name, {})
         for requested in ctx.sliced(topic.partitions):
             index = requested.partition_index
-            if topic.name in hidden:
-                partitions[index] = _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            elif times[topic.name, index] > 1:
+            if times[topic.name, index] > 1:
                 partitions[index] = _failed(ctx, requested, ErrorCode.INVALID_REQUEST)
             else:
                 partitions[index] = _partition_response(ctx, broker, request, topic.name, requested)
@@ -89,6 +98,7 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
             ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
             for name, partitions in ctx.sliced(responses.items())
         ]
+        + denied
     )
 
 

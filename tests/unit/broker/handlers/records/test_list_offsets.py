@@ -238,3 +238,11 @@ def test_unreadable_records_return_unknown_server_error() -> None:
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, EARLIEST_LOCAL])
 def test_empty_log_returns_the_current_leader_epoch(topic: Topic, broker: VirtualBroker, timestamp: int) -> None:
     assert look_up(broker, 8, timestamp).leader_epoch == 0
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+def test_topics_without_partitions_are_left_out(version: int) -> None:
+    named = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=LATEST)])
+    topics = [ListOffsetsTopic(name="t"), ListOffsetsTopic(name="nowhere"), named]
+    response = broker_with_topic().client().call(ListOffsetsRequest(topics=topics), version)
+    assert [(topic.name, len(topic.partitions)) for topic in response.topics] == [("t", 1)]
