@@ -4,10 +4,10 @@ Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits to
 to ZooKeeper.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.group import Commit, NewOffset
-from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -21,7 +21,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
-from .topic_lookup import authorized_topics, partition_error
+from .topic_lookup import authorized_topics, merge_topics, partition_error
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -34,19 +34,34 @@ _TOPIC_IDS_SINCE = 10
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
-    topics = []
-    for requested, topic in ctx.sliced(zip(request.topics, _find(ctx, broker, request), strict=True)):
-        results = []
+    if denied := _denied(ctx, broker, request):
+        return _error_response(ctx, request, denied)
+    found = authorized_topics(
+        ctx,
+        broker,
+        [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)],
+        by_id=ctx.version >= _TOPIC_IDS_SINCE,
+    )
+    failed_topics: list[OffsetCommitResponseTopic] = []
+    accepted_topics: list[OffsetCommitResponseTopic] = []
+    for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
+        failed: list[OffsetCommitResponsePartition] = []
+        accepted: list[OffsetCommitResponsePartition] = []
         for one in ctx.sliced(requested.partitions):
             error = partition_error(topic, one.partition_index)
             result = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
-            results.append(result)
+            (failed if error else accepted).append(result)
             if not isinstance(topic, ErrorCode) and not error:
                 metadata = one.committed_metadata or ""
                 offset, epoch, at_ms = one.committed_offset, one.committed_leader_epoch, one.commit_timestamp
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
                 pending.append(result)
-        topics.append(OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=results))
+        name, topic_id = requested.name, requested.topic_id
+        if failed or isinstance(topic, ErrorCode):
+            failed_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=failed))
+        if accepted:
+            accepted_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=accepted))
+    topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name", "topic_id"))
     if new:
         commit = Commit(
             request.group_id,
@@ -74,8 +89,24 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
     return respond_when_replicated(ctx, broker, [request.group_id], respond) if committed else respond({})
 
 
-def _find(ctx: RequestContext, broker: "GroupServices", request: OffsetCommitRequest) -> list[Topic | ErrorCode]:
-    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
-    requested = [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)]
-    return authorized_topics(ctx, broker, requested, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+def _denied(ctx: RequestContext, broker: "GroupServices", request: OffsetCommitRequest) -> ErrorCode:
+    if broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.NONE
+    return ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def _error_response(ctx: RequestContext, request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    ctx.error_code = code
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                    for one in ctx.sliced(topic.partitions)
+                ],
+            )
+            for topic in ctx.sliced(request.topics)
+        ]
+    )

@@ -4,6 +4,7 @@ Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffs
 """
 
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -20,7 +21,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
-from .topic_lookup import authorized_topics, partition_error
+from .topic_lookup import authorized_topics, merge_topics, partition_error
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
@@ -38,21 +39,20 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
     found = authorized_topics(
         ctx, broker, [(topic.name, ZERO_UUID) for topic in ctx.sliced(request.topics)], by_id=False
     )
-    # As in Kafka, partitions that fail before the coordinator receives them come first, and so do their topics.
-    failed_topics, other_topics = list[OffsetDeleteResponseTopic](), list[OffsetDeleteResponseTopic]()
+    failed_topics: list[OffsetDeleteResponseTopic] = []
+    accepted_topics: list[OffsetDeleteResponseTopic] = []
     for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
-        failed, others = list[OffsetDeleteResponsePartition](), list[OffsetDeleteResponsePartition]()
+        failed: list[OffsetDeleteResponsePartition] = []
+        accepted: list[OffsetDeleteResponsePartition] = []
         for one in ctx.sliced(requested.partitions):
             error = partition_error(topic, one.partition_index)
             result = OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
-            (failed if error else others).append(result)
-        is_failed = bool(failed)
-        failed.extend(others)
-        others.clear()
-        (failed_topics if is_failed else other_topics).append(
-            OffsetDeleteResponseTopic(name=requested.name, partitions=failed)
-        )
-    topics = failed_topics + other_topics
+            (failed if error else accepted).append(result)
+        if failed or isinstance(topic, ErrorCode):
+            failed_topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=failed))
+        if accepted:
+            accepted_topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=accepted))
+    topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name"))
     group_error = _delete(ctx, broker, request.group_id, topics)
     if group_error:
         ctx.error_code = group_error

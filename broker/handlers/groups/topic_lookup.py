@@ -1,7 +1,8 @@
-"""Topic lookup and authorization for the three APIs that change committed offsets (KafkaApis)."""
+"""Topics of the three APIs that change committed offsets (KafkaApis): lookup, authorization, order of the response."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
@@ -12,6 +13,11 @@ from sluice.protocol.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
+    from sluice.protocol.apis.offset_commit import OffsetCommitResponseTopic
+    from sluice.protocol.apis.offset_delete import OffsetDeleteResponseTopic
+    from sluice.protocol.apis.txn_offset_commit import TxnOffsetCommitResponseTopic
+
+_Topic = TypeVar("_Topic", "OffsetCommitResponseTopic", "OffsetDeleteResponseTopic", "TxnOffsetCommitResponseTopic")
 
 
 def authorized_topics(
@@ -41,3 +47,20 @@ def partition_error(topic: Topic | ErrorCode, index: int) -> ErrorCode:
     if isinstance(topic, ErrorCode):
         return topic
     return ErrorCode.NONE if topic.partition(index) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def merge_topics(
+    ctx: RequestContext, failed: list[_Topic], accepted: list[_Topic], key: Callable[[_Topic], Hashable]
+) -> list[_Topic]:
+    """Return the topics of a response: first those with partitions that failed before the coordinator got them.
+
+    Repeated topics are merged only if there is such a topic, as Kafka's response builders do.
+    """
+    if not failed:
+        return accepted
+    merged: dict[Hashable, _Topic] = {}
+    for topic in ctx.sliced(chain(failed, accepted)):
+        known = merged.setdefault(key(topic), topic)
+        if known is not topic:
+            known.partitions.extend(topic.partitions)
+    return list(merged.values())

@@ -3,14 +3,14 @@
 Follows KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.maybeStartTransactionVerification.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.coordinator.transaction.verification import verify
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
-from sluice.broker.handlers.groups.topic_lookup import authorized_topics, partition_error
-from sluice.broker.metadata.topic import Topic
+from sluice.broker.handlers.groups.topic_lookup import authorized_topics, merge_topics, partition_error
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
@@ -38,21 +38,34 @@ _TOPIC_IDS_SINCE = 6
 def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "TransactionServices") -> Message | Outcome:
     new: list[NewOffset] = []
     pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
-    topics = []
-    for requested, topic in ctx.sliced(zip(request.topics, _find(ctx, broker, request), strict=True)):
-        results = []
+    if denied := _denied(ctx, broker, request):
+        return _error_response(ctx, request, denied)
+    found = authorized_topics(
+        ctx,
+        broker,
+        [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)],
+        by_id=ctx.version >= _TOPIC_IDS_SINCE,
+    )
+    failed_topics: list[TxnOffsetCommitResponseTopic] = []
+    accepted_topics: list[TxnOffsetCommitResponseTopic] = []
+    for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
+        failed: list[TxnOffsetCommitResponsePartition] = []
+        accepted: list[TxnOffsetCommitResponsePartition] = []
         for one in ctx.sliced(requested.partitions):
             error = partition_error(topic, one.partition_index)
             result = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
-            results.append(result)
+            (failed if error else accepted).append(result)
             if not isinstance(topic, ErrorCode) and not error:
                 metadata = one.committed_metadata or ""
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata))
                 pending.append(result)
-        topics.append(
-            TxnOffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=results)
-        )
+        name, topic_id = requested.name, requested.topic_id
+        if failed or isinstance(topic, ErrorCode):
+            failed_topics.append(TxnOffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=failed))
+        if accepted:
+            accepted_topics.append(TxnOffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=accepted))
+    topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name", "topic_id"))
 
     def respond(error: ErrorCode) -> Message | Outcome:
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
@@ -104,15 +117,29 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
     )
 
 
-def _find(
-    ctx: RequestContext, broker: "TransactionServices", request: TxnOffsetCommitRequest
-) -> list[Topic | ErrorCode]:
+def _denied(ctx: RequestContext, broker: "TransactionServices", request: TxnOffsetCommitRequest) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        return [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(request.topics)
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(request.topics)
-    requested = [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)]
-    return authorized_topics(ctx, broker, requested, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
+
+
+def _error_response(ctx: RequestContext, request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    ctx.error_code = code
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                    for one in ctx.sliced(topic.partitions)
+                ],
+            )
+            for topic in ctx.sliced(request.topics)
+        ]
+    )
 
 
 def _commit(

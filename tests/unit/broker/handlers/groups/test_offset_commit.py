@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 
 from sluice.broker.metadata.topic import Topic
-from sluice.protocol.apis.offset_commit import OffsetCommitRequestPartition
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import (
     Member,
@@ -16,6 +20,7 @@ from tests.support.groups import (
     settled_group,
     stable_group,
 )
+from tests.support.merged_topics import each_request, shown, with_topics
 from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
 VERSIONS = range(11)
@@ -144,3 +149,24 @@ def test_commit_of_too_many_offsets_is_rejected_before_their_records_are_built(
     request.topics[0].partitions = [OffsetCommitRequestPartition(partition_index=0)] * 40_000
     response = client.call(request, 9)
     assert {partition.error_code for partition in response.topics[0].partitions} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@each_request
+def test_repeated_and_empty_topics(
+    broker: VirtualBroker, version: int, requested: list[tuple[str, list[int]]], expected: list[tuple[str, list[int]]]
+) -> None:
+    ids = with_topics(broker)
+    request = OffsetCommitRequest(
+        group_id="group",
+        topics=[
+            OffsetCommitRequestTopic(
+                name=name,
+                topic_id=ids[name],
+                partitions=[OffsetCommitRequestPartition(partition_index=index) for index in indexes],
+            )
+            for name, indexes in requested
+        ],
+    )
+    response = broker.client().call(request, version)
+    assert shown(response.topics, {topic_id: name for name, topic_id in ids.items()}) == expected

@@ -3,6 +3,11 @@
 import pytest
 
 from sluice.broker.metadata.topic import Topic
+from sluice.protocol.apis.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import (
     commit_request,
@@ -12,6 +17,7 @@ from tests.support.groups import (
     settled_group,
     stable_group,
 )
+from tests.support.merged_topics import each_request, shown, with_topics
 from tests.support.virtual_broker import Client, VirtualBroker
 
 
@@ -61,3 +67,22 @@ def test_deleting_a_missing_offset_writes_no_record(broker: VirtualBroker) -> No
     log_end = broker.broker.groups.log.partition_of("group").log.log_end_offset
     assert delete(client, "t") == {"t": 0}
     assert broker.broker.groups.log.partition_of("group").log.log_end_offset == log_end
+
+
+@each_request
+def test_repeated_and_empty_topics(
+    broker: VirtualBroker, requested: list[tuple[str, list[int]]], expected: list[tuple[str, list[int]]]
+) -> None:
+    with_topics(broker)
+    client = broker.client()
+    client.call(commit_request(), 9)
+    request = OffsetDeleteRequest(
+        group_id="group",
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+            )
+            for name, indexes in requested
+        ],
+    )
+    assert shown(client.call(request, 0).topics, {}) == expected

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
+from sluice.protocol.apis.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_code, commit_request, fetch_request, fetched, stable_group
+from tests.support.merged_topics import each_request, shown, with_topics
 from tests.support.transactions import Producer, initialized, offsets_request
 from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
@@ -186,3 +188,21 @@ def test_group_with_only_pending_offsets_does_not_expire() -> None:
     assert producer.end(committed=False) == 0
     broker.advance(1_000)
     assert broker.broker.groups.groups == {}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@each_request
+def test_repeated_and_empty_topics(
+    broker: VirtualBroker, version: int, requested: list[tuple[str, list[int]]], expected: list[tuple[str, list[int]]]
+) -> None:
+    ids = with_topics(broker)
+    topics = [
+        TxnOffsetCommitRequestTopic(
+            name=name,
+            topic_id=ids[name],
+            partitions=[TxnOffsetCommitRequestPartition(partition_index=index) for index in indexes],
+        )
+        for name, indexes in requested
+    ]
+    response = call(in_transaction(broker), version, topics=topics)
+    assert shown(response.topics, {topic_id: name for name, topic_id in ids.items()}) == expected
