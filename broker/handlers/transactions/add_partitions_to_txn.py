@@ -17,6 +17,7 @@ from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
@@ -31,6 +32,8 @@ API = served("AddPartitionsToTxn", "0-5")
 _FROM_BROKERS_SINCE = 4
 _FENCED_SINCE = 2
 _Codes = dict[TopicPartition, ErrorCode]
+# The codes of partitions, or of all partitions of the request, which the response then has as they were requested.
+_Result = _Codes | ErrorCode
 
 
 def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
@@ -39,16 +42,20 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "Tra
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
-    codes: dict[int, _Codes] = {}  # by position of the transaction in the request
+    # As in Kafka, of a repeated transaction the last partitions are added, and the first ones are in the response.
+    added_topics = {one.transactional_id: one.topics for one in ctx.sliced(transactions)}
+    named_topics = {one.transactional_id: one.topics for one in ctx.sliced(reversed(transactions))}
+    results: dict[int, _Result] = {}  # by position of the transaction in the request
 
     def start(done: Callable[[None], None]) -> None:
         def add(place: int) -> None:
-            def added(of_transaction: _Codes) -> None:
-                codes[place] = of_transaction
-                if len(codes) == len(transactions):
+            def added(result: _Result) -> None:
+                results[place] = result
+                if len(results) == len(transactions):
                     done(None)
 
-            _add(ctx, broker, transactions[place], added)
+            transaction = transactions[place]
+            _add(ctx, broker, transaction, added_topics[transaction.transactional_id], added)
 
         for place in ctx.sliced(range(len(transactions))):
             add(place)
@@ -56,15 +63,16 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "Tra
             done(None)
 
     def respond(_: None) -> Message:
-        results = [
+        responses = [
             AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id, topic_results=_topic_results(ctx, codes.pop(place))
+                transactional_id=transaction.transactional_id,
+                topic_results=_topic_results(ctx, named_topics[transaction.transactional_id], results.pop(place)),
             )
             for place, transaction in ctx.sliced(enumerate(transactions))
         ]
         if ctx.version >= _FROM_BROKERS_SINCE:
-            return AddPartitionsToTxnResponse(results_by_transaction=results)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
+            return AddPartitionsToTxnResponse(results_by_transaction=responses)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=responses[0].topic_results)
 
     return respond_when_done(ctx, start, respond)
 
@@ -82,20 +90,21 @@ def _add(
     ctx: RequestContext,
     broker: "TransactionServices",
     transaction: AddPartitionsToTxnTransaction,
-    done: Callable[[_Codes], None],
+    topics: list[AddPartitionsToTxnTopic],
+    done: Callable[[_Result], None],
 ) -> None:
-    codes = {
-        TopicPartition(topic.name, index): ErrorCode.NONE
-        for topic in ctx.sliced(transaction.topics)
-        for index in ctx.sliced(topic.partitions)
-    }
     of_client = ctx.version < _FROM_BROKERS_SINCE  # brokers authorize before they forward
     transactional_id = transaction.transactional_id
     if of_client and not broker.auth.authorize(
         ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
-        done(_fill(ctx, codes, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+        done(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return
+    codes = {
+        TopicPartition(topic.name, index): ErrorCode.NONE
+        for topic in ctx.sliced(topics)
+        for index in ctx.sliced(topic.partitions)
+    }
     checked = (name.topic for name in codes if of_client and name.topic not in INTERNAL_TOPICS)
     denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, checked)
     fails = False
@@ -105,23 +114,16 @@ def _add(
     coordinator = broker.transactions
     producer = transactional_id, transaction.producer_id, transaction.producer_epoch
     if fails:
-        done(_fill(ctx, codes, ErrorCode.OPERATION_NOT_ATTEMPTED))
+        for name in ctx.sliced(codes):
+            codes[name] = codes[name] or ErrorCode.OPERATION_NOT_ATTEMPTED
+        done(codes)
     elif transaction.verify_only:
         done(coordinator.verify_partitions(*producer, frozenset(codes)))
     else:
         client_version = LEGACY_CLIENT if of_client else EPOCH_RAISING_CLIENT
         coordinator.add_partitions(
-            *producer,
-            frozenset(codes),
-            client_version,
-            lambda code: done(dict.fromkeys(codes, _versioned_error(ctx, code))),
+            *producer, frozenset(codes), client_version, lambda code: done(_versioned_error(ctx, code))
         )
-
-
-def _fill(ctx: RequestContext, codes: _Codes, code: ErrorCode) -> _Codes:
-    for name in ctx.sliced(codes):
-        codes[name] = codes[name] or code
-    return codes
 
 
 def _unwritable(
@@ -139,7 +141,18 @@ def _versioned_error(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
     return code
 
 
-def _topic_results(ctx: RequestContext, codes: _Codes) -> list[AddPartitionsToTxnTopicResult]:
+def _topic_results(
+    ctx: RequestContext, topics: list[AddPartitionsToTxnTopic], codes: _Result
+) -> list[AddPartitionsToTxnTopicResult]:
+    if isinstance(codes, ErrorCode):
+        ctx.error_code = ctx.error_code or codes
+        return [
+            AddPartitionsToTxnTopicResult(
+                topic.name,
+                [AddPartitionsToTxnPartitionResult(index, codes) for index in ctx.sliced(topic.partitions)],
+            )
+            for topic in ctx.sliced(topics)
+        ]
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
     results: dict[str, AddPartitionsToTxnTopicResult] = {}
     for (topic, partition), code in ctx.sliced(codes.items()):

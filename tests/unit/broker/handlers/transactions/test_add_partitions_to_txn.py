@@ -6,7 +6,7 @@ import pytest
 
 from sluice.broker.coordinator.common.coordinator_log import java_hash
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
+from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from sluice.protocol.errors import ErrorCode
 from tests.support.transactions import add_request, added_codes, end_request, init_request, initialized
 from tests.support.virtual_broker import INTERNAL_PARTITIONS, Client, VirtualBroker, broker_with_topic
@@ -182,3 +182,51 @@ def test_adding_offsets_requires_the_producer_of_the_transactional_id(
     expected = FENCED.get(version, code) if code == ErrorCode.PRODUCER_FENCED else code
     request = offsets_request(producer_id, epoch, transactional_id)
     assert broker.client().call(request, version).error_code == expected
+
+
+@pytest.mark.parametrize("version", range(4))
+@pytest.mark.parametrize(
+    ("transactional_id", "topics", "expected"),
+    [
+        pytest.param("tx", [("t", [0, 0]), ("u", []), ("t", [1])], [("t", [0, 0]), ("u", []), ("t", [1])], id="added"),
+        pytest.param("", [("t", [0, 0]), ("u", [])], [("t", [0, 0]), ("u", [])], id="error of the transaction"),
+        pytest.param("tx", [("t", [0, 0]), ("u", []), ("t", [7])], [("t", [0, 7])], id="error of a partition"),
+    ],
+)
+def test_repeated_and_empty_topics_are_merged_only_with_an_error_of_a_partition(
+    client: Client,
+    version: int,
+    transactional_id: str,
+    topics: list[tuple[str, list[int]]],
+    expected: list[tuple[str, list[int]]],
+) -> None:
+    request = add_request(version, 0, 1, (), transactional_id)
+    request.v3_and_below_topics = [AddPartitionsToTxnTopic(name, indexes) for name, indexes in topics]
+    results = client.call(request, version).results_by_topic_v3_and_below
+    assert [(one.name, [each.partition_index for each in one.results_by_partition]) for one in results] == expected
+
+
+@pytest.mark.parametrize(
+    ("producer_id", "verify_only", "expected"),
+    [
+        pytest.param(0, True, [[(1, 120)], [(1, 120)]], id="verified partitions are the last ones"),
+        pytest.param(7, False, [[(0, 49)], [(0, 49)]], id="errors name the first partitions"),
+    ],
+)
+def test_repeated_transaction(
+    client: Client, producer_id: int, verify_only: bool, expected: list[list[tuple[int, int]]]
+) -> None:
+    request, other = (
+        add_request(4, producer_id, 1, (partition,), verify_only=verify_only) for partition in (T_0, ("t", 1))
+    )
+    request.transactions += other.transactions
+    results = client.call(request, 4).results_by_transaction
+    found = [
+        [
+            (one.partition_index, one.partition_error_code)
+            for topic in each.topic_results
+            for one in topic.results_by_partition
+        ]
+        for each in results
+    ]
+    assert found == expected
