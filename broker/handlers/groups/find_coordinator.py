@@ -42,27 +42,25 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupS
 
 def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
     if key_type not in _TOPICS:
-        return _error_result(ctx, key, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
-    if key_type == _SHARE and (ctx.version < _SHARE_SINCE or not _names_share_partition(key)):
-        return _error_result(ctx, key, ErrorCode.INVALID_REQUEST, None)
-    denied_code = _denied(ctx, broker, key_type, key)
-    if denied_code:
-        return _error_result(ctx, key, denied_code)
+        code = ErrorCode.INVALID_REQUEST
+        return _error_result(ctx, key, code, code.message)
+    if key_type == _SHARE and ctx.version < _SHARE_SINCE:
+        return _error_result(ctx, key, ErrorCode.INVALID_REQUEST)
+    if key_type == _SHARE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return _error_result(ctx, key, code, code.message)
+    if key_type == _SHARE and not _names_share_partition(key):
+        return _error_result(ctx, key, ErrorCode.INVALID_REQUEST)
+    if key_type != _SHARE:
+        resource_type, denied_code = _PROTECTED[key_type]
+        if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key):
+            return _error_result(ctx, key, denied_code)
     coordinator = coordinator_of(broker, _TOPICS[key_type], key)
     if coordinator is None:
         return _error_result(ctx, key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     at = ctx.session.endpoint_of(coordinator)
-    message = None if ctx.version >= _BATCHED_SINCE else ErrorCode.NONE.name
+    message = "" if ctx.version >= _BATCHED_SINCE else ErrorCode.NONE.name
     return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=message)
-
-
-def _denied(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> ErrorCode:
-    if key_type == _SHARE:
-        is_authorized = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
-        return ErrorCode.NONE if is_authorized else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    resource_type, denied_code = _PROTECTED[key_type]
-    is_authorized = broker.auth.authorize(ctx, AclOperation.DESCRIBE, resource_type, key)
-    return ErrorCode.NONE if is_authorized else denied_code
 
 
 def _names_share_partition(key: str) -> bool:
@@ -71,7 +69,9 @@ def _names_share_partition(key: str) -> bool:
     return parse_coordinator_key(key) is not None
 
 
-def _error_result(ctx: RequestContext, key: str, code: ErrorCode, batched_message: str | None = "") -> Coordinator:
+def _error_result(ctx: RequestContext, key: str, code: ErrorCode, message: str = "") -> Coordinator:
+    # Since v4, only errors that Kafka throws have a message.
     ctx.error_code = code
-    message = batched_message if ctx.version >= _BATCHED_SINCE else code.message
+    if ctx.version < _BATCHED_SINCE:
+        message = code.message
     return Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)

@@ -151,6 +151,7 @@ def test_broker_coordinates_each_group(version: int) -> None:
     broker = VirtualBroker("node.id=3", "advertised.listeners=PLAINTEXT://kafka.example:9093")
     found = broker.client().call(FindCoordinatorRequest(key="group"), version)
     assert (found.error_code, found.node_id, found.host, found.port) == (0, 3, "kafka.example", 9093)
+    assert found.error_message == ("NONE" if version else "")
 
 
 @pytest.mark.parametrize("version", range(4, 7))
@@ -170,15 +171,17 @@ def test_find_coordinator_of_a_transactional_id_creates_the_internal_topic(versi
     assert len(broker.broker.cluster.topics["__transaction_state"].partitions) == 4
 
 
-@pytest.mark.parametrize("key_type", [2, 77], ids=["share", "unknown"])
+@pytest.mark.parametrize(
+    ("key_type", "message_until"),
+    [pytest.param(2, 3, id="share"), pytest.param(77, 6, id="unknown")],
+)
 @pytest.mark.parametrize("version", range(1, 7))
-def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type: int) -> None:
+def test_find_coordinator_of_another_key_type_is_rejected(version: int, key_type: int, message_until: int) -> None:
     request = FindCoordinatorRequest(key="key", coordinator_keys=["key"], key_type=key_type)
     response = VirtualBroker().client().call(request, version)
     found = response.coordinators[0] if version >= 4 else response
     assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)
-    has_message = key_type != 2 or version < 4
-    assert found.error_message == (ErrorCode.INVALID_REQUEST.message if has_message else None)
+    assert found.error_message == (ErrorCode.INVALID_REQUEST.message if version <= message_until else "")
 
 
 # -- DescribeCluster ---------------------------------------------------------------------------------------------------
