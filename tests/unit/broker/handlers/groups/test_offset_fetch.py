@@ -8,6 +8,7 @@ from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from sluice.protocol.errors import ErrorCode
 from tests.support.groups import commit_request, fetch_request, fetched
+from tests.support.share_groups import ShareMember
 from tests.support.virtual_broker import Client, VirtualBroker
 from tests.support.wire import error_codes
 
@@ -110,3 +111,11 @@ def test_empty_topic_list_returns_no_offsets() -> None:
     _, client, _ = committed()
     empty: Any = client.call(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="group", topics=[])]), 9)
     assert empty.groups[0].topics == []
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_share_group_has_no_offsets(version: int) -> None:
+    broker, client, topic_id = committed()
+    assert not ShareMember(broker, group_id="shared").join().error_code
+    request = fetch_request(0, version=version, group_id="shared", topic_id=topic_id)
+    assert list(fetched(client.call(request, version)).values()) == [(-1, 0)]
