@@ -342,12 +342,19 @@ class Cluster:
             return {
                 "cleanup.policy": "delete",
                 "compression.type": "producer",
-                "min.insync.replicas": str(self.config.integer(f"{prefix}.min.isr")),
+                "min.insync.replicas": self._internal_min_isr(prefix),
                 "retention.ms": "-1",
                 "segment.bytes": segment_bytes,
             }
-        compression = "producer" if name == GROUP_METADATA_TOPIC else "uncompressed"
-        return {"cleanup.policy": "compact", "compression.type": compression, "segment.bytes": segment_bytes}
+        configs = {"cleanup.policy": "compact", "segment.bytes": segment_bytes}
+        if name == GROUP_METADATA_TOPIC:
+            return {**configs, "compression.type": "producer"}
+        return {
+            **configs,
+            "compression.type": "uncompressed",
+            "min.insync.replicas": self._internal_min_isr(prefix),
+            "unclean.leader.election.enable": "false",
+        }
 
     def import_topics(self, found: Iterable[tuple[str, bytes | None, Sequence[int]]]) -> ErrorCode:
         """Create topics from the logs in the data directory, with the broker's default configs.
@@ -448,6 +455,11 @@ class Cluster:
 
     def _internal_replicas(self, prefix: str) -> int:
         return min(self.config.integer(f"{prefix}.replication.factor"), len(self.brokers))
+
+    def _internal_min_isr(self, prefix: str) -> str:
+        # As many replicas may fail as with the configured number, which Kafka requires and a small cluster lacks.
+        lacking = self.config.integer(f"{prefix}.replication.factor") - self._internal_replicas(prefix)
+        return str(max(1, self.config.integer(f"{prefix}.min.isr") - lacking))
 
     def _new_topic_id(self) -> bytes:
         while (topic_id := random_uuid(self._random.randbytes)) in self.topics_by_id:

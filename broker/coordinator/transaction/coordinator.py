@@ -26,7 +26,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from sluice.purgatory.operation import DelayedOperation
 
-from .markers import MARKER_TIMEOUT_MS, Marker, MarkerWriter
+from .markers import Marker, MarkerWriter
 from .metadata import (
     AT_REST,
     COMPLETE_ABORT,
@@ -98,6 +98,7 @@ class TransactionCoordinator:
         self._host = host
         self._log = CoordinatorLog(host, TRANSACTION_STATE_TOPIC)
         self._max_timeout_ms = config.integer("transaction.max.timeout.ms")
+        self._removal_timeout_ms = config.integer("request.timeout.ms")
         self._expiration_ms = config.integer("transactional.id.expiration.ms")
         self._entries: dict[str, _Entry] = {}
         self.shards = CoordinatorShards(host, self._log, self._recover, self._resign)
@@ -356,7 +357,7 @@ class TransactionCoordinator:
                 del self._entries[transactional_id]
 
         entry.pending = DEAD
-        self._append(entry, None, MARKER_TIMEOUT_MS, written)
+        self._append(entry, None, self._removal_timeout_ms, written)
 
     # -- the log -------------------------------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("sluice.broker")
 
-# Kafka's request.timeout.ms: for the replication of markers.
-MARKER_TIMEOUT_MS = 30_000
+# Between checks whether the leaders of written markers changed: Kafka's default request.timeout.ms.
+_CHECK_MS = 30_000
 # Before the retry of a marker: the poll interval of Kafka's sender.
 _RETRY_MS = 100
 _RETRIABLE = frozenset(
@@ -131,7 +131,7 @@ class MarkerWriter:
             else:
                 self._done()
 
-        waiting = await_replication(self._host.replicas, written, MARKER_TIMEOUT_MS, finish_wait)
+        waiting = await_replication(self._host.replicas, written, _CHECK_MS, finish_wait)
         if waiting is not None:
             self._waiting = waiting
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 API = served("DescribeTopicPartitions", "0")
 
-# Kafka's max.request.partition.size.limit.
-_MAX_PARTITIONS = 2000
-
 
 def handle(
     ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
@@ -37,7 +34,8 @@ def handle(
     requested = {topic.name for topic in ctx.sliced(request.topics)}
     if first < 0 or (cursor is not None and requested and begin not in requested):
         return _error_response(ctx, request, ErrorCode.INVALID_REQUEST)
-    remaining = max(1, min(request.response_partition_limit, _MAX_PARTITIONS))
+    most = broker.cluster.config.integer("max.request.partition.size.limit")
+    remaining = max(1, min(request.response_partition_limit, most))
     response = DescribeTopicPartitionsResponse()
     names = sorted(name for name in requested or topics if name >= begin)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

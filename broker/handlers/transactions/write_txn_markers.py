@@ -6,7 +6,7 @@ The response waits until the markers are replicated. In v2, the transaction vers
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.transaction.markers import MARKER_TIMEOUT_MS, Marker, write_marker
+from sluice.broker.coordinator.transaction.markers import Marker, write_marker
 from sluice.broker.metadata.topic import Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -60,7 +60,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "Transa
                 written[partition] = partition.log.log_end_offset
 
     def start(done: Callable[[Collection[Partition]], None]) -> None:
-        await_replication(broker.replicas, written, MARKER_TIMEOUT_MS, done)
+        await_replication(broker.replicas, written, broker.config.integer("request.timeout.ms"), done)
 
     def respond(missing: Collection[Partition]) -> Message:
         not_replicated = {

@@ -506,7 +506,6 @@ def test_producer_ids_are_unique_across_brokers(broker: VirtualBroker) -> None:
 def test_transaction_state_is_not_written_below_min_insync_replicas() -> None:
     broker = three_brokers(*ONE_PARTITION)
     partition = transaction_partition(broker)
-    partition.topic.min_insync_replicas = 2
     partition.isr = (partition.leader,)
     producer = Producer(broker)
     producer.client = client_of(broker, partition)

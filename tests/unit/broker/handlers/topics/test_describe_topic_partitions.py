@@ -13,9 +13,9 @@ TOPIC_OPERATIONS = 0xDF8  # the value of Kafka without an authorizer
 Page = tuple[dict[str, list[int]], tuple[str, int] | None]
 
 
-def broker_with(**topics: int) -> VirtualBroker:
+def broker_with(*overrides: str, **topics: int) -> VirtualBroker:
     """Return a broker with topics of these partition counts."""
-    broker = VirtualBroker()
+    broker = VirtualBroker(*overrides)
     for name, partitions in topics.items():
         broker.topic(name, partitions)
     return broker
@@ -80,6 +80,13 @@ def test_page_contains_at_most_2000_partitions() -> None:
     topics, cursor = page(call(broker, limit=9999))
     assert (len(topics["t"]), cursor) == (2000, ("t", 2000))
     assert page(call(broker, limit=9999, cursor=cursor)) == ({"t": [2000]}, None)
+
+
+@pytest.mark.parametrize(("limit", "described"), [(1, 1), (2, 2), (9999, 2)])
+def test_page_is_limited_by_max_request_partition_size_limit(limit: int, described: int) -> None:
+    broker = broker_with("max.request.partition.size.limit=2", t=3)
+    topics, cursor = page(call(broker, limit=limit))
+    assert (len(topics["t"]), cursor) == (described, ("t", described))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,69 @@ def test_unknown_topic_is_created_for_the_next_request_if_client_and_broker_allo
     assert broker.broker.cluster.topics[name].config.names("cleanup.policy") == (policy,)
 
 
+TRANSACTION_LOG = {
+    "cleanup.policy": "compact",
+    "compression.type": "uncompressed",
+    "min.insync.replicas": "2",
+    "segment.bytes": "104857600",
+    "unclean.leader.election.enable": "false",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers", "override", "expected"),
+    [
+        pytest.param(
+            "__consumer_offsets",
+            1,
+            "offsets.topic.segment.bytes=2097152",
+            {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "2097152"},
+            id="offsets",
+        ),
+        pytest.param("__transaction_state", 3, "", TRANSACTION_LOG, id="transactions"),
+        pytest.param(
+            "__transaction_state",
+            3,
+            "transaction.state.log.min.isr=3",
+            {**TRANSACTION_LOG, "min.insync.replicas": "3"},
+            id="transactions, with min.isr",
+        ),
+        pytest.param(
+            "__transaction_state",
+            2,
+            "",
+            {**TRANSACTION_LOG, "min.insync.replicas": "1"},
+            id="transactions, with one broker less than the replication factor",
+        ),
+        pytest.param(
+            "__transaction_state",
+            2,
+            "transaction.state.log.replication.factor=2",
+            TRANSACTION_LOG,
+            id="transactions, with the replication factor",
+        ),
+        pytest.param(
+            "__share_group_state",
+            1,
+            "share.coordinator.state.topic.replication.factor=1",
+            {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "min.insync.replicas": "2",
+                "retention.ms": "-1",
+                "segment.bytes": "104857600",
+            },
+            id="share state",
+        ),
+    ],
+)
+def test_internal_topic_has_the_configs_of_its_coordinator(
+    name: str, brokers: int, override: str, expected: dict[str, str]
+) -> None:
+    broker = VirtualBroker(f"sluice.brokers={brokers}", *filter(None, [override]))
+    assert broker.broker.cluster.internal_topic(name).config.own == expected
+
+
 @pytest.mark.parametrize(
     ("release", "node_id", "codes"),
     [

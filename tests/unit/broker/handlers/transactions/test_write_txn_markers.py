@@ -104,13 +104,15 @@ def test_request_without_markers_returns_no_results() -> None:
     assert codes(VirtualBroker(), 1) == {}
 
 
-@pytest.mark.parametrize(("delay_ms", "code"), [(29_999, 0), (30_001, ErrorCode.REQUEST_TIMED_OUT)])
-def test_response_waits_up_to_30_seconds_for_the_replicas(delay_ms: int, code: int) -> None:
-    broker = broker_with_topic(f"sluice.replication.delay.ms={delay_ms}")
+@pytest.mark.parametrize("timeout_ms", [30_000, 1_000])
+@pytest.mark.parametrize(("more_ms", "code"), [(-1, 0), (1, ErrorCode.REQUEST_TIMED_OUT)])
+def test_response_waits_up_to_the_request_timeout_for_the_replicas(timeout_ms: int, more_ms: int, code: int) -> None:
+    own = () if timeout_ms == 30_000 else (f"request.timeout.ms={timeout_ms}",)  # Kafka's default
+    broker = broker_with_topic(f"sluice.replication.delay.ms={timeout_ms + more_ms}", *own)
     client = broker.client()
     request = WriteTxnMarkersRequest(markers=[marker(7, 0, 0, 9)])
     client.send(request, 1)
-    broker.advance(29_998)
+    broker.advance(timeout_ms - 2)
     assert client.take_responses() == []
     broker.advance(2)
     partitions = client.response().message.markers[0].topics[0].partitions
