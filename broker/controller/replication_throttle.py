@@ -14,8 +14,6 @@ from sluice.broker.metadata.topic import Partition
 if TYPE_CHECKING:
     from .services import ClusterState
 
-_FETCH_BYTES = "replica.fetch.max.bytes"
-_DEFAULT_FETCH_BYTES = 2**20
 _ALL = ("*",)
 
 
@@ -54,7 +52,7 @@ class ReplicationThrottle:
         if wait_ms:
             return offset, wait_ms
         start = max(offset, log.log_start_offset)
-        read = log.read(start, self._integer(follower, _FETCH_BYTES) or _DEFAULT_FETCH_BYTES, log.log_end_offset, True)
+        read = log.read(start, self._fetch_bytes(follower), log.log_end_offset, True)
         for role in rates:
             self._debts[role].add(read.size)
         return read.next_offset if read.size else log.log_end_offset, self._wait_ms(rates)
@@ -67,8 +65,9 @@ class ReplicationThrottle:
         listed = partition.topic.config.names(f"{role}.replication.throttled.replicas")
         if listed != _ALL and f"{partition.index}:{node_id}" not in listed:
             return None
-        return self._integer(node_id, f"{role}.replication.throttled.rate")
+        rate = self._cluster.brokers[node_id].config.value(f"{role}.replication.throttled.rate")
+        assert rate is None or isinstance(rate, int)
+        return rate
 
-    def _integer(self, node_id: int, name: str) -> int | None:
-        synonyms = self._cluster.brokers[node_id].config.synonyms(name)
-        return int(synonyms[0].value) if synonyms else None
+    def _fetch_bytes(self, node_id: int) -> int:
+        return self._cluster.brokers[node_id].config.integer("replica.fetch.max.bytes")

@@ -15,7 +15,7 @@ from sluice.errors import ConfigError
 
 from .group_ranges import group_problem
 from .invalid_value import invalid_value
-from .property_table import PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
+from .property_table import ALIASES, PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from .setting import (
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
@@ -65,7 +65,6 @@ _UNITS_MS = {
 _SAME_TIME = {name: tuple(units) for units in _UNITS_MS.values() for name in units} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 }
-_ALIASES = {"broker.id": "node.id", "cluster.id": "sluice.cluster.id", "log.dir": "log.dirs"}
 _NODE_IDS = ("node.id", "broker.id")
 MIN_ISR = "min.insync.replicas"
 # Releases with eligible leader replicas (KIP-966), which store this property as a dynamic default of the cluster.
@@ -260,7 +259,7 @@ class Config(Values):
     def _apply(self, source: str, pairs: Iterable[tuple[str, str, str]]) -> None:
         unused = []
         for origin, key, value in pairs:
-            name = _ALIASES.get(key, key)
+            name = ALIASES.get(key, key)
             row = row_of(name)
             is_in_table = row is not None
             if row is None:
@@ -504,7 +503,7 @@ def _name_from_environment(key: str) -> str:
 
 
 def _is_known(name: str) -> bool:
-    if name in PROPERTIES or name in _ALIASES:
+    if name in PROPERTIES or name in ALIASES:
         return True
     from .ignored_properties import NAMES, PREFIXES
     from .kafka_properties import KAFKA_PROPERTIES
@@ -542,7 +541,7 @@ def _is_alterable(name: str) -> bool:
 def _unknown(name: str) -> str:
     from sluice.text.error_text import did_you_mean
 
-    known = [*PROPERTIES, *_ALIASES]
+    known = [*PROPERTIES, *ALIASES]
     return f"{name}: no such property{did_you_mean(name, known, '. `sluice config list` lists them')}"
 
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from .property_table import NO_EFFECT, PROPERTIES, TOPIC_DEFAULT_OF, Property
+from .property_table import ALIASES, NO_EFFECT, PROPERTIES, TOPIC_DEFAULT_OF, Property
 from .setting import UNKNOWN_TYPE
 from .value_types import (
     INT_MAX,
@@ -44,9 +44,8 @@ def _load() -> dict[str, KafkaProperty]:
         name, mode, kind, default, internal, accepts = (line.split("\t") + [""] * 4)[:6]
         row = PROPERTIES.get(name)
         if row is None:
-            row = Property(
-                name, kind_of(kind, accepts), None if default == _NO_DEFAULT else default, "Kafka", NO_EFFECT
-            )
+            doc = f"Alias of {ALIASES[name]}." if name in ALIASES else NO_EFFECT
+            row = Property(name, kind_of(kind, accepts), None if default == _NO_DEFAULT else default, "Kafka", doc)
         found[name] = KafkaProperty(row, mode, bool(internal))
     for name in TOPIC_DEFAULT_OF.values():  # includes properties of earlier releases
         found.setdefault(name, KafkaProperty(PROPERTIES[name], CLUSTER_WIDE, is_internal=False))

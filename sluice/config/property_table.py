@@ -133,7 +133,7 @@ _ROWS: tuple[Property, ...] = (
     Property("max.request.partition.size.limit", _COUNT_INT, "2000", "KIP-966",
              "Maximum partitions in a response of DescribeTopicPartitions."),
     Property("request.timeout.ms", integer(-INT_MAX - 1, INT_MAX), "30000", "Kafka",
-             "Maximum time that WriteTxnMarkers, and the removal of an expired transactional id, wait for replication."),
+             "Maximum time that WriteTxnMarkers and the removal of an expired transactional id wait for replication."),
     Property("socket.request.max.bytes", size(1, INT_MAX), "104857600", "Kafka",
              "Maximum request size in bytes; a larger request closes its connection."),
     Property("num.io.threads", integer(1, INT_MAX), "8", "Kafka",
@@ -178,8 +178,7 @@ _ROWS: tuple[Property, ...] = (
              "Not supported for PEM."),
     Property("ssl.client.auth", choice("required", "requested", "none"), "none", "Kafka",
              "Whether clients must present a certificate. For SASL_SSL, effective only if set per listener."),
-    Property("ssl.protocol", text(), "TLSv1.3", "Kafka",
-             "Kept and shown without effect; use ssl.enabled.protocols."),
+    Property("ssl.protocol", text(), "TLSv1.3", "Kafka", NO_EFFECT),
     Property("ssl.enabled.protocols", some_names("TLSv1.2", "TLSv1.3"), "TLSv1.2,TLSv1.3", "Kafka",
              "TLS versions that clients may use."),
     Property("ssl.cipher.suites", listing(), "", "Kafka",
@@ -232,6 +231,12 @@ _ROWS: tuple[Property, ...] = (
              "Whether an out-of-sync replica may become leader if no in-sync replica is alive."),
     Property("replica.lag.time.max.ms", integer(1, LONG_MAX), "30000", "Kafka",
              "Time without a fetch after which a follower leaves the ISR."),
+    Property("replica.fetch.max.bytes", size(0, INT_MAX), "1048576", "Kafka",
+             "Maximum size of one read of a throttled follower."),
+    Property("leader.replication.throttled.rate", integer(0, LONG_MAX), None, "KIP-73",
+             "Bytes per second that a broker sends as leader.replication.throttled.replicas; unset: no limit."),
+    Property("follower.replication.throttled.rate", integer(0, LONG_MAX), None, "KIP-73",
+             "Bytes per second that a broker reads as follower.replication.throttled.replicas; unset: no limit."),
     Property("auto.leader.rebalance.enable", boolean(), "true", "Kafka",
              "Whether leadership returns to preferred leaders automatically."),
     Property("leader.imbalance.check.interval.seconds", integer(1, LONG_MAX), "300", "Kafka",
@@ -314,8 +319,7 @@ _ROWS: tuple[Property, ...] = (
              "Compression of the log; producer: batches are kept as received."),
     Property("compression.gzip.level", _GZIP_LEVEL, "-1", "KIP-390",
              "Compression level if compression.type is gzip."),
-    Property("compression.lz4.level", _LZ4_LEVEL, "9", "KIP-390",
-             "Kept and shown without effect: the lz4 library has one level."),
+    Property("compression.lz4.level", _LZ4_LEVEL, "9", "KIP-390", NO_EFFECT),
     Property("compression.zstd.level", _ZSTD_LEVEL, "3", "KIP-390",
              "Compression level if compression.type is zstd."),
     Property("log.message.timestamp.type", _TIMESTAMP_TYPE, "CreateTime", "KIP-32",
@@ -573,6 +577,7 @@ _ROWS: tuple[Property, ...] = (
 # fmt: on
 
 PROPERTIES = {row.name: row for row in _ROWS}
+ALIASES = {"broker.id": "node.id", "cluster.id": "sluice.cluster.id", "log.dir": "log.dirs"}
 
 # fmt: off
 # Columns: config, kind, default, the broker property that is its default, description. Without a description,
@@ -595,10 +600,11 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str | None], ...] = 
     ("segment.bytes", integer(2**20), "4194304", "log.segment.bytes", "Maximum segment size."),
     ("internal.segment.bytes", integer(), None, None, "Maximum segment size; overrides segment.bytes."),
     ("compression.gzip.level", _GZIP_LEVEL, "-1", "compression.gzip.level", None),
-    ("compression.lz4.level", _LZ4_LEVEL, "9", "compression.lz4.level", ""),  # the library has one level
+    ("compression.lz4.level", _LZ4_LEVEL, "9", "compression.lz4.level", None),
     ("compression.zstd.level", _ZSTD_LEVEL, "3", "compression.zstd.level", None),
     ("delete.retention.ms", _MS, "86400000", "log.cleaner.delete.retention.ms", None),
-    ("errors.deadletterqueue.group.enable", boolean(), "false", None, ""),
+    ("errors.deadletterqueue.group.enable", boolean(), "false", None,
+     "Whether share groups may use the topic as their dead-letter queue."),
     ("file.delete.delay.ms", _MS, "60000", "log.segment.delete.delay.ms",
      "Time before the files of deleted segments are removed."),
     ("flush.messages", integer(1, LONG_MAX), _FOREVER, "log.flush.interval.messages",
@@ -619,7 +625,7 @@ _TOPIC_ROWS: tuple[tuple[str, Kind, str | None, str | None, str | None], ...] = 
     ("remote.copy.lag.ms", integer(-1, LONG_MAX), "0", "log.remote.copy.lag.ms", None),
     ("remote.log.copy.disable", boolean(), "false", None, ""),
     ("remote.log.delete.on.disable", boolean(), "false", None, ""),
-    ("remote.storage.enable", boolean(), "false", None, ""),
+    ("remote.storage.enable", boolean(), "false", None, "Rejected if true: there is no tiered storage."),
     ("segment.index.bytes", integer(4), "10485760", "log.index.size.max.bytes", None),
     ("segment.jitter.ms", _MS, "0", "log.roll.jitter.ms",
      "Maximum time by which a segment rolls early, to spread the rolls."),

@@ -17,6 +17,7 @@ from sluice.metrics import METRICS
 from tests.docs.faults import faults_page
 from tests.docs.reference_http import http_page
 from tests.docs.tables import code, table
+from tests.docs.without_effect import REASONS, reasons_of
 
 # Suffix of a name -> its unit; the first match counts.
 _UNITS = {
@@ -92,17 +93,18 @@ def configs_page() -> str:
             "their current values.\n",
             "## Brokers\n",
             _properties(brokers),
-            _without_effect([*brokers, *others]),
             "## Topics\n",
             "The default of a topic config is the value of the broker property in the last column.\n",
             _properties(topics, with_broker_property=True),
-            _without_effect(topics),
             "## Groups\n",
             "The default of a group config is the value of the broker property `group.<name>`, if that exists.\n",
             _properties(groups),
-            _without_effect(groups),
             "## Client metrics\n",
             _properties(client_metrics),
+            "## Without effect\n",
+            "Other configs of Kafka 4.4 are accepted and shown, and have no effect. A start logs a warning with the "
+            "names of those that are set.\n",
+            _without_effect([*brokers, *others], [*topics, *groups, *client_metrics]),
         ]
     )
 
@@ -131,9 +133,13 @@ def _property_unit(one: Property) -> str:
     return "bytes/s" if one.kind.accepts.startswith("bytes per second") else unit_of(one.name)
 
 
-def _without_effect(properties: Sequence[Property]) -> str:
-    names = ", ".join(code(one.name) for one in properties if one.has_no_effect)
-    return f"Accepted and shown, without effect: {names}.\n"
+def _without_effect(brokers: Sequence[Property], others: Sequence[Property]) -> str:
+    rows = [[reason, _names(brokers, reason), _names(others, reason)] for reason in REASONS]
+    return table(("reason", "properties of brokers", "configs of topics and groups"), rows)
+
+
+def _names(properties: Sequence[Property], reason: str) -> str:
+    return ", ".join(code(one.name) for one in properties if one.has_no_effect and reason in reasons_of(one.name))
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
+from sluice.broker.controller.configs.group_configs import GroupConfigs
 from sluice.broker.faults.actions import KINDS
 from sluice.cli.main import COMMANDS
-from sluice.config.property_table import PROPERTIES, TOPIC_PROPERTIES
+from sluice.config.kafka_properties import KAFKA_PROPERTIES
+from sluice.config.property_table import ALIASES, PROPERTIES, TOPIC_PROPERTIES
 from sluice.metrics import METRICS
 from tests.docs.reference import reference
 from tests.docs.site import ROOT, SECTIONS, lay_out
+from tests.docs.without_effect import REASONS, reasons_of
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
 _FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
@@ -71,6 +75,22 @@ def test_reference_is_complete() -> None:
     assert [name for name in METRICS if f"`{name}`" not in pages["metrics"]] == []
     assert [name for name in COMMANDS if f"\n## sluice {name}" not in pages["commands"]] == []
     assert [kind for kind in KINDS if f"\n## `{kind}`" not in pages["faults"]] == []
+
+
+def test_each_config_without_effect_has_one_reason() -> None:
+    kafka = [known.row for known in KAFKA_PROPERTIES.values()]
+    tables = (PROPERTIES, TOPIC_PROPERTIES, GroupConfigs.rows, ClientMetricsConfigs.rows)
+    rows = [*kafka, *(row for table in tables for row in table.values())]
+    for row in rows:
+        assert len(reasons_of(row.name)) == row.has_no_effect, (row.name, reasons_of(row.name))
+    names = {row.name for row in rows}
+    patterns = [pattern for patterns in REASONS.values() for pattern in patterns]
+    assert [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)] == []
+
+
+def test_each_config_of_kafka_is_on_the_page() -> None:
+    page = dict(reference())["configs"]
+    assert [name for name in KAFKA_PROPERTIES if name not in ALIASES and f"`{name}`" not in page] == []
 
 
 def test_names_in_angle_brackets_are_not_tags() -> None:

@@ -236,12 +236,14 @@ SCENARIOS = {
     "segment.jitter.ms": Scenario(World.segments_of_ten, "0", "4999", more, {"segment_ms": "5000"}),
     "segment.ms": Scenario(World.segments_of_ten, "99999999", "2000", more),
 }
-# Tested with several replicas in test_controller.py.
-REPLICA_CONFIGS = {
-    "min.insync.replicas": "test_controller.py",
-    "unclean.leader.election.enable": "test_controller.py",
-    "leader.replication.throttled.replicas": "test_replication_throttle.py",
-    "follower.replication.throttled.replicas": "test_replication_throttle.py",
+# Tested in other files, with several replicas, share groups or without a topic.
+TESTED_ELSEWHERE = {
+    "min.insync.replicas": "broker/controller/test_controller.py",
+    "unclean.leader.election.enable": "broker/controller/test_controller.py",
+    "leader.replication.throttled.replicas": "broker/controller/test_replication_throttle.py",
+    "follower.replication.throttled.replicas": "broker/controller/test_replication_throttle.py",
+    "errors.deadletterqueue.group.enable": "broker/share/test_dead_letters.py",
+    "remote.storage.enable": "sluice/config/test_broker_config.py",
 }
 
 
@@ -259,12 +261,12 @@ def test_config_takes_effect_when_set_and_when_altered(name: str, tmp_path: Path
 
 def test_every_effective_config_has_a_scenario() -> None:
     with_effect = {row.name for row in TOPIC_PROPERTIES.values() if not row.has_no_effect}
-    assert with_effect == SCENARIOS.keys() | REPLICA_CONFIGS.keys()
+    assert with_effect == SCENARIOS.keys() | TESTED_ELSEWHERE.keys()
 
 
-@pytest.mark.parametrize(("name", "file"), REPLICA_CONFIGS.items())
-def test_replica_config_is_tested_with_the_controller(name: str, file: str) -> None:
-    assert name.replace(".", "_") in (Path(__file__).parents[1] / file).read_text().replace(".", "_")
+@pytest.mark.parametrize(("name", "file"), TESTED_ELSEWHERE.items())
+def test_other_config_is_tested_in_its_file(name: str, file: str) -> None:
+    assert name.replace(".", "_") in (Path(__file__).parents[3] / file).read_text().replace(".", "_")
 
 
 def test_documentation_lists_the_configs_without_effect() -> None:
