@@ -126,6 +126,19 @@ def test_open_transaction_does_not_expire() -> None:
     assert state(broker) == "Ongoing"
 
 
+def test_expiry_is_tried_again_if_the_tombstone_is_not_replicated_within_the_request_timeout() -> None:
+    properties = ("sluice.replication.delay.ms=100", "request.timeout.ms=50")
+    broker = VirtualBroker("transactional.id.expiration.ms=1", *properties)
+    broker.client().send(init_request(), 5)
+    broker.advance(HOUR_MS)
+    broker.advance(100)
+    assert state(broker) == "Empty"
+    client = broker.client()
+    client.send(init_request(), 5)
+    broker.advance(100)
+    assert client.response().message.error_code == ErrorCode.NONE
+
+
 def test_expiring_transactional_id_returns_concurrent_transactions() -> None:
     broker = VirtualBroker("transactional.id.expiration.ms=1", "sluice.replication.delay.ms=100")
     broker.client().send(init_request(), 5)
