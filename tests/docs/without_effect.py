@@ -121,7 +121,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "Retries of the load of keys, which are in a file or at a loopback address": (
         "sasl.oauthbearer.jwks.endpoint.retry.*",
     ),
-    "Key stores that are exchanged while a broker runs; sluice reads them at its start": (
+    "The names in an altered key store: sluice accepts others, Kafka only if these configs allow it": (
         "ssl.allow.dn.changes",
         "ssl.allow.san.changes",
     ),
