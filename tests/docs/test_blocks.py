@@ -71,7 +71,7 @@ NOT_RUN = {
         "sasl.enabled": SETTINGS,
     },
     "docs/serve.md": {"scrape_configs:": SETTINGS},
-    "docs/testing.md": {"TimeoutError": OUTPUT},
+    "docs/testing.md": {"sluice.errors.WaitTimeoutError": OUTPUT},
     "docs/top.md": {"sluice top": "needs a terminal; tests/integration/cli/top/test_command.py provides one"},
 }
 
