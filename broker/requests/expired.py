@@ -1,4 +1,7 @@
-"""Requests to the controller whose timeout is over before it processes them (QuorumController's deadlines)."""
+"""Requests to the controller whose timeout is over before it processes them (QuorumController's deadlines).
+
+Without anything to do, the timeout does not matter.
+"""
 
 from sluice.protocol.error_response import fail
 from sluice.protocol.errors import ErrorCode

@@ -295,6 +295,8 @@ class Broker:
     def disconnected(self, channel: Channel) -> None:
         if self.share_partitions_in_use is not None:
             self.share_partitions_in_use.disconnected(channel)
+        if self.telemetry_in_use is not None:
+            self.telemetry_in_use.disconnected(channel)
 
     def resume_transactions(self) -> None:
         """Complete decided transactions and abort expired ones, after a start."""

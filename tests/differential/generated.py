@@ -38,11 +38,18 @@ _BY_NAME: dict[str, tuple[Any, ...]] = {
     "replica_state": (None,),
     "replication_factor": (1, -1, 0, 2),
     "session_epoch": (-1, 0, 1),
+    # Kafka fails with the largest ids, because they belong to none of its cache's shards.
+    "session_id": (0, 1, 2, 5, -1, 1_000),
     "session_timeout_ms": (6_000, 0, 10_000),
     "timeout_ms": (1_000, 0, -1),
     "timestamp": (-1, -2, -3, 0, 1_700_000_000_000),
     "transaction_timeout_ms": (60_000, 0, -1),
     "validate_only": (True,),
+}
+# Values by the names of a message and its field.
+_BY_FIELD: dict[tuple[str, str], tuple[Any, ...]] = {
+    # Kafka fails with an internal error for a known topic without partitions, or with a negative one.
+    ("DescribeShareGroupOffsetsRequestTopic", "partitions"): ([0], [1], [0, 1], [7]),
 }
 _BY_ENTITY: dict[object, tuple[Any, ...]] = {
     GROUP_ID: _GROUP_IDS,
@@ -67,8 +74,14 @@ class Generator:
         return self._message(api.request, version)
 
     def _message(self, kind: type[Message], version: int) -> Message:
-        drawn = {field.name: self._value(field, version) for field in fields_of(kind) if version in field.versions}
+        drawn = {
+            field.name: self._field(kind, field, version) for field in fields_of(kind) if version in field.versions
+        }
         return kind(**{name: value for name, value in drawn.items() if value is not Ellipsis})
+
+    def _field(self, kind: type[Message], field: Field, version: int) -> Any:
+        values = _BY_FIELD.get((kind.__name__, field.name))
+        return self._value(field, version) if values is None else self._random.choice(values)
 
     def _value(self, field: Field, version: int) -> Any:
         random = self._random

@@ -223,7 +223,8 @@ def differences(expected: Any, actual: Any, path: str = "") -> list[tuple[str, A
             one, other = (
                 {item.get(key): item for item in each if isinstance(item, dict)} for each in (expected, actual)
             )
-            if len(expected) != len(actual) and len(one) > 1 and len(other) > 1 and None not in (*one, *other):
+            are_unique = len(one) == len(expected) > 1 and len(other) == len(actual) > 1
+            if len(expected) != len(actual) and are_unique:
                 return differences(one, other, path)
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         return [

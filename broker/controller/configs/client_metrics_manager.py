@@ -2,13 +2,13 @@
 
 Follows Kafka's ClientMetricsManager and ClientMetricsInstance; requires `sluice.telemetry`.
 
-Different on purpose: pushed metrics are decompressed, counted and discarded; an instance expires after silence, not
-with its connection.
+Different on purpose: pushed metrics are decompressed, counted and discarded.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
+from sluice.broker.requests.channel import Channel
 from sluice.config.value_types import Values
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records import crc
@@ -76,23 +76,32 @@ class Telemetry:
         self._configs = configs
         self._random_bytes = random_bytes
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
+        self._newest: dict[Channel, bytes] = {}  # the newest instance of each connection
 
     def new_instance_id(self) -> bytes:
         while (client_instance_id := random_uuid(self._random_bytes)) in self._instances:
             pass
         return client_instance_id
 
-    def instance(self, client_instance_id: bytes, selectors: Mapping[str, str], now_ms: int) -> ClientInstance:
+    def instance(
+        self, client_instance_id: bytes, selectors: Mapping[str, str], channel: Channel, now_ms: int
+    ) -> ClientInstance:
         version = self._configs.version
         instance = self._instances.get(client_instance_id)
         if instance is None or instance.version < version or _is_forgotten(instance, now_ms):
             instance = ClientInstance(self._subscription(client_instance_id, selectors), version)
             self._instances[client_instance_id] = instance
+            self._newest[channel] = client_instance_id
             if len(self._instances) > _MOST_INSTANCES:
                 self._instances.popitem(last=False)
         self._instances.move_to_end(client_instance_id)
         instance.last_seen_ms = now_ms
         return instance
+
+    def disconnected(self, channel: Channel) -> None:
+        client_instance_id = self._newest.pop(channel, None)
+        if client_instance_id is not None:
+            self._instances.pop(client_instance_id, None)
 
     def get(self, instance: ClientInstance, now_ms: int) -> ErrorCode:
         if not instance.may_get(now_ms):

@@ -33,6 +33,8 @@ API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices") -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _denied(ctx, request, denial)
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
     if request.timeout_ms <= 0:
         return expired(ctx, request)
     may_change_factor = request.allow_replication_factor_change

@@ -41,14 +41,13 @@ def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: "Cluster
         return _quorum(ctx, broker)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ctx.error_code = unknown if first_two else ErrorCode.NONE
-    message = unknown.message if len(first_two) == 1 else ""
     return DescribeQuorumResponse(
         topics=[
             ResponseTopicData(
                 topic_name=topic.topic_name,
                 partitions=[
                     ResponsePartitionData(
-                        partition_index=partition.partition_index, error_code=unknown, error_message=message
+                        partition_index=partition.partition_index, error_code=unknown, error_message=unknown.message
                     )
                     for partition in ctx.sliced(topic.partitions)
                 ],

@@ -29,6 +29,8 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterSe
     """For all topics (null), omit partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return ElectLeadersResponse()
     if request.timeout_ms <= 0:
         return expired(ctx, request)
     election = _ELECTIONS.get(request.election_type)

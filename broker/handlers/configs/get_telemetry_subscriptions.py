@@ -31,7 +31,8 @@ def handle(
     client_instance_id = request.client_instance_id
     if client_instance_id == ZERO_UUID:
         client_instance_id = telemetry.new_instance_id()
-    instance = telemetry.instance(client_instance_id, selectors(ctx, client_instance_id), ctx.now_ms)
+    known_by = selectors(ctx, client_instance_id)
+    instance = telemetry.instance(client_instance_id, known_by, ctx.connection, ctx.now_ms)
     code = ctx.error_code = telemetry.get(instance, ctx.now_ms)
     if code:
         return GetTelemetrySubscriptionsResponse(error_code=code)

@@ -36,7 +36,8 @@ def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigSe
     if is_reserved(client_instance_id):
         return respond(ErrorCode.INVALID_REQUEST)
     telemetry, metrics, compression = broker.telemetry, request.metrics, request.compression_type
-    instance = telemetry.instance(client_instance_id, selectors(ctx, client_instance_id), ctx.now_ms)
+    known_by = selectors(ctx, client_instance_id)
+    instance = telemetry.instance(client_instance_id, known_by, ctx.connection, ctx.now_ms)
     code = telemetry.check_push(
         instance, request.subscription_id, metrics, compression, ctx.now_ms, terminating=request.terminating
     )

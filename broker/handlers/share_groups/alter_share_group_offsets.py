@@ -69,10 +69,22 @@ def _respond(
 ) -> AlterShareGroupOffsetsResponse:
     response = build()
     if not response.error_code:
-        response.responses[:0] = failed
+        failed = [topic for topic in ctx.sliced(failed) if topic.partitions]
+        response.responses = _once(ctx, failed + response.responses)
     partitions = (one for topic in ctx.sliced(response.responses) for one in ctx.sliced(topic.partitions))
     ctx.error_code = response.error_code or next((one.error_code for one in partitions if one.error_code), 0)
     return response
+
+
+def _once(
+    ctx: RequestContext, topics: list[AlterShareGroupOffsetsResponseTopic]
+) -> list[AlterShareGroupOffsetsResponseTopic]:
+    found: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
+    for topic in ctx.sliced(topics):
+        first = found.setdefault(topic.topic_name, topic)
+        if first is not topic:
+            first.partitions += topic.partitions
+    return list(found.values())
 
 
 def _failed(

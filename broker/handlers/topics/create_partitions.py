@@ -39,8 +39,6 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 
 def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> Message:
-    if request.timeout_ms <= 0:
-        return expired(ctx, request)
     times = Counter(requested.name for requested in ctx.sliced(request.topics))
     once = [requested for requested in ctx.sliced(request.topics) if times[requested.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]
@@ -51,6 +49,8 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "Topic
     if denied:
         results += [_failed(ctx, requested.name, _DENIED) for requested in ctx.sliced(once) if requested.name in denied]
         once = [requested for requested in ctx.sliced(once) if requested.name not in denied]
+    if once and request.timeout_ms <= 0:
+        return expired(ctx, request)
     if _additional(ctx, broker, once) > MAX_PARTITIONS:
         results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in ctx.sliced(once)]
     else:

@@ -32,16 +32,17 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> Message:
-    if request.timeout_ms <= 0:
-        return expired(ctx, request)
     times = Counter(topic.name for topic in ctx.sliced(request.topics))
-    once = {topic.name: topic for topic in ctx.sliced(request.topics)}
-    requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once.values())]
-    ctx.free(once)
     names = [name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC]
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
+    if request.timeout_ms <= 0 and any(name not in denied for name in ctx.sliced(names)):
+        ctx.free(times)
+        return expired(ctx, request)
+    once = {topic.name: topic for topic in ctx.sliced(request.topics)}
+    requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once.values())]
+    ctx.free(once)
     authorized = (new for topic, new in ctx.sliced(requested) if topic.name not in denied)
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")

@@ -34,8 +34,6 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> Message:
-    if request.timeout_ms <= 0:
-        return expired(ctx, request)
     if ctx.version < _BY_ID_SINCE:
         requested = [DeleteTopicState(name=name) for name in ctx.sliced(request.topic_names)]
     else:
@@ -52,6 +50,9 @@ def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServ
     ids = Counter(
         state.topic_id for state in ctx.sliced(requested) if state.name is None and state.topic_id != ZERO_UUID
     )
+    counts = (n for counter in (names, ids) for n in ctx.sliced(counter.values()))
+    if request.timeout_ms <= 0 and any(n == 1 for n in counts):
+        return expired(ctx, request)
     responses = [
         _malformed(ctx, state)
         for state in ctx.sliced(requested)

@@ -51,12 +51,13 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices
     elif len(request.topics) == 1 and broker.authorizer is None:
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
-        once = {  # by id or, without one, by name
+        by_id = [item for item in ctx.sliced(request.topics) if item.topic_id != ZERO_UUID]
+        once = {  # one id hides all names
             requested.name if requested.topic_id == ZERO_UUID else requested.topic_id: (
                 _name(ctx, broker, requested),
                 requested,
             )
-            for requested in ctx.sliced(request.topics)
+            for requested in ctx.sliced(by_id or request.topics)
         }
         names = [name for name, _ in ctx.sliced(once.values()) if name is not None]
         hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

@@ -46,8 +46,8 @@ def handle(
         and (pattern is None or _fullmatch(ctx, pattern, metadata.transactional_id))
         and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
-    unknown = [name for name in ctx.sliced(request.state_filters) if name not in _STATES]
-    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed)
+    unknown = dict.fromkeys(name for name in ctx.sliced(request.state_filters) if name not in _STATES)
+    return ListTransactionsResponse(unknown_state_filters=list(unknown), transaction_states=listed)
 
 
 def _fullmatch(ctx: RequestContext, pattern: Regex, transactional_id: str) -> bool:

@@ -143,7 +143,7 @@ class ShareOffsets:
             response.responses.append(_altered_topic(requested, topic, sliced))
             valid = {} if topic is None else _valid_offsets(requested, topic, sliced)
             if topic is not None and valid:
-                offsets[topic.topic_id] = valid
+                offsets.setdefault(topic.topic_id, {}).update(valid)
                 states[topic.topic_id] = TopicState(topic.name, frozenset(valid), now_ms)
         group = self._empty_group(group_id, creates=True)
         if isinstance(group, HeartbeatError):

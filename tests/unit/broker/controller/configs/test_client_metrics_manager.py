@@ -254,6 +254,17 @@ def test_client_state_expires_after_long_silence() -> None:
     assert push(client, subscription.subscription_id) == 0
 
 
+def test_newest_client_state_of_a_connection_ends_with_it() -> None:
+    broker = broker_with()
+    client, other = broker.client(), broker.client()
+    older, newest, elsewhere = (bytes([n]) * 16 for n in (1, 2, 3))
+    for one, where in ((older, client), (newest, client), (elsewhere, other)):
+        get(where, one)
+    client.leave()
+    early = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert [get(other, one).error_code for one in (older, newest, elsewhere)] == [early, 0, early]
+
+
 def test_least_recently_active_client_is_evicted_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice.broker.controller.configs.client_metrics_manager._MOST_INSTANCES", 2)
     client = broker_with().client()

@@ -38,5 +38,12 @@ def test_reassignment_accepts_only_the_current_replicas(
 
 
 def test_version_1_returns_allow_replication_factor_change() -> None:
-    request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False)
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic()], allow_replication_factor_change=False)
     assert VirtualBroker().client().call(request, 1).allow_replication_factor_change is False
+
+
+def test_request_without_topics_gets_the_defaults() -> None:
+    request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=False, timeout_ms=0)
+    response = VirtualBroker().client().call(request, 1)
+    assert (response.error_code, response.error_message, response.responses) == (0, "", [])
+    assert response.allow_replication_factor_change is True

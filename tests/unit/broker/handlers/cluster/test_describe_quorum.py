@@ -53,7 +53,7 @@ def test_first_broker_is_the_controller_and_others_observe(cluster: VirtualBroke
     [
         pytest.param([("t", 0)], UNKNOWN.message, id="other topic"),
         pytest.param([(METADATA, 1)], UNKNOWN.message, id="other partition"),
-        pytest.param([(METADATA, 0), ("t", 0)], "", id="two topics"),
+        pytest.param([(METADATA, 0), ("t", 0)], UNKNOWN.message, id="two topics"),
         pytest.param([], "", id="none"),
     ],
 )

@@ -208,6 +208,14 @@ def test_topic_is_found_by_id(topic: Topic, broker: VirtualBroker, version: int)
     assert (unknown.name, unknown.topic_id, unknown.error_code) == (None, UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
+@pytest.mark.parametrize("version", [12, 13])
+def test_names_are_ignored_beside_an_id(broker: VirtualBroker, version: int) -> None:
+    by_id = MetadataRequestTopic(topic_id=broker.topic().topic_id, name=None)
+    found = topics(broker, version, "u", by_id, "new", create=True)
+    assert [(topic.name, topic.error_code) for topic in found] == [("t", 0)]
+    assert list(broker.broker.cluster.topics) == ["t"]
+
+
 @pytest.mark.parametrize("version", [10, 11])
 def test_topic_id_is_rejected_in_versions_10_and_11(broker: VirtualBroker, version: int) -> None:
     topic = broker.topic()

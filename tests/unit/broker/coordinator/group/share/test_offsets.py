@@ -152,6 +152,23 @@ def test_altering_sets_offsets_of_existing_partitions_and_creates_the_group(stag
     assert stage.describe_group().group_state == "Empty"
 
 
+def test_repeated_topic_of_an_alteration_is_returned_once(stage: Stage) -> None:
+    topics = [
+        AlterShareGroupOffsetsRequestTopic(
+            topic_name=name,
+            partitions=[AlterShareGroupOffsetsRequestPartition(partition_index=one, start_offset=5) for one in indexes],
+        )
+        for name, indexes in (("t", [0]), ("nowhere", [0]), ("t", [1]), ("nowhere", [1]), ("nothing", []))
+    ]
+    response = stage.client.call(AlterShareGroupOffsetsRequest(group_id="group", topics=topics), 0)
+    assert [
+        (topic.topic_name, [(one.partition_index, one.error_code) for one in topic.partitions])
+        for topic in response.responses
+    ] == [("nowhere", [(0, UNKNOWN), (1, UNKNOWN)]), ("t", [(0, 0), (1, 0)])]
+    found = stage.describe({"t": [0, 1]})["t"]
+    assert [start_offset for _, start_offset, _, _ in found] == [5, 5]
+
+
 def test_failed_alteration_is_reported_by_partition(stage: Stage) -> None:
     stage.persister.fails[1] = ErrorCode.COORDINATOR_NOT_AVAILABLE
     [topic] = stage.alter({"t": {0: 5, 1: 6}}).responses
