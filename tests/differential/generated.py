@@ -4,7 +4,7 @@ The values are drawn from what exists in the cluster (`prepare` in cases/generat
 limits of each type. Times are short, so that no request waits for long.
 """
 
-from random import Random  # noqa: TID251  (seeded by the caller)
+from random import Random
 from typing import Any
 
 from sluice.protocol.apis import API_KEYS, Api

@@ -42,6 +42,11 @@ CONFIG_TYPES = {
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "ConfigServices") -> DescribeConfigsResponse:
+    if not all(broker.configs.is_served(resource.resource_type) for resource in ctx.sliced(request.resources)):
+        invalid = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
+        return DescribeConfigsResponse(
+            results=[_error_result(ctx, resource, invalid) for resource in ctx.sliced(request.resources)]
+        )
     return DescribeConfigsResponse(
         results=[_describe(ctx, broker, request, resource) for resource in ctx.sliced(request.resources)]
     )
@@ -55,8 +60,6 @@ def _describe(
     if (error := unauthorized(ctx, broker, AclOperation.DESCRIBE_CONFIGS, kind, name)) is not None:
         return _error_result(ctx, resource, error)
     found: list[DescribeConfigsResourceResult]
-    if not configs.is_served(kind):
-        return _error_result(ctx, resource, ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message))
     if kind == BROKER_LOGGER:
         levels = configs.loggers.describe(name)
         if isinstance(levels, ApiError):

@@ -1,7 +1,7 @@
 """1,000 generated requests over all APIs, in four histories on clusters of their own."""
 
 from functools import partial
-from random import Random  # noqa: TID251  (seeded)
+from random import Random
 
 from sluice.broker.dispatch.advertised_versions import advertised_by
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest

@@ -250,3 +250,11 @@ def test_invalid_resource_is_rejected(kind: int, name: str, code: ErrorCode) -> 
     assert (result.error_code, result.configs) == (code, [])
     # As in Kafka, a missing topic has no message.
     assert bool(result.error_message) == (code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def test_unknown_resource_type_fails_the_whole_request(broker: VirtualBroker) -> None:
+    resources = [DescribeConfigsResource(resource_type=kind, resource_name="1") for kind in (BROKER, 77, BROKER)]
+    results = broker.client().call(DescribeConfigsRequest(resources=resources), 4).results
+    assert [(one.resource_type, one.error_code, one.configs) for one in results] == [
+        (kind, ErrorCode.INVALID_REQUEST, []) for kind in (BROKER, 77, BROKER)
+    ]
