@@ -100,7 +100,7 @@ class Telemetry:
 
     def disconnected(self, channel: Channel) -> None:
         client_instance_id = self._newest.pop(channel, None)
-        if client_instance_id is not None:
+        if client_instance_id is not None and channel.ended_by_client:  # not if the broker closes it, as in Kafka
             self._instances.pop(client_instance_id, None)
 
     def get(self, instance: ClientInstance, now_ms: int) -> ErrorCode:

@@ -254,7 +254,16 @@ def test_client_state_expires_after_long_silence() -> None:
     assert push(client, subscription.subscription_id) == 0
 
 
-def test_newest_client_state_of_a_connection_ends_with_it() -> None:
+def test_client_state_outlives_a_connection_that_the_broker_closes() -> None:
+    broker = broker_with()
+    client = broker.client()
+    get(client)
+    client.send_bytes(b"\0\0\0\4\x7f\xff\0\0")  # an unknown API key
+    assert not client.is_open
+    assert get(broker.client()).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def test_newest_client_state_of_a_connection_ends_when_the_client_closes_it() -> None:
     broker = broker_with()
     client, other = broker.client(), broker.client()
     older, newest, elsewhere = (bytes([n]) * 16 for n in (1, 2, 3))
