@@ -17,7 +17,7 @@ from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import TimerHandle
 from sluice.config.broker_config import Config
 from sluice.config.value_types import text_of
-from sluice.errors import ClusterError, ScenarioError, SluiceError
+from sluice.errors import ClusterError, SluiceError
 from sluice.journal_events import NO_ID
 
 from .model import Scenario
@@ -55,8 +55,6 @@ class Run:
         self.done = False  # over, and everything is restored
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
-        if not (scenario.steps or scenario.topics or self.duration_ms):
-            raise ScenarioError("steps", "missing; expected one or more, or a duration")
         self._clock = server.cluster.clock
         self._server = server
         self._context = ScenarioContext(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)

@@ -78,6 +78,8 @@ def timeline(scenario: Scenario) -> Timeline:
                 moment.path,
                 f"at {format_duration(moment.at_ms)}; expected at most the duration, {format_duration(duration_ms)}",
             )
+    if not (scenario.steps or scenario.topics or duration_ms):
+        raise ScenarioError("steps", "missing; expected one or more, or a duration")
     _check(moments, ExpectedState(config))
     return Timeline(moments, duration_ms, config)
 

@@ -35,6 +35,7 @@ WRONG = {
         b'name = "f"\nsteps = [{at = "1s", start = 1}]',
         "steps[0].start: at 1 s: broker 1 is running at this time",
     ),
+    "g.toml": (b'name = "g"\nsteps = []', "steps: missing; expected one or more, or a duration"),
 }
 
 
