@@ -19,6 +19,7 @@ _FIRST = (FindingKind.LOST, FindingKind.STORM)
 _WORST_FIRST = (*_FIRST, FindingKind.DUPLICATE, FindingKind.STALL, FindingKind.FAILED, FindingKind.WRAPPED)
 _HARMFUL = frozenset({"KIP-13/20"})
 _NO_WAIT_MS = 1.0
+_LAG = "lag_ms"  # measured by a verdict that the lag of the broker's timers prevents
 _SCOPES = {"connect": "broker", "produce": "partition"}
 
 
@@ -132,11 +133,14 @@ def _sentence(
 def _undecided_line(undecided: Sequence[Verdict]) -> str:
     if not undecided:
         return ""
-    unset = [verdict for verdict in undecided if verdict.missing]
-    parts = [f"{_need(len(unset))} settings of the client"] if unset else []
-    more = sum(bool(verdict.runs_needed) for verdict in undecided if not verdict.missing)
+    unset = sum(bool(verdict.missing) for verdict in undecided)
+    others = [verdict for verdict in undecided if not verdict.missing]
+    lagged = sum(_LAG in verdict.measured for verdict in others)
+    more = sum(bool(verdict.runs_needed) and _LAG not in verdict.measured for verdict in others)
+    rest = len(others) - lagged - more
+    parts = [f"{_need(unset)} settings of the client"] if unset else []
+    parts += [f"{_need(lagged)} a less busy machine"] if lagged else []
     parts += [f"{_need(more)} more runs"] if more else []
-    rest = len(undecided) - len(unset) - more
     parts += [f"{rest} for other reasons"] if rest else []
     return f"{len(undecided)} inconclusive: {'; '.join(parts)}"
 

@@ -160,7 +160,9 @@ def _one_at_a_time(case: Case) -> Verdict:
         return case.deviates(
             f"sets up {most} connections to one broker at the same time; expected at most {allowed}", **details
         )
-    return case.passes(f"sets up at most {most} connections to one broker at the same time", **details)
+    return case.passes(
+        f"sets up at most {most} connection{'s' * (most != 1)} to one broker at the same time", **details
+    )
 
 
 def judge_reconnects(case: Case, judge_tracks: WaitJudge) -> Verdict:

@@ -26,6 +26,7 @@ VIOLATES = verdict("KIP-580/2", State.DEVIATES, sort=Sort.VIOLATES_ITS_DOCUMENTA
 PASSES = verdict("KIP-91/2")
 UNSET = verdict("KIP-144/1", State.INCONCLUSIVE, missing=["reconnect.backoff.ms"])
 FEW = verdict("KIP-144/3", State.INCONCLUSIVE, runs_needed=2)
+LAGGED = verdict("KIP-144/4", State.INCONCLUSIVE, measured={"lag_ms": 83.0}, runs_needed=5)
 UNSEEN = verdict("KIP-580/16", State.NOT_OBSERVABLE, why="it does not retry")
 THROTTLE = verdict("KIP-13/20", State.DEVIATES, sort=Sort.DIFFERS_FROM_KIP)
 
@@ -111,8 +112,10 @@ def summary_lines(verdicts: list[Verdict]) -> list[str]:
 
 
 def test_undecided_verdicts_are_counted_in_one_line_each() -> None:
-    found = overview(subject("app", "1", UNSET, FEW, UNSEEN, UNSEEN))
-    assert found.undecided_line == "2 inconclusive: 1 needs settings of the client; 1 needs more runs"
+    found = overview(subject("app", "1", UNSET, FEW, LAGGED, UNSEEN, UNSEEN))
+    assert found.undecided_line == (
+        "3 inconclusive: 1 needs settings of the client; 1 needs a less busy machine; 1 needs more runs"
+    )
     assert found.settings_line == "--setting reconnect.backoff.ms=50"
     assert found.unseen_line == "1 not observable, such as: it does not retry"
     assert (overview(subject("app", "1", PASSES)).undecided_line, found.passes) == ("", [])
