@@ -222,11 +222,17 @@ def queue_sentence(result: Result) -> str:
             f"Requests wait for less than {_SHORT_MS:g} ms: in the busiest second, they need {max(use) * 100:.0f} % of"
             " the CPU time of the leaders."
         )
-    kind = list(_NAMES)[int(np.argmax(work_s[:, peak]))]
-    share = work_s[:, peak].max() / max(work_s[:, peak].sum(), 1e-9)
+    first = peak  # a queue is longest after the work that fills it: it is as long as in a second before
+    while first and queue_ms[first - 1] >= queue_ms[peak] / 2:
+        first -= 1
+    work = work_s[:, first : peak + 1].sum(axis=1)
+    kind = list(_NAMES)[int(np.argmax(work))]
+    share = work.max() / max(work.sum(), 1e-9)
+    seconds = f"in second {peak}" if first == peak else f"from second {first} to {peak}"
     text = (
-        f"Requests wait longest in second {peak}, {queue_ms[peak]:,.0f} ms on average: those that arrive need"
-        f" {use[peak] * 100:.0f} % of a second of each leader, {share * 100:.0f} % of it for {_NAMES[kind]}."
+        f"Requests wait longest in second {peak}, {queue_ms[peak]:,.0f} ms on average: what arrives {seconds} needs"
+        f" {np.mean(use[first : peak + 1]) * 100:.0f} % of the CPU time of the leaders, {share * 100:.0f} % of it for"
+        f" {_NAMES[kind]}."
     )
     steady_ms = run.normal[QUEUED_US] / max(run.normal[SERVED], 1) / US_PER_MS
     long = _span(queue_ms > steady_ms * LATE_FACTOR + LATE_MS, 0)

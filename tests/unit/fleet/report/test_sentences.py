@@ -1,5 +1,6 @@
 """Tests of the sentences of a report: from counts made by hand, and from simulated failures of each kind."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -150,8 +151,19 @@ def test_cause_of_late_operations_is_the_queue() -> None:
 def test_queue_is_explained_by_what_drains_it(produced: int, last: int, end: str) -> None:
     busy = {PRODUCE_REQUESTS: produced, SERVED: produced, QUEUED_US: produced * 850_000}
     found = queue_sentence(_result({range(20, last): busy}, [_HEALTHY, _KILLED, _HEALED]))
-    assert found.startswith("Requests wait longest in second 20, 850 ms on average: those that arrive need")
+    assert found.startswith("Requests wait longest in second 20, 850 ms on average: what arrives in second 20 needs ")
     assert f"From second 20 to {last - 1}, {end}" in found
+
+
+def test_queue_is_explained_by_the_seconds_that_fill_it() -> None:
+    connecting = {CONNECTIONS: 20_000, SERVED: 100, QUEUED_US: 100 * 2_600_000}
+    longest = {PRODUCE_REQUESTS: 100, SERVED: 100, QUEUED_US: 100 * 3_000_000}
+    found = _result({range(10, 11): connecting, range(11, 12): longest}, [_HEALTHY, _KILLED, _HEALED])
+    assert re.match(
+        r"Requests wait longest in second 11, 3,000 ms on average: what arrives from second 10 to 11 needs \d+ % of the"
+        r" CPU time of the leaders, \d+ % of it for connections\.",
+        queue_sentence(found),
+    )
 
 
 def test_short_queue_has_the_use_of_the_brokers() -> None:
