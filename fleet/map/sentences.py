@@ -22,7 +22,9 @@ def own_point(found: Map) -> str:
     if found.recovery_s is not None:
         late = " (late)" if found.region == "late" else ""
         return f"{at}, {found.fleet} completes operations as before {found.recovery_s} s after the outage{late}."
-    if found.load >= 1 and found.in_vain >= _IN_VAIN:
+    if dict(zip((found.x.setting, found.y.setting), found.point, strict=True)).get(LOAD, 0) > 1:
+        why = "its load is above the capacity of the broker, also without an outage"
+    elif found.load >= 1 and found.in_vain >= _IN_VAIN:
         why = (
             f"its requests need {found.load:.1f} times the capacity of the broker, and {found.in_vain * 100:.0f} % of"
             " that is spent on requests that have timed out. The queue grows, and retries keep it full: a stable state"

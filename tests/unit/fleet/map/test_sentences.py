@@ -40,6 +40,11 @@ _LOST = replace(_MAP, point=(0.8, 20), region="never", recovery_s=None)
             id="overload",
         ),
         pytest.param(
+            replace(_LOST, point=(2.5, 20), load=7.3, in_vain=0.98),
+            "does not recover: its load is above the capacity of the broker, also without an outage.",
+            id="overload without an outage",
+        ),
+        pytest.param(
             replace(_LOST, load=0.97),
             "need 97 % of the capacity of the broker, so that the queue becomes shorter, but not in 120 s.",
             id="drains slowly",
