@@ -16,8 +16,8 @@ TOPICS = ("generated-a", "generated-b")
 GROUPS = ("generated-group", "generated-empty")
 _NAMES = (*TOPICS, *TOPICS, "generated-missing", "", "no topic!", "x" * 250)
 _GROUP_IDS = (*GROUPS, "generated-missing", "")
-TRANSACTIONAL_ID = "generated-transaction"
-_TRANSACTIONAL_IDS = (TRANSACTIONAL_ID, "")
+TRANSACTION = "generated-transaction"
+_TRANSACTIONAL_IDS = (TRANSACTION, "")
 _TEXTS = ("", "x", "a text")
 _UNKNOWN_ID = bytes(range(16))
 _BATCHES = (batch(b"v"), batch(b"v", b"w"), b"", b"\0" * 70, batch(b"v")[:-1])
@@ -49,6 +49,8 @@ _BY_NAME: dict[str, tuple[Any, ...]] = {
 # Values by the names of a message and its field.
 _BY_FIELD: dict[tuple[str, str], tuple[Any, ...]] = {
     # Kafka fails with an internal error for a known topic without partitions, or with a negative one.
+    ("AlterShareGroupOffsetsRequestPartition", "partition_index"): (0, 0, 1, 7),
+    ("DescribeShareGroupOffsetsRequestGroup", "group_id"): (*GROUPS, "generated-missing"),
     ("DescribeShareGroupOffsetsRequestTopic", "partitions"): ([0], [1], [0, 1], [7]),
 }
 _BY_ENTITY: dict[object, tuple[Any, ...]] = {

@@ -17,6 +17,7 @@ from sluice.protocol.types import ZERO_UUID
 # Names of fields with generated values -> the kind of the value.
 _GENERATED = {
     "cluster_id": "cluster id",
+    "finalized_features_epoch": "epoch of the features",
     "leader": "member id",  # of JoinGroup, where it is a string
     "member_id": "member id",
     "producer_id": "producer id",

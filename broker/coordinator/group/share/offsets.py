@@ -141,15 +141,18 @@ class ShareOffsets:
         for requested in sliced(topics):
             topic = self._cluster.topics.get(requested.topic_name)
             response.responses.append(_altered_topic(requested, topic, sliced))
-            valid = {} if topic is None else _valid_offsets(requested, topic, sliced)
-            if topic is not None and valid:
+            if topic is None:
+                continue
+            valid = _valid_offsets(requested, topic, sliced)
+            if valid:
                 offsets.setdefault(topic.topic_id, {}).update(valid)
-                states[topic.topic_id] = TopicState(topic.name, frozenset(valid), now_ms)
+            # As in Kafka, a topic without valid partitions creates the group, too.
+            states[topic.topic_id] = TopicState(topic.name, frozenset(valid), now_ms)
         group = self._empty_group(group_id, creates=True)
         if isinstance(group, HeartbeatError):
             done(partial(_alter_error, group))
             return
-        if not offsets:
+        if not states:
             done(lambda: response)
             return
         self._runtime.groups[group_id] = group
@@ -157,6 +160,9 @@ class ShareOffsets:
         error = self._runtime.write_or_restore(group_id, [record])
         if error:
             done(partial(_alter_error, HeartbeatError(error, None)))
+            return
+        if not offsets:
+            done(lambda: response)
             return
 
         def finish(results: "ShareErrors") -> None:
@@ -264,8 +270,6 @@ class ShareOffsets:
         if not creates and group_id not in self._runtime.groups:
             return wrong_group("share", group_id, None, joins=False)
         group = self._protocol.group_for(group_id, creates=creates)
-        if not creates and group_id not in self._runtime.groups:
-            return HeartbeatError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         if isinstance(group, ShareGroup) and not group.is_empty:
             return HeartbeatError(ErrorCode.NON_EMPTY_GROUP, None)
         return group
