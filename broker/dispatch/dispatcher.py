@@ -1,7 +1,8 @@
 """The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
 
 A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after
-passing a delayed operation to a purgatory; the operation's completion calls `Dispatcher.complete`.
+passing a delayed operation to a purgatory; the operation's completion calls `Dispatcher.complete`. The throttler
+returns a `Verdict` about the response, which is carried out here.
 """
 
 from bisect import bisect_left
@@ -9,12 +10,22 @@ from collections.abc import Callable, Collection, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import FIXED_HEADER, NO_RESPONSE, PARKED, Outcome, RequestContext, header_of
+from sluice.broker.requests.context import (
+    FIXED_HEADER,
+    NO_RESPONSE,
+    PARKED,
+    Outcome,
+    RequestContext,
+    header_of,
+)
 from sluice.broker.requests.long_request import LongRequests, RequestTimer
 from sluice.broker.requests.session import Session
 from sluice.broker.throttling.throttler import Throttler
+from sluice.broker.throttling.verdict import HeldRead, Verdict
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
@@ -23,10 +34,13 @@ from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import decode_in_slices, decode_prefix, decode_single
 from sluice.protocol.frame import SCRATCH_BYTES
 from sluice.protocol.message import Message, free_arrays
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.quotas.manager import ClientQuotaManager
 
 from .registry import HANDLERS
 from .response_cache import MOST_REQUEST_BYTES, Key, ResponseCache
 from .route import Route
+from .throttled import ThrottledConnection
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
@@ -49,6 +63,7 @@ class Dispatcher:
         broker: "DispatchHost",
         clock: Clock,
         throttler: Throttler,
+        throttled: DelayedOperationPurgatory,
         actions: ActionQueue,
         long_requests: LongRequests,
         journal: "Journal | None" = None,
@@ -59,6 +74,7 @@ class Dispatcher:
         self.on_route_opened: Callable[[Route], None] | None = None
         self._broker = broker
         self._throttler = throttler
+        self._throttled = throttled
         self._routes: dict[int, Route] = {}
         self._held_apis: Collection[int] = ()
         self._pending_forwards: list[Forwarded] = []
@@ -131,11 +147,10 @@ class Dispatcher:
         if self.journal is not None:
             ctx.subject = route.about(request)
         outcome = handle(ctx, request, self._broker)
-        if outcome is PARKED:
-            self._parked(ctx)
+        if outcome is PARKED or type(outcome) is HeldRead:
+            self._parked(ctx, outcome)
         else:
-            finish = route.finish
-            finish(ctx, outcome)
+            self._finish(ctx, route, outcome)
 
     def _dispatch_cached(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
         """Send the response to an earlier, equal request, if it is cached."""
@@ -188,11 +203,11 @@ class Dispatcher:
         outcome = route.handle(ctx, request, self._broker)
         if long is not None and ctx.connection.closed:
             return
-        if outcome is PARKED:
-            self._parked(ctx)
+        if outcome is PARKED or type(outcome) is HeldRead:
+            self._parked(ctx, outcome)
             return
         if key is None or ctx.error_code or not self._cache.is_open:
-            route.finish(ctx, outcome)
+            self._finish(ctx, route, outcome)
         else:
             parts = ctx.encode(outcome)
             size = sum(map(len, parts))
@@ -203,7 +218,9 @@ class Dispatcher:
             if isinstance(outcome, Message):
                 free_arrays(outcome, long.pause)
 
-    def _parked(self, ctx: RequestContext) -> None:
+    def _parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+        if isinstance(outcome, HeldRead):
+            self._hold_read(ctx, outcome)
         if self._throttler.quotas.request is not None:
             self._throttler.request_timer.pause(ctx)
         if self.journal is not None and ctx.subject is not None:
@@ -238,11 +255,64 @@ class Dispatcher:
     def _finish_parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         if ctx.connection.closed:
             return
-        if ctx.fault is not None and outcome is not PARKED:
-            outcome = ctx.fault.after(outcome)
-        if outcome is not PARKED:
+        if ctx.fault is not None and not (outcome is PARKED or isinstance(outcome, HeldRead)):
+            outcome = ctx.fault.after(outcome)  # which may call the handler again
+        if isinstance(outcome, HeldRead):
+            self._hold_read(ctx, outcome)
+        elif outcome is not PARKED:
             route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
-            route.finish(ctx, outcome)
+            self._finish(ctx, route, outcome)
+
+    # -- charge a response, and send it when the quotas allow ----------------------------------------------------------
+
+    def _finish(self, ctx: RequestContext, route: Route, response: Message | Outcome) -> None:
+        charge = route.charge
+        verdict = charge(ctx, response)
+        fetch = ctx.fetch
+        if fetch is not None:
+            ctx.fetch = None
+            # An empty response, to a client above its quota, is no part of the fetch session.
+            is_sent = verdict is None or verdict.response is response
+            if is_sent and fetch.sent(response) and verdict is not None:  # type: ignore[arg-type]  # a Fetch has one
+                verdict = replace(verdict, body=None)  # a response that opens a session is encoded again, with its id
+        if verdict is None:
+            self.answer(ctx, response)
+        else:
+            self._carry_out(ctx, verdict)
+
+    def _carry_out(self, ctx: RequestContext, verdict: Verdict) -> None:
+        by, body = verdict.by, verdict.body
+        if by is not None and verdict.holds:
+            self._mute(ctx, by, verdict.throttle_ms, lambda: self._release(ctx, verdict))
+            return
+        if body is None:
+            self.answer(ctx, verdict.response)
+        else:
+            self.send(ctx, body, sum(map(len, body)))
+        if verdict.charges_encoding:
+            self._throttler.charge_encoding(ctx)
+        if by is not None:
+            self._mute(ctx, by, verdict.throttle_ms, ctx.connection.resume)
+
+    def _mute(self, ctx: RequestContext, by: ClientQuotaManager, throttle_ms: int, resume: Callable[[], None]) -> None:
+        """Mute the connection, and call `resume` after the throttle time."""
+        operation = ThrottledConnection(by, throttle_ms, resume)
+        ctx.connection.mute(operation.force_complete)
+        self._throttled.delay(operation)
+
+    def _release(self, ctx: RequestContext, verdict: Verdict) -> None:
+        """Send a response whose throttle time is over (KIP-13), or charge it again."""
+        connection = ctx.connection
+        connection.waiting = False
+        if verdict.then is None:
+            self.answer(ctx, verdict.response)
+        elif not connection.closed:
+            self._carry_out(ctx, verdict.then(ctx))
+        if not connection.waiting:
+            connection.resume()
+
+    def _hold_read(self, ctx: RequestContext, outcome: HeldRead) -> None:
+        self._mute(ctx, outcome.by, outcome.throttle_ms, lambda: self.complete(ctx, outcome.read))
 
     def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         body: list[bytes | memoryview] = []
@@ -342,7 +412,7 @@ class Dispatcher:
         if not first <= version <= last:
             return None
         handler = HANDLERS[api_key]
-        route = Route(handler, version, self._throttler.finisher(handler.api))
+        route = Route(handler, version, self._throttler.charge_of(handler.api, api_key, version))
         if self.journal is not None:
             route.about = self.journal.reader_of(api_key)
         if api_key in self._held_apis:

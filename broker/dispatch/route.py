@@ -1,15 +1,13 @@
 """One API in one version, as the dispatcher serves it."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.route import ApiRoute, Encode
 from sluice.broker.requests.served_api import Charge
+from sluice.broker.throttling.throttler import ChargeResponse
 from sluice.metrics import REQUEST_SECONDS_BOUNDS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix, encoder
-from sluice.protocol.message import Message
 
 from .registry import Handler
 
@@ -42,9 +40,9 @@ class Route(ApiRoute):
 
     __slots__ = (
         "about",
+        "charge",
         "decode",
         "errors",
-        "finish",
         "flexible",
         "flexible_response",
         "handle",
@@ -56,15 +54,13 @@ class Route(ApiRoute):
         "serve",
     )
 
-    def __init__(
-        self, handler: Handler, version: int, finish: Callable[[RequestContext, Message | Outcome], None]
-    ) -> None:
+    def __init__(self, handler: Handler, version: int, charge: ChargeResponse) -> None:
         api = API_KEYS[handler.api_key]
         # PARKED and NO_RESPONSE are never encoded.
         super().__init__(api.key, api.name, version, cast("Encode", encoder(api.response, version)))
         self.serve = handler.load()
         self.handle = self.serve  # called with each request; fault rules replace it
-        self.finish = finish
+        self.charge = charge
         self.about: Reader  # extracts the subject of a request; set only with a journal
         # As in Kafka, bytes after a request are ignored: librdkafka appends three (its issue 5049).
         self.decode = decode_prefix(api.request, version)

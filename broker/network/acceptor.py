@@ -86,8 +86,7 @@ class _Queue:
         if len(self._waiting) == 1:
             self.advance()
         if connection in self._waiting:
-            connection.park(lambda: self._left(connection))
-            connection.mute()
+            connection.mute(lambda: self._left(connection))
 
     def first_can_proceed(self) -> bool:
         return self._acceptor.quotas.has_room(self._listener) or next(iter(self._waiting)).closed
@@ -162,8 +161,7 @@ class Acceptor:
         if throttle_ms > 0:
             self._journal_refusal(connection, f"connection rate of {address} exceeds its quota", throttle_ms)
             closing = _ClosedLater(connection, throttle_ms)
-            connection.park(closing.force_complete)
-            connection.mute()
+            connection.mute(closing.force_complete)
             self.waiting.delay(closing)
         elif not self._add(listener, connection):
             most = self.quotas.overrides.get(address, self.quotas.max_connections_per_address)

@@ -222,7 +222,8 @@ class Connection(asyncio.BufferedProtocol):
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
         return self.waiting and self._cancel_wait == cancel
 
-    def mute(self) -> None:
+    def mute(self, cancel: Callable[[], object]) -> None:
+        self.park(cancel)
         self._pause_reading()
 
     def hold_frame(self) -> None:

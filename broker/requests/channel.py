@@ -33,8 +33,8 @@ class Channel(Protocol):
     def is_parked_by(self, cancel: Callable[[], object]) -> bool:
         """Return whether the current wait has this `cancel`."""
 
-    def mute(self) -> None:
-        """Stop reading, so that TCP pushes back (KIP-219)."""
+    def mute(self, cancel: Callable[[], object]) -> None:
+        """Park, and stop reading, so that TCP pushes back (KIP-219)."""
 
     def hold_frame(self) -> None:
         """Keep the bytes of a request above `SCRATCH_BYTES` until `release_frame`."""

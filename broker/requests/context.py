@@ -106,6 +106,9 @@ class FetchInProgress(Protocol):
     def is_from_follower(self) -> bool: ...
     @property
     def read_bytes(self) -> int: ...
+    @property
+    def charged_bytes(self) -> int:
+        """The bytes that were charged before the read (KIP-13)."""
 
     def sent(self, response: Message) -> bool:
         """Record that `response` is sent; return whether it was changed, to open a session."""
@@ -149,7 +152,6 @@ class RequestContext:
         "annotations",
         "api",
         "authenticator",
-        "charged_bytes",
         "connection",
         "correlation_id",
         "error_code",
@@ -187,7 +189,6 @@ class RequestContext:
         self.started_ms = 0.0  # monotonic, at the start of the read
         self.worked_ms = 0.0  # processing time before parking, if there are request quotas
         self.fetch: FetchInProgress | None = None
-        self.charged_bytes = 0  # of a held fetch, before it reads
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
         self.long: Slicing | None = None  # until the response is sent, if the request may be suspended

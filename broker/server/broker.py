@@ -100,7 +100,7 @@ class Broker:
         self.quotas = QuotaManagers(config, self.profile.rate, self._quota_resolver.rules_of, cluster.quota_stores)
         histograms = ThrottleHistograms(config.integer("sluice.metrics.client.ids.max"))
         self.throttler = Throttler(
-            self.profile, self.quotas, cluster.controller_quotas, self.throttled, clock, histograms, cluster.journal
+            self.profile, self.quotas, cluster.controller_quotas, clock, histograms, cluster.journal
         )
         self.authorizer = self._new_authorizer()
         self.selects_replicas = config.value("replica.selector.class") == RACK_AWARE
@@ -109,7 +109,7 @@ class Broker:
         self.actions = cluster.actions
         self.journal = cluster.journal
         self.dispatcher = Dispatcher(
-            self, clock, self.throttler, cluster.actions, cluster.long_requests, cluster.journal
+            self, clock, self.throttler, self.throttled, cluster.actions, cluster.long_requests, cluster.journal
         )
         release = config.text("sluice.kafka.release")
         self.advertised = advertised_by(release)

@@ -10,7 +10,6 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
 from sluice.protocol.apis import ApiKey
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
 from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
@@ -18,7 +17,6 @@ from sluice.quotas.quota_managers import QuotaManagers
 
 from .request_timer import RequestTimer
 from .throttle_histogram import ThrottleHistograms
-from .throttled_channel import ThrottledChannel
 
 
 class ThrottleJournal(Protocol):
@@ -30,7 +28,6 @@ class RequestCharges:
     def __init__(
         self,
         quotas: QuotaManagers,
-        throttled: DelayedOperationPurgatory,
         clock: Clock,
         histograms: ThrottleHistograms,
         journal: ThrottleJournal | None = None,
@@ -40,7 +37,6 @@ class RequestCharges:
         self.time = MonotonicWallClock(quotas.produce.config.window_ms)
         self.request_timer = RequestTimer(clock)
         self.histograms = histograms
-        self._throttled = throttled
         self._journal = journal
 
     def charge_time(self, ctx: RequestContext, now_ms: int) -> int:
@@ -82,12 +78,6 @@ class RequestCharges:
         if self._journal is not None:
             self._journal.throttled(ctx, by.kind, throttle_ms)
         return by
-
-    def delay(self, ctx: RequestContext, channel: ThrottledChannel) -> None:
-        """Mute the connection until `channel` completes."""
-        ctx.connection.park(channel.force_complete)
-        ctx.connection.mute()
-        self._throttled.delay(channel)
 
 
 def throttle_times_of(session: Session) -> ClientThrottleTimes:

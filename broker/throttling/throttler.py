@@ -1,4 +1,4 @@
-"""Charges requests to quotas (Kafka's KafkaApis and RequestHandlerHelper), and throttles clients above a quota.
+"""Charges requests to quotas (Kafka's KafkaApis and RequestHandlerHelper), and decides when responses are sent.
 
 The charges of a request:
 
@@ -15,11 +15,11 @@ quota:
     throttle time = charged in the windows / quota - length of the windows
 
 A request above two quotas is throttled for the longer time. `quota.profile` selects a mode of `throttling_mode` for
-each request version (`profile`).
+each request version (`profile`). Nothing here sends or waits: the dispatcher carries out the `Verdict`.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from sys import float_info
 from typing import TYPE_CHECKING
 
@@ -29,16 +29,21 @@ from sluice.clock import Clock
 from sluice.protocol.apis import ApiKey
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
+from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 
-from .profile import HOLD, MUTE, WITHHOLD, Profile
+from .profile import Profile, Throttling
 from .request_charges import RequestCharges, ThrottleJournal, throttle_times_of
 from .throttle_histogram import ThrottleHistograms
-from .throttling_mode import Hold, Mute, ThrottlingMode, Withhold, throttle_time_of
+from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt
+from .verdict import EncodedBody, Verdict
 
 if TYPE_CHECKING:
     from sluice.quotas.mutation_quota import ControllerMutationQuota
+
+Response = Message | Outcome
+# Decides about a response; None if no quota applies and it is sent at once.
+ChargeResponse = Callable[[RequestContext, Response], Verdict | None]
 
 
 class Throttler:
@@ -47,41 +52,43 @@ class Throttler:
         profile: Profile,
         quotas: QuotaManagers,
         controller: ControllerQuotas,
-        throttled: DelayedOperationPurgatory,
         clock: Clock,
         histograms: ThrottleHistograms,
         journal: ThrottleJournal | None = None,
     ) -> None:
-        charges = RequestCharges(quotas, throttled, clock, histograms, journal)
+        self._charges = charges = RequestCharges(quotas, clock, histograms, journal)
         self.profile = profile
         self.quotas = quotas
         self.controller = controller
         self.histograms = histograms
         self.time = charges.time
         self.request_timer = charges.request_timer
-        self._hold = Hold(charges)
-        self._modes = {HOLD: self._hold, WITHHOLD: Withhold(charges), MUTE: Mute(charges)}
-        self._fetch_mode = cache(lambda version: self._modes[profile.throttling_of(ApiKey.FETCH, version)])
-        self.holds_fetch: Callable[[int], bool] = cache(lambda version: self._fetch_mode(version) is self._hold)
+        self.holds_fetch: Callable[[int], bool] = cache(
+            lambda version: profile.throttling_of(ApiKey.FETCH, version) is Throttling.HOLD
+        )
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
-    def finisher(self, api: ServedApi) -> Callable[[RequestContext, Message | Outcome], None]:
-        if api.cluster_action:
-            return self.finish_cluster_action
-        return {
-            Charge.PRODUCE_BYTES: self.finish_produce,
-            Charge.FETCH_BYTES: self.finish_fetch,
-            Charge.SHARE_FETCH_BYTES: self.finish_share_fetch,
-            Charge.MUTATIONS: self.finish_mutation,
-            Charge.REQUEST: self.finish,
-            Charge.NONE: _answer,
-        }[api.charge]
+    def charge_of(self, api: ServedApi, api_key: int, version: int) -> ChargeResponse:
+        """Return the function that charges the requests of an API in one version."""
+        mode = MODES[self.profile.throttling_of(api_key, version)]
+        if api.charge is Charge.NONE:
+            return _charge_nothing
+        charges: dict[Charge, Callable[[ThrottlingMode, RequestContext, Response], Verdict | None]] = {
+            Charge.PRODUCE_BYTES: self._charge_produce,
+            Charge.FETCH_BYTES: self._charge_fetch,  # type: ignore[dict-item]  # a Fetch has a response
+            Charge.SHARE_FETCH_BYTES: self._charge_share_fetch,  # type: ignore[dict-item]  # as above
+            Charge.MUTATIONS: self._charge_mutation,
+            Charge.REQUEST: self._charge_request,
+        }
+        return partial(self._charge_cluster_action if api.cluster_action else charges[api.charge], mode)
 
-    def charge_before_read(
-        self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
-    ) -> Message | Outcome:
-        """Charge a held fetch `size` bytes; after its throttle time, call `read` with that time in ms."""
-        return self._hold.charge_before_read(ctx, size, read)
+    def charge_encoding(self, ctx: RequestContext) -> None:
+        """Charge the time since the last charge, which throttles only the next request."""
+        self._charges.charge_time_no_throttle(ctx, self.time.at(ctx.now_ms))
+
+    def charge_before_read(self, ctx: RequestContext, size: int, read: Callable[[int], Response]) -> Response:
+        """Charge a held fetch `size` bytes; `read` gets its throttle time in ms, now or after that time."""
+        return charge_before_read(self._charges, ctx, size, read)
 
     def largest_fetch(self, ctx: RequestContext) -> float:
         """Return the bytes that the quota grants an idle client at once; a larger response would never be sent."""
@@ -109,77 +116,89 @@ class Throttler:
         quota = self.mutation_quota(ctx, strict_since=0)
         return quota is not None and not quota.record(partitions)
 
-    # -- finishers: each charges one kind of request and sends its response -------------------------------------------
+    # -- the charges of one kind of request each ---------------------------------------------------------------------
 
-    def finish(self, ctx: RequestContext, response: Message | Outcome) -> None:
+    def _charge_request(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
+        return None if self.quotas.request is None else self._decide(mode, ctx, response, 0, None)
+
+    def _charge_cluster_action(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
+        """Charge a request that only brokers send: exempt if authorized, as in Kafka."""
         if self.quotas.request is None:
-            ctx.responder.answer(ctx, response)
-        else:
-            self._mode(ctx).finish(ctx, response, 0, None)
+            return None
+        if ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return self._decide(mode, ctx, response, 0, None)
+        return charge_exempt(self._charges, ctx, response, 0, None, mode.holds)
 
-    def finish_cluster_action(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Finish a request that only brokers send, exempt if authorized, as in Kafka."""
-        if self.quotas.request is None:
-            ctx.responder.answer(ctx, response)
-        elif ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            self._mode(ctx).finish(ctx, response, 0, None)
-        else:
-            self._mode(ctx).finish_exempt(ctx, response, 0, None)
-
-    def finish_mutation(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Finish a request whose handler charged its mutations and set the throttle time."""
-        throttle_ms = throttle_time_of(response)
+    def _charge_mutation(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
+        """Charge a request whose handler charged its mutations and set the throttle time."""
+        throttle_ms: int = getattr(response, "throttle_time_ms", 0)
         if self.quotas.request is None and not throttle_ms:
-            ctx.responder.answer(ctx, response)
-        else:
-            self._mode(ctx).finish(ctx, response, throttle_ms, self.controller.mutation)
+            return None
+        return self._decide(mode, ctx, response, throttle_ms, self.controller.mutation)
 
-    def finish_produce(self, ctx: RequestContext, response: Message | Outcome) -> None:
+    def _charge_produce(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a Produce; with acks=0 there is no response, but the connection is throttled."""
         quotas = self.quotas
         if not quotas.produce.quotas_enabled and quotas.request is None:
-            ctx.responder.answer(ctx, response)
-            return
+            return None
         if ctx.now_ms != self._wall_ms:  # requests of one read often have the same time
             self._wall_ms = ctx.now_ms
             self._now_ms = self.time.at(ctx.now_ms)
         now_ms = self._now_ms
         throttle_ms = quotas.produce.record(ctx.session.user, ctx.session.client_id, ctx.request_bytes, now_ms)
         if throttle_ms <= 0 and quotas.request is None:
-            ctx.responder.answer(ctx, response)
             stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).produce
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
                 stats.put_zeros(now_ms)
-        elif response is NO_RESPONSE:
-            self._mode(ctx).finish_exempt(ctx, response, throttle_ms, quotas.produce)
+            return None
+        if response is NO_RESPONSE:
+            return charge_exempt(self._charges, ctx, response, throttle_ms, quotas.produce, mode.holds)
+        return self._decide(mode, ctx, response, throttle_ms, quotas.produce)
+
+    def _charge_fetch(self, mode: ThrottlingMode, ctx: RequestContext, response: Message) -> Verdict | None:
+        """Charge the size of a Fetch response, except to a follower."""
+        quotas = self.quotas
+        if not quotas.fetch.quotas_enabled and quotas.request is None:
+            return None
+        fetch = ctx.fetch
+        body: EncodedBody
+        if ctx.long is None:  # cheaper than `encode`
+            body = []
+            ctx.route.encode(response, body)
         else:
-            self._mode(ctx).finish(ctx, response, throttle_ms, quotas.produce)
+            body = ctx.encode(response)
+        now_ms = self.time.at(ctx.now_ms)
+        if fetch is not None and fetch.is_from_follower:
+            self._charges.charge_time_exempt(ctx, now_ms)
+        else:
+            verdict = mode.charge_fetch(self._charges, ctx, fetch, response, sum(map(len, body)), now_ms)
+            if verdict is not None:
+                return verdict
+        # A throttle time is recorded already.
+        if quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # type: ignore[attr-defined]  # both have it
+            stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
+            stats.zeros += 1
+            if now_ms >= stats.put_by_ms:
+                stats.put_zeros(now_ms)
+        return Verdict(response, body)
 
-    def finish_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        assert isinstance(response, Message)
-        if self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
-            self._fetch_mode(ctx.version).finish_fetch(ctx, response)
-            return
-        fetch, ctx.fetch = ctx.fetch, None
-        ctx.charged_bytes = 0
-        if fetch is not None:
-            fetch.sent(response)
-        ctx.responder.answer(ctx, response)
-
-    def finish_share_fetch(self, ctx: RequestContext, response: Message | Outcome) -> None:
-        """Charge the size of a response as KIP-219 does; without a session, charge nothing."""
+    def _charge_share_fetch(self, mode: ThrottlingMode, ctx: RequestContext, response: Message) -> Verdict | None:
+        """Charge the size of a response as KIP-219 does; without a session, charge no bytes."""
         if ctx.fetch is None:
-            self.finish(ctx, response)
-        elif self.quotas.fetch.quotas_enabled or self.quotas.request is not None:
-            assert isinstance(response, Message)
-            self._modes[MUTE].finish_fetch(ctx, response)
-        else:
-            self.finish_fetch(ctx, response)
+            return self._charge_request(mode, ctx, response)
+        return self._charge_fetch(MODES[Throttling.MUTE], ctx, response)
 
-    def _mode(self, ctx: RequestContext) -> ThrottlingMode:
-        return self._modes[self.profile.throttling_of(ctx.route.api_key, ctx.version)]
+    def _decide(
+        self,
+        mode: ThrottlingMode,
+        ctx: RequestContext,
+        response: Response,
+        other_ms: int,
+        manager: ClientQuotaManager | None,
+    ) -> Verdict:
+        return mode.charge(self._charges, ctx, response, other_ms, manager, mode.holds)
 
 
-def _answer(ctx: RequestContext, response: Message | Outcome) -> None:
-    ctx.responder.answer(ctx, response)
+def _charge_nothing(_: RequestContext, __: Response) -> None:
+    return None

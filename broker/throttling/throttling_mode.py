@@ -1,9 +1,9 @@
-"""The three ways to throttle a request above its quota: `Mute`, `Hold` and `Withhold`.
+"""The three ways to throttle a request above its quota: `MUTE`, `HOLD` and `WITHHOLD`.
 
 An example for all three: the quota is 1,000 bytes/s over ten windows of 1 s, and the client was idle. At t = 0 it sends
 a request that is charged 12,000 bytes. The average is back at the quota after 12,000 / 1,000 - 10 = 2 s.
 
-| | `Mute` (KIP-219) | `Hold` (KIP-13) | `Withhold` (Kafka up to 1.1) |
+| | `MUTE` (KIP-219) | `HOLD` (KIP-13) | `WITHHOLD` (Kafka up to 1.1) |
 |---|---|---|---|
 | response to Produce | sent at 0 s | sent at 2 s | sent at 2 s |
 | response to Fetch | empty, sent at 0 s | reads at 2 s, sent at 2 s | reads at 0 s, sent at 2 s |
@@ -12,246 +12,171 @@ a request that is charged 12,000 bytes. The average is back at the quota after 1
 | also 3 s above the request quota | 3 s in all | 3 s in all | 2 s, then up to 3 s more |
 | `throttle_time_ms` | the time still to come | the time that has passed | the time that has passed |
 
-A client that implements KIP-219 backs off for `throttle_time_ms`, so `Hold` would throttle it twice: 2 s before and 2 s
-after the response.
+With KIP-13, a throttle time above `request.timeout.ms` made the client disconnect and send again, which was charged
+again. A client that implements KIP-219 backs off for `throttle_time_ms`, so `HOLD` would throttle it twice: 2 s before
+and 2 s after the response.
 """
 
 from collections.abc import Callable
-from functools import partial
 
-from sluice.broker.requests.context import PARKED, FetchInProgress, Outcome, RequestContext
+from msgspec import Struct
+
+from sluice.broker.requests.context import FetchInProgress, Outcome, RequestContext
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
 
-from .request_charges import RequestCharges, throttle_times_of
-from .throttled_channel import HeldFetch, HeldResponse, MutedChannel
+from .profile import Throttling
+from .request_charges import RequestCharges
+from .verdict import HeldRead, Verdict
 
-EncodedBody = list[bytes | memoryview]
 _SIZE_BYTES = 4  # charged with a fetch response, as in Kafka's FetchResponse.sizeOf
 _Fetch = FetchInProgress | None  # None if the request names an unknown session
+# In all functions, `other_ms` is the throttle time for bytes or mutations that `manager` requires, or 0.
+_Charge = Callable[[RequestCharges, RequestContext, Message | Outcome, int, "ClientQuotaManager | None", bool], Verdict]
+_ChargeFetch = Callable[[RequestCharges, RequestContext, _Fetch, Message, int, int], Verdict | None]
 
 
-class ThrottlingMode:
-    """One way to throttle; `other_ms` is the throttle time for bytes or mutations that `manager` requires, or 0."""
+class ThrottlingMode(Struct, frozen=True):
+    """One way to throttle.
 
-    __slots__ = ("_charges",)
-
-    def __init__(self, charges: RequestCharges) -> None:
-        self._charges = charges
-
-    def finish(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        """Charge request time, and send the response when this mode allows it."""
-        raise NotImplementedError
-
-    def finish_exempt(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        """Finish a request without a request quota, such as Produce with acks=0."""
-        raise NotImplementedError
-
-    def finish_fetch(self, ctx: RequestContext, response: Message) -> None:
-        """Charge the size of the response, except to a follower, and respond as this mode requires."""
-        fetch, ctx.fetch = ctx.fetch, None
-        body: EncodedBody
-        if ctx.long is None:  # cheaper than `encode`
-            body = []
-            ctx.route.encode(response, body)
-        else:
-            body = ctx.encode(response)
-        size = sum(map(len, body))
-        now_ms = self._charges.time.at(ctx.now_ms)
-        if fetch is not None and fetch.is_from_follower:
-            self._charges.charge_time_exempt(ctx, now_ms)
-        elif not self._charge_fetch(ctx, fetch, response, size, now_ms):
-            return
-        # A response that opens a session is encoded again, with its id.
-        if fetch is not None and fetch.sent(response):
-            body = ctx.encode(response)
-            size = sum(map(len, body))
-        ctx.responder.send(ctx, body, size)
-        # A throttle time is recorded already.
-        if self._charges.quotas.fetch.quotas_enabled and not getattr(response, "throttle_time_ms", 0):
-            stats = (ctx.session.throttle_times or throttle_times_of(ctx.session)).fetch
-            stats.zeros += 1
-            if now_ms >= stats.put_by_ms:
-                stats.put_zeros(now_ms)
-
-    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
-        """Return whether the caller sends the response."""
-        raise NotImplementedError
-
-    def _answer(self, ctx: RequestContext, response: Message | Outcome, now_ms: int) -> None:
-        """Send now, then charge the time of the encoding."""
-        ctx.responder.answer(ctx, response)
-        self._charges.charge_time_no_throttle(ctx, now_ms)
-
-
-class Mute(ThrottlingMode):
-    """KIP-219 (Kafka 2.0 and later): send the response at once, then mute the connection for the throttle time.
-
-    With KIP-13, a throttle time above `request.timeout.ms` made the client disconnect and send again, which was charged
-    again.
+    Args:
+        holds: Whether a response waits for the throttle time.
+        charge: Charges request time and decides about a response.
+        charge_fetch: Charges a Fetch response of a size at a time in ms; returns None to send it at once.
     """
 
-    __slots__ = ()
-
-    def finish(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        charges = self._charges
-        now_ms = charges.time.at(ctx.now_ms)
-        request_ms = charges.charge_time(ctx, now_ms)
-        throttle_ms = max(other_ms, request_ms)
-        if throttle_ms <= 0:
-            self._answer(ctx, response, now_ms)
-            return
-        by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
-        _set_throttle_time(response, throttle_ms)
-        self._answer(ctx, response, now_ms)
-        charges.delay(ctx, MutedChannel(ctx, by, throttle_ms))
-
-    def finish_exempt(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        charges = self._charges
-        now_ms = charges.time.at(ctx.now_ms)
-        charges.charge_time_exempt(ctx, now_ms)
-        if other_ms <= 0:
-            ctx.responder.answer(ctx, response)
-            return
-        by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
-        ctx.responder.answer(ctx, response)
-        charges.delay(ctx, MutedChannel(ctx, by, other_ms))
-
-    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
-        charges, session = self._charges, ctx.session
-        manager = charges.quotas.fetch
-        request_ms = 0 if charges.quotas.request is None else charges.charge_time(ctx, now_ms)
-        byte_ms = manager.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
-        if byte_ms <= 0 and request_ms <= 0:
-            return True
-        by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
-        # The records are not sent, so they are not charged: the client fetches them again.
-        manager.unrecord(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
-        throttle_ms = max(byte_ms, request_ms)
-        ctx.responder.answer(ctx, _empty_response(ctx, fetch, throttle_ms))
-        charges.delay(ctx, MutedChannel(ctx, by, throttle_ms))
-        return False
+    holds: bool
+    charge: _Charge
+    charge_fetch: _ChargeFetch
 
 
-class Hold(ThrottlingMode):
-    """KIP-13: mute the connection, and send the response when the throttle time is over.
+def charge_exempt(
+    charges: RequestCharges,
+    ctx: RequestContext,
+    response: Message | Outcome,
+    other_ms: int,
+    manager: ClientQuotaManager | None,
+    holds: bool,
+) -> Verdict:
+    """Decide about a request without a request quota, such as Produce with acks=0, in any mode."""
+    now_ms = charges.time.at(ctx.now_ms)
+    charges.charge_time_exempt(ctx, now_ms)
+    if other_ms <= 0:
+        return Verdict(response)
+    by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
+    return Verdict(response, None, other_ms, by, holds)
 
-    A fetch is charged before it reads, by the size in the log's indexes (`charge_before_read`). It reads after the
-    throttle time, so no records wait in memory.
+
+def charge_before_read(
+    charges: RequestCharges, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
+) -> Message | Outcome:
+    """Charge a Fetch, in `HOLD`, the size in the log's indexes, so that no records wait in memory.
+
+    Return `read(0)`, or the outcome that reads after the throttle time.
     """
+    manager = charges.quotas.fetch
+    now_ms = charges.time.at(ctx.now_ms)
+    byte_ms = manager.record(ctx.session.user, ctx.session.client_id, size, now_ms)
+    request_ms = charges.charge_time(ctx, now_ms)
+    throttle_ms = max(byte_ms, request_ms)
+    if throttle_ms <= 0:
+        return read(0)
+    by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
+    return HeldRead(throttle_ms, by, lambda: read(throttle_ms))
 
-    __slots__ = ()
 
-    def finish(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        charges = self._charges
+def _charge_together(
+    charges: RequestCharges,
+    ctx: RequestContext,
+    response: Message | Outcome,
+    other_ms: int,
+    manager: ClientQuotaManager | None,
+    holds: bool,
+) -> Verdict:
+    """Throttle for the longer of two throttle times."""
+    now_ms = charges.time.at(ctx.now_ms)
+    request_ms = charges.charge_time(ctx, now_ms)
+    throttle_ms = max(other_ms, request_ms)
+    if throttle_ms <= 0:
+        return Verdict(response, charges_encoding=True)
+    by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
+    _set_throttle_time(response, throttle_ms)
+    return Verdict(response, None, throttle_ms, by, holds, charges_encoding=not holds)
+
+
+def _charge_one_after_the_other(
+    charges: RequestCharges,
+    ctx: RequestContext,
+    response: Message | Outcome,
+    other_ms: int,
+    manager: ClientQuotaManager | None,
+    holds: bool,
+) -> Verdict:
+    """Charge request time after the throttle time for bytes or mutations. The response states the sum of both."""
+
+    def charge_request_time(ctx: RequestContext) -> Verdict:
         now_ms = charges.time.at(ctx.now_ms)
         request_ms = charges.charge_time(ctx, now_ms)
-        throttle_ms = max(other_ms, request_ms)
-        if throttle_ms <= 0:
-            self._answer(ctx, response, now_ms)
-            return
-        by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
-        _set_throttle_time(response, throttle_ms)
-        charges.delay(ctx, HeldResponse(ctx, by, throttle_ms, partial(ctx.responder.answer, ctx, response)))
-
-    def finish_exempt(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        charges = self._charges
-        now_ms = charges.time.at(ctx.now_ms)
-        charges.charge_time_exempt(ctx, now_ms)
-        if other_ms <= 0:
-            ctx.responder.answer(ctx, response)
-            return
-        by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
-        charges.delay(ctx, HeldResponse(ctx, by, other_ms, partial(ctx.responder.answer, ctx, response)))
-
-    def charge_before_read(
-        self, ctx: RequestContext, size: int, read: Callable[[int], Message | Outcome]
-    ) -> Message | Outcome:
-        charges, manager = self._charges, self._charges.quotas.fetch
-        ctx.charged_bytes = size
-        now_ms = charges.time.at(ctx.now_ms)
-        byte_ms = manager.record(ctx.session.user, ctx.session.client_id, size, now_ms)
-        request_ms = charges.charge_time(ctx, now_ms)
-        throttle_ms = max(byte_ms, request_ms)
-        if throttle_ms <= 0:
-            return read(0)
-        by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
-        charges.delay(ctx, HeldFetch(ctx, by, throttle_ms, read))
-        return PARKED
-
-    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
-        charges, session = self._charges, ctx.session
-        charged_bytes, ctx.charged_bytes = ctx.charged_bytes, 0
-        difference = _SIZE_BYTES + size - charged_bytes
-        charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
-        charges.charge_time_no_throttle(ctx, now_ms)
-        return True
-
-
-class Withhold(Hold):
-    """Kafka up to 1.1: as `Hold`, but a fetch reads first, and two throttle times are served one after the other.
-
-    Request time is charged after the first throttle time. The response states the sum of both.
-    """
-
-    __slots__ = ()
-
-    def finish(
-        self, ctx: RequestContext, response: Message | Outcome, other_ms: int, manager: ClientQuotaManager | None
-    ) -> None:
-        if other_ms <= 0:
-            self._finish_request_time(ctx, response, 0)
-            return
-        charges = self._charges
-        by = charges.record_throttle(ctx, manager, other_ms, 0, charges.time.at(ctx.now_ms))
-        if charges.quotas.request is not None:
-            charges.request_timer.pause(ctx)
-        charges.delay(ctx, HeldResponse(ctx, by, other_ms, partial(self._resume, ctx, response, other_ms)))
-
-    def _resume(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
-        if not ctx.connection.closed:
-            ctx.now_ms = self._charges.clock.wall_ms()
-            self._charges.request_timer.resume()
-            self._finish_request_time(ctx, response, served_ms)
-
-    def _finish_request_time(self, ctx: RequestContext, response: Message | Outcome, served_ms: int) -> None:
-        charges = self._charges
-        now_ms = charges.time.at(ctx.now_ms)
-        request_ms = charges.charge_time(ctx, now_ms)
-        _set_throttle_time(response, served_ms + request_ms)
+        _set_throttle_time(response, other_ms + request_ms)
         if request_ms <= 0:
-            self._answer(ctx, response, now_ms)
-            return
+            return Verdict(response, charges_encoding=True)
         by = charges.record_throttle(ctx, None, 0, request_ms, now_ms)
-        charges.delay(ctx, HeldResponse(ctx, by, request_ms, partial(ctx.responder.answer, ctx, response)))
+        return Verdict(response, None, request_ms, by, holds)
 
-    def _charge_fetch(self, ctx: RequestContext, fetch: _Fetch, response: Message, size: int, now_ms: int) -> bool:
-        quotas, session = self._charges.quotas, ctx.session
-        byte_ms = quotas.fetch.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
-        if byte_ms <= 0 and quotas.request is None:
-            return True
-        if fetch is not None:
-            fetch.sent(response)
-        self.finish(ctx, response, byte_ms, quotas.fetch)
-        return False
+    def resume(ctx: RequestContext) -> Verdict:
+        ctx.now_ms = charges.clock.wall_ms()
+        charges.request_timer.resume()
+        return charge_request_time(ctx)
+
+    if other_ms <= 0:
+        return charge_request_time(ctx)
+    by = charges.record_throttle(ctx, manager, other_ms, 0, charges.time.at(ctx.now_ms))
+    if charges.quotas.request is not None:
+        charges.request_timer.pause(ctx)
+    return Verdict(response, None, other_ms, by, holds, then=resume)
 
 
-def throttle_time_of(response: Message | Outcome) -> int:
-    """Return the response's throttle time; 0 if its class has none."""
-    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
-    return throttle_ms
+def _empty_above_quota(
+    charges: RequestCharges, ctx: RequestContext, fetch: _Fetch, _: Message, size: int, now_ms: int
+) -> Verdict | None:
+    session = ctx.session
+    manager = charges.quotas.fetch
+    request_ms = 0 if charges.quotas.request is None else charges.charge_time(ctx, now_ms)
+    byte_ms = manager.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+    if byte_ms <= 0 and request_ms <= 0:
+        return None
+    by = charges.record_throttle(ctx, manager, byte_ms, request_ms, now_ms)
+    # The records are not sent, so they are not charged: the client fetches them again.
+    manager.unrecord(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+    throttle_ms = max(byte_ms, request_ms)
+    return Verdict(_empty_response(ctx, fetch, throttle_ms), None, throttle_ms, by)
+
+
+def _correct_charge_before_read(
+    charges: RequestCharges, ctx: RequestContext, fetch: _Fetch, _: Message, size: int, now_ms: int
+) -> None:
+    session = ctx.session
+    charged_bytes = 0 if fetch is None else fetch.charged_bytes
+    difference = _SIZE_BYTES + size - charged_bytes
+    charges.quotas.fetch.record_no_throttle(session.user, session.client_id, difference, now_ms)
+    charges.charge_time_no_throttle(ctx, now_ms)
+
+
+def _withhold_above_quota(
+    charges: RequestCharges, ctx: RequestContext, _: _Fetch, response: Message, size: int, now_ms: int
+) -> Verdict | None:
+    quotas, session = charges.quotas, ctx.session
+    byte_ms = quotas.fetch.record(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
+    if byte_ms <= 0 and quotas.request is None:
+        return None
+    return _charge_one_after_the_other(charges, ctx, response, byte_ms, quotas.fetch, True)
+
+
+MODES = {
+    Throttling.MUTE: ThrottlingMode(False, _charge_together, _empty_above_quota),
+    Throttling.HOLD: ThrottlingMode(True, _charge_together, _correct_charge_before_read),
+    Throttling.WITHHOLD: ThrottlingMode(True, _charge_one_after_the_other, _withhold_above_quota),
+}
 
 
 def _set_throttle_time(response: Message | Outcome, throttle_ms: int) -> None:

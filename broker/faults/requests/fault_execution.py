@@ -17,6 +17,7 @@ from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFra
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.broker.throttling.verdict import HeldRead
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.codec.compile import decode_prefix
@@ -115,14 +116,14 @@ class FaultExecution:
             if outcome is not None:
                 return outcome if outcome is PARKED else self.after(outcome)
         outcome = self._handle(self.ctx, self.request, self.services)
-        return outcome if outcome is PARKED else self.after(outcome)
+        return outcome if _is_unfinished(outcome) else self.after(outcome)
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
             outcome = self._handle(self.ctx, self.request, self.services)
-            if outcome is PARKED:
+            if _is_unfinished(outcome):
                 return outcome
         while self._split_off:
             outcome = self._merge_back(self._split_off.pop(), outcome)
@@ -189,8 +190,7 @@ class FaultExecution:
         # If a quota mutes the connection as well, the quota sets the time.
         connection = self.ctx.connection
         operation = _Muted(connection, rule, delay_ms)
-        connection.park(operation.force_complete)
-        connection.mute()
+        connection.mute(operation.force_complete)
         self._owner.waiting_on(self.broker).try_complete_else_watch(operation, [rule])
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
@@ -263,3 +263,7 @@ class FaultExecution:
                 if item.records is not None:
                     item.records = memoryview(bytes(item.records))  # type: ignore[arg-type]  # the decoder gives bytes
             copied.topic_data.append(own)
+
+
+def _is_unfinished(outcome: Message | Outcome) -> bool:
+    return outcome is PARKED or isinstance(outcome, HeldRead)

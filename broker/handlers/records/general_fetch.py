@@ -83,6 +83,7 @@ class Fetch:
         "_reader",
         "_reported",
         "_session",
+        "charged_bytes",
         "fetched",
         "has_read_enough",
         "is_from_follower",
@@ -137,6 +138,7 @@ class Fetch:
         self._reported: list[ResponsePartition] | None = None
         self.fetched: list[tuple[Traffic, int]] = []
         self.has_read_enough = False
+        self.charged_bytes = 0
         self._leaders: dict[int, NodeEndpoint] = {}
         self._old_formats: list[OldFormat] = []  # of the read data, for an old client
 
@@ -189,10 +191,10 @@ class Fetch:
         return available >= self._min_bytes or not self._known
 
     def finish(self) -> Message | Outcome:
-        if self.delays_read:
-            ctx = self._ctx
-            return self._broker.throttler.charge_before_read(ctx, self.size(), self._respond)
-        return self._respond(0)
+        if not self.delays_read:
+            return self._respond(0)
+        self.charged_bytes = self.size()
+        return self._broker.throttler.charge_before_read(self._ctx, self.charged_bytes, self._respond)
 
     def _respond(self, throttle_time_ms: int) -> Message | Outcome:
         response = self.read()

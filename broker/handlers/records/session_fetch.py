@@ -27,6 +27,7 @@ _TOPIC_IDS_SINCE = 13
 
 class SessionFetch(Struct, gc=False):
     is_from_follower: ClassVar[bool] = False
+    charged_bytes: ClassVar[int] = 0
 
     session_id: int
     item: RequestedPartition

@@ -52,6 +52,7 @@ class ShareRead:
         self._shares: dict[TopicIdPartition, tuple[Partition, SharePartition]] = {}
         self._served: list[tuple[Traffic, int]] = []
         self.is_from_follower = False
+        self.charged_bytes = 0
         if not self._max_bytes or not request.max_records:
             return
         for one in ctx.sliced(partitions):
