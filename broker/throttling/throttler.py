@@ -19,7 +19,7 @@ each request version (`profile`). Nothing here sends or waits: the dispatcher ca
 """
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from sys import float_info
 from typing import TYPE_CHECKING
 
@@ -63,24 +63,25 @@ class Throttler:
         self.histograms = histograms
         self.time = charges.time
         self.request_timer = charges.request_timer
+        self._fetch_mode = cache(lambda version: MODES[profile.throttling_of(ApiKey.FETCH, version)])
         self.holds_fetch: Callable[[int], bool] = cache(
-            lambda version: profile.throttling_of(ApiKey.FETCH, version) is Throttling.HOLD
+            lambda version: self._fetch_mode(version) is MODES[Throttling.HOLD]
         )
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
-    def charge_of(self, api: ServedApi, api_key: int, version: int) -> ChargeResponse:
-        """Return the function that charges the requests of an API in one version."""
-        mode = MODES[self.profile.throttling_of(api_key, version)]
-        if api.charge is Charge.NONE:
-            return _charge_nothing
-        charges: dict[Charge, Callable[[ThrottlingMode, RequestContext, Response], Verdict | None]] = {
+    def charge_of(self, api: ServedApi) -> ChargeResponse:
+        """Return the function that charges the requests of an API."""
+        if api.cluster_action:
+            return self._charge_cluster_action
+        charges: dict[Charge, ChargeResponse] = {
             Charge.PRODUCE_BYTES: self._charge_produce,
             Charge.FETCH_BYTES: self._charge_fetch,  # type: ignore[dict-item]  # a Fetch has a response
             Charge.SHARE_FETCH_BYTES: self._charge_share_fetch,  # type: ignore[dict-item]  # as above
             Charge.MUTATIONS: self._charge_mutation,
             Charge.REQUEST: self._charge_request,
+            Charge.NONE: _charge_nothing,
         }
-        return partial(self._charge_cluster_action if api.cluster_action else charges[api.charge], mode)
+        return charges[api.charge]
 
     def charge_encoding(self, ctx: RequestContext) -> None:
         """Charge the time since the last charge, which throttles only the next request."""
@@ -118,25 +119,25 @@ class Throttler:
 
     # -- the charges of one kind of request each ---------------------------------------------------------------------
 
-    def _charge_request(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
-        return None if self.quotas.request is None else self._decide(mode, ctx, response, 0, None)
+    def _charge_request(self, ctx: RequestContext, response: Response) -> Verdict | None:
+        return None if self.quotas.request is None else self._decide(ctx, response, 0, None)
 
-    def _charge_cluster_action(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
+    def _charge_cluster_action(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a request that only brokers send: exempt if authorized, as in Kafka."""
         if self.quotas.request is None:
             return None
         if ctx.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return self._decide(mode, ctx, response, 0, None)
-        return charge_exempt(self._charges, ctx, response, 0, None, mode.holds)
+            return self._decide(ctx, response, 0, None)
+        return charge_exempt(self._charges, ctx, response, 0, None, self._mode(ctx).holds)
 
-    def _charge_mutation(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
+    def _charge_mutation(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a request whose handler charged its mutations and set the throttle time."""
         throttle_ms: int = getattr(response, "throttle_time_ms", 0)
         if self.quotas.request is None and not throttle_ms:
             return None
-        return self._decide(mode, ctx, response, throttle_ms, self.controller.mutation)
+        return self._decide(ctx, response, throttle_ms, self.controller.mutation)
 
-    def _charge_produce(self, mode: ThrottlingMode, ctx: RequestContext, response: Response) -> Verdict | None:
+    def _charge_produce(self, ctx: RequestContext, response: Response) -> Verdict | None:
         """Charge a Produce; with acks=0 there is no response, but the connection is throttled."""
         quotas = self.quotas
         if not quotas.produce.quotas_enabled and quotas.request is None:
@@ -153,11 +154,13 @@ class Throttler:
                 stats.put_zeros(now_ms)
             return None
         if response is NO_RESPONSE:
-            return charge_exempt(self._charges, ctx, response, throttle_ms, quotas.produce, mode.holds)
-        return self._decide(mode, ctx, response, throttle_ms, quotas.produce)
+            return charge_exempt(self._charges, ctx, response, throttle_ms, quotas.produce, self._mode(ctx).holds)
+        return self._decide(ctx, response, throttle_ms, quotas.produce)
 
-    def _charge_fetch(self, mode: ThrottlingMode, ctx: RequestContext, response: Message) -> Verdict | None:
-        """Charge the size of a Fetch response, except to a follower."""
+    def _charge_fetch(
+        self, ctx: RequestContext, response: Message, mode: ThrottlingMode | None = None
+    ) -> Verdict | None:
+        """Charge the size of a Fetch response, except to a follower; in that of its version if `mode` is None."""
         quotas = self.quotas
         if not quotas.fetch.quotas_enabled and quotas.request is None:
             return None
@@ -172,6 +175,7 @@ class Throttler:
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
         else:
+            mode = mode or self._fetch_mode(ctx.version)
             verdict = mode.charge_fetch(self._charges, ctx, fetch, response, sum(map(len, body)), now_ms)
             if verdict is not None:
                 return verdict
@@ -183,21 +187,20 @@ class Throttler:
                 stats.put_zeros(now_ms)
         return Verdict(response, body)
 
-    def _charge_share_fetch(self, mode: ThrottlingMode, ctx: RequestContext, response: Message) -> Verdict | None:
+    def _charge_share_fetch(self, ctx: RequestContext, response: Message) -> Verdict | None:
         """Charge the size of a response as KIP-219 does; without a session, charge no bytes."""
         if ctx.fetch is None:
-            return self._charge_request(mode, ctx, response)
-        return self._charge_fetch(MODES[Throttling.MUTE], ctx, response)
+            return self._charge_request(ctx, response)
+        return self._charge_fetch(ctx, response, MODES[Throttling.MUTE])
 
     def _decide(
-        self,
-        mode: ThrottlingMode,
-        ctx: RequestContext,
-        response: Response,
-        other_ms: int,
-        manager: ClientQuotaManager | None,
+        self, ctx: RequestContext, response: Response, other_ms: int, manager: ClientQuotaManager | None
     ) -> Verdict:
+        mode = self._mode(ctx)
         return mode.charge(self._charges, ctx, response, other_ms, manager, mode.holds)
+
+    def _mode(self, ctx: RequestContext) -> ThrottlingMode:
+        return MODES[self.profile.throttling_of(ctx.route.api_key, ctx.version)]
 
 
 def _charge_nothing(_: RequestContext, __: Response) -> None:
