@@ -24,7 +24,7 @@ from .options import (
 if TYPE_CHECKING:
     from sluice.fleet.map.grid import Map
 
-_CHARACTERS = {"recovers": ".", "late": "o", "never": "#"}
+_CHARACTERS = {"recovers": "-", "late": "o", "never": "#"}
 _POINT = "X"
 
 
@@ -104,5 +104,5 @@ def _picture(found: "Map") -> list[str]:
     first, last = f"{found.x.values[0]:g}", f"{found.x.values[-1]:g}"
     ends = f"{'':>{width}} {first}{last:>{max(len(rows[0]) - len(first), 0)}}"
     own = f"; {_POINT} your fleet" if found.point is not None else ""
-    legend = f". recovers in {found.late_s} s; o later; # not in {found.observed_s} s{own}"
+    legend = f"- recovers in {found.late_s} s; o later; # not in {found.observed_s} s{own}"
     return [found.y.setting, *lines, ends, f"{'':>{width}} {found.x.setting}", legend]

@@ -125,7 +125,6 @@ class Sluice:
             *(["--data-dir", str(folder / "data")] if on_disk else []),
             *overrides(
                 "node.id=1",
-                "sluice.telemetry=true",
                 f"sluice.features={','.join(layout.features)}",
                 *PROPERTIES,
                 *layout.properties,

@@ -17,7 +17,6 @@ from sluice.protocol.types import ZERO_UUID
 # Names of fields with generated values -> the kind of the value.
 _GENERATED = {
     "cluster_id": "cluster id",
-    "finalized_features_epoch": "epoch of the features",
     "leader": "member id",  # of JoinGroup, where it is a string
     "member_id": "member id",
     "producer_id": "producer id",
@@ -25,6 +24,8 @@ _GENERATED = {
     "client_instance_id": "client instance id",
     "subscription_id": "subscription id",
 }
+# With KRaft, the controller is any broker that is alive; the epoch of features counts records of the metadata log.
+_ANY = ("controller_id", "finalized_features_epoch")
 _NONE_OF_THEM = (None, "", -1, 0, ZERO_UUID)
 _TIME_TOLERANCE_MS = 24 * 3600 * 1000
 _SHORTEST_ID = 8  # characters: replaced within messages, too
@@ -69,6 +70,8 @@ class Masks:
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, int) and not isinstance(value, bool):
+            if field.name in _ANY and value >= 0:
+                return "any"
             if field.name == "port" and value in self._ports:
                 return f"port of broker {self._ports[value]}"
             if abs(value - time.time() * 1000) < _TIME_TOLERANCE_MS:

@@ -87,7 +87,6 @@ def history(session: Session, *, seed: int) -> None:
 EXPLAINED = {
     "* ApiVersions.api_keys.3[89]": "delegation tokens are not implemented",
     "* ApiVersions.api_keys.4[01]": "delegation tokens are not implemented",
-    "* ApiVersions.api_keys.7[12]": "Kafka needs a plugin to offer telemetry",
     "* ApiVersions.api_keys.8[01]": "there is one controller",
     "* ApiVersions.api_keys.8[3-7]": "the state of share groups is only reachable within the process",
     "* ApiVersions.api_keys.94": "only brokers send it",

@@ -118,7 +118,7 @@ _TRANSIENT = {
 
 
 def _is_settled(response: Any) -> bool:
-    return response is None or not _TRANSIENT.intersection(error_codes(response))
+    return not isinstance(response, Message) or not _TRANSIENT.intersection(error_codes(response))
 
 
 def _call(session: Session, request: Message, version: int | None = None, **options: Any) -> Any:
