@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterable
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import (
@@ -147,8 +145,8 @@ class Dispatcher:
         if self.journal is not None:
             ctx.subject = route.about(request)
         outcome = handle(ctx, request, self._broker)
-        if outcome is PARKED or type(outcome) is HeldRead:
-            self._parked(ctx, outcome)
+        if outcome is PARKED:
+            self._parked(ctx)
         else:
             self._finish(ctx, route, outcome)
 
@@ -203,8 +201,8 @@ class Dispatcher:
         outcome = route.handle(ctx, request, self._broker)
         if long is not None and ctx.connection.closed:
             return
-        if outcome is PARKED or type(outcome) is HeldRead:
-            self._parked(ctx, outcome)
+        if outcome is PARKED:
+            self._parked(ctx)
             return
         if key is None or ctx.error_code or not self._cache.is_open:
             self._finish(ctx, route, outcome)
@@ -218,9 +216,7 @@ class Dispatcher:
             if isinstance(outcome, Message):
                 free_arrays(outcome, long.pause)
 
-    def _parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
-        if isinstance(outcome, HeldRead):
-            self._hold_read(ctx, outcome)
+    def _parked(self, ctx: RequestContext) -> None:
         if self._throttler.quotas.request is not None:
             self._throttler.request_timer.pause(ctx)
         if self.journal is not None and ctx.subject is not None:
@@ -268,27 +264,23 @@ class Dispatcher:
     def _finish(self, ctx: RequestContext, route: Route, response: Message | Outcome) -> None:
         charge = route.charge  # a call through a slot is slower
         verdict = charge(ctx, response)
-        fetch = ctx.fetch
-        if fetch is not None:
-            ctx.fetch = None
-            # An empty response, to a client above its quota, is no part of the fetch session.
-            is_sent = verdict is None or verdict.response is response
-            if is_sent and fetch.sent(response) and verdict is not None:  # type: ignore[arg-type]  # a Fetch has one
-                verdict = replace(verdict, body=None)  # a response that opens a session is encoded again, with its id
         if verdict is None:
             self.answer(ctx, response)
-        else:
+        elif isinstance(verdict, Verdict):
             self._carry_out(ctx, verdict)
+        else:
+            self._hold_read(ctx, verdict)
+            self._parked(ctx)
 
     def _carry_out(self, ctx: RequestContext, verdict: Verdict) -> None:
         by, body = verdict.by, verdict.body
-        if by is not None and verdict.holds:
+        if body is not None:
+            self.send(ctx, body, verdict.size)
+        elif verdict.holds and by is not None:
             self._mute(ctx, by, verdict.throttle_ms, lambda: self._release(ctx, verdict))
             return
-        if body is None:
-            self.answer(ctx, verdict.response)
         else:
-            self.send(ctx, body, sum(map(len, body)))
+            self.answer(ctx, verdict.response)
         if verdict.charges_encoding:
             self._throttler.charge_encoding(ctx)
         if by is not None:

@@ -36,14 +36,14 @@ from .profile import Profile, Throttling
 from .request_charges import RequestCharges, ThrottleJournal, throttle_times_of
 from .throttle_histogram import ThrottleHistograms
 from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt
-from .verdict import EncodedBody, Verdict
+from .verdict import EncodedBody, HeldRead, Verdict
 
 if TYPE_CHECKING:
     from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 Response = Message | Outcome
 # Decides about a response; None if no quota applies and it is sent at once.
-ChargeResponse = Callable[[RequestContext, Response], Verdict | None]
+ChargeResponse = Callable[[RequestContext, Response], Verdict | HeldRead | None]
 
 
 class Throttler:
@@ -158,26 +158,36 @@ class Throttler:
         return self._decide(ctx, response, throttle_ms, quotas.produce)
 
     def _charge_fetch(
-        self, ctx: RequestContext, response: Message, mode: ThrottlingMode | None = None
-    ) -> Verdict | None:
-        """Charge the size of a Fetch response, except to a follower; in that of its version if `mode` is None."""
+        self, ctx: RequestContext, response: Message | HeldRead, mode: ThrottlingMode | None = None
+    ) -> Verdict | HeldRead | None:
+        """Charge the size of a Fetch response, except to a follower; in the mode of its version if `mode` is None.
+
+        An empty response, to a client above its quota, is no part of the fetch session.
+        """
+        if isinstance(response, HeldRead):  # charged already
+            return response
         quotas = self.quotas
+        fetch, ctx.fetch = ctx.fetch, None
         if not quotas.fetch.quotas_enabled and quotas.request is None:
+            if fetch is not None:
+                fetch.sent(response)
             return None
-        fetch = ctx.fetch
         body: EncodedBody
         if ctx.long is None:  # cheaper than `encode`
             body = []
             ctx.route.encode(response, body)
         else:
             body = ctx.encode(response)
+        size = sum(map(len, body))
         now_ms = self.time.at(ctx.now_ms)
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
         else:
             mode = mode or self._fetch_mode(ctx.version)
-            verdict = mode.charge_fetch(self._charges, ctx, fetch, response, sum(map(len, body)), now_ms)
+            verdict = mode.charge_fetch(self._charges, ctx, fetch, response, size, now_ms)
             if verdict is not None:
+                if fetch is not None and verdict.response is response:
+                    fetch.sent(response)
                 return verdict
         # A throttle time is recorded already.
         if quotas.fetch.quotas_enabled and not response.throttle_time_ms:  # type: ignore[attr-defined]  # both have it
@@ -185,9 +195,11 @@ class Throttler:
             stats.zeros += 1
             if now_ms >= stats.put_by_ms:
                 stats.put_zeros(now_ms)
-        return Verdict(response, body)
+        if fetch is not None and fetch.sent(response):
+            return Verdict(response)  # encoded again, with the id of the session that it opens
+        return Verdict(response, body, size)
 
-    def _charge_share_fetch(self, ctx: RequestContext, response: Message) -> Verdict | None:
+    def _charge_share_fetch(self, ctx: RequestContext, response: Message) -> Verdict | HeldRead | None:
         """Charge the size of a response as KIP-219 does; without a session, charge no bytes."""
         if ctx.fetch is None:
             return self._charge_request(ctx, response)

@@ -64,7 +64,7 @@ def charge_exempt(
     if other_ms <= 0:
         return Verdict(response)
     by = charges.record_throttle(ctx, manager, other_ms, 0, now_ms)
-    return Verdict(response, None, other_ms, by, holds)
+    return Verdict(response, throttle_ms=other_ms, by=by, holds=holds)
 
 
 def charge_before_read(
@@ -101,7 +101,7 @@ def _charge_together(
         return Verdict(response, charges_encoding=True)
     by = charges.record_throttle(ctx, manager, other_ms, request_ms, now_ms)
     _set_throttle_time(response, throttle_ms)
-    return Verdict(response, None, throttle_ms, by, holds, charges_encoding=not holds)
+    return Verdict(response, throttle_ms=throttle_ms, by=by, holds=holds, charges_encoding=not holds)
 
 
 def _charge_one_after_the_other(
@@ -121,7 +121,7 @@ def _charge_one_after_the_other(
         if request_ms <= 0:
             return Verdict(response, charges_encoding=True)
         by = charges.record_throttle(ctx, None, 0, request_ms, now_ms)
-        return Verdict(response, None, request_ms, by, holds)
+        return Verdict(response, throttle_ms=request_ms, by=by, holds=holds)
 
     def resume(ctx: RequestContext) -> Verdict:
         ctx.now_ms = charges.clock.wall_ms()
@@ -133,7 +133,7 @@ def _charge_one_after_the_other(
     by = charges.record_throttle(ctx, manager, other_ms, 0, charges.time.at(ctx.now_ms))
     if charges.quotas.request is not None:
         charges.request_timer.pause(ctx)
-    return Verdict(response, None, other_ms, by, holds, then=resume)
+    return Verdict(response, throttle_ms=other_ms, by=by, holds=holds, then=resume)
 
 
 def _empty_above_quota(
@@ -149,7 +149,7 @@ def _empty_above_quota(
     # The records are not sent, so they are not charged: the client fetches them again.
     manager.unrecord(session.user, session.client_id, _SIZE_BYTES + size, now_ms)
     throttle_ms = max(byte_ms, request_ms)
-    return Verdict(_empty_response(ctx, fetch, throttle_ms), None, throttle_ms, by)
+    return Verdict(_empty_response(ctx, fetch, throttle_ms), throttle_ms=throttle_ms, by=by)
 
 
 def _correct_charge_before_read(

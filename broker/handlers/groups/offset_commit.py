@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 API = served("OffsetCommit", "0-10")
 
 _TOPIC_IDS_SINCE = 10
+_NAME_AND_ID = attrgetter("name", "topic_id")
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
-    if denied := _denied(ctx, broker, request):
-        return _error_response(ctx, request, denied)
+    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return _error_response(ctx, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     found = authorized_topics(
         ctx,
         broker,
@@ -57,11 +58,11 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
                 pending.append(result)
         name, topic_id = requested.name, requested.topic_id
-        if failed or isinstance(topic, ErrorCode):
+        if failed or (not accepted and isinstance(topic, ErrorCode)):
             failed_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=failed))
         if accepted:
             accepted_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=accepted))
-    topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name", "topic_id"))
+    topics = merge_topics(ctx, failed_topics, accepted_topics, _NAME_AND_ID) if failed_topics else accepted_topics
     if new:
         commit = Commit(
             request.group_id,
@@ -87,12 +88,6 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
 
     committed = any(not result.error_code for result in pending)
     return respond_when_replicated(ctx, broker, [request.group_id], respond) if committed else respond({})
-
-
-def _denied(ctx: RequestContext, broker: "GroupServices", request: OffsetCommitRequest) -> ErrorCode:
-    if broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return ErrorCode.NONE
-    return ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 def _error_response(ctx: RequestContext, request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
