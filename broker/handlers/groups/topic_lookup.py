@@ -9,15 +9,13 @@ from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import GroupServices
-    from sluice.protocol.apis.offset_commit import OffsetCommitResponseTopic
-    from sluice.protocol.apis.offset_delete import OffsetDeleteResponseTopic
-    from sluice.protocol.apis.txn_offset_commit import TxnOffsetCommitResponseTopic
 
-_Topic = TypeVar("_Topic", "OffsetCommitResponseTopic", "OffsetDeleteResponseTopic", "TxnOffsetCommitResponseTopic")
+_Topic = TypeVar("_Topic", bound=Message)
 
 
 def authorized_topics(
@@ -62,5 +60,5 @@ def merge_topics(
     for topic in ctx.sliced(chain(failed, accepted)):
         known = merged.setdefault(key(topic), topic)
         if known is not topic:
-            known.partitions.extend(topic.partitions)
+            known.partitions.extend(topic.partitions)  # type: ignore[attr-defined]  # topics of a response have them
     return list(merged.values())
