@@ -484,8 +484,8 @@ def acknowledgements_in_share_fetches(session: Session) -> None:
     group = "acknowledgements"
     topic_id = _share_group(session, group, "a", "b", "c", "d")
     _call(session, _share_fetch(group, topic_id, 0, (0, 0, [_ACCEPT])))
-    _call(session, _share_fetch(group, topic_id, 0))
-    _call(session, _share_fetch(group, topic_id, 1, max_wait_ms=5_000))
+    _call(session, _share_fetch(group, topic_id, 0, max_wait_ms=5_000))
+    _call(session, _share_fetch(group, topic_id, 1))
     acknowledged: list[list[tuple[int, int, list[int]]]] = [
         [(1, 1, [_ACCEPT]), (0, 0, [_ACCEPT])],
         [(0, 1, [_ACCEPT]), (1, 2, [_ACCEPT])],
@@ -510,8 +510,8 @@ def acknowledgements_without_a_session_or_a_topic(session: Session) -> None:
     topic_id = _share_group(session, group, "a", "b", "c")
     _call(session, _acknowledge(group, topic_id, 1, (0, 0, [_ACCEPT])))
     _call(session, _acknowledge(group, topic_id, 0, (0, 0, [_ACCEPT])))
-    _request(session, _share_fetch(group, topic_id, 0))
-    _request(session, _share_fetch(group, topic_id, 1, max_wait_ms=5_000))
+    _request(session, _share_fetch(group, topic_id, 0, max_wait_ms=5_000))
+    _request(session, _share_fetch(group, topic_id, 1))
     _call(session, _acknowledge(group, _UNKNOWN_ID, 2, (0, 0, [_ACCEPT])))
     _call(session, _acknowledge(group, topic_id, 3, (0, 0, [_ACCEPT]), (2, 2, [_RELEASE])))
     _call(session, _acknowledge(group, topic_id, 9, (1, 1, [_ACCEPT])))
