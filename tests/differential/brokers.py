@@ -60,7 +60,6 @@ class ApacheKafka:
             self._configure(layout, node, port, ports[-1])
         self._processes: list[subprocess.Popen[bytes]] = []
         self._start()
-        use_first_producer_id(self.addresses[1])
 
     def restart(self, *, kill: bool = False) -> None:
         self.stop(kill=kill)
@@ -144,7 +143,6 @@ class Sluice:
         ]
         self._process = BrokerProcess(self._log, *self._arguments)
         self.addresses = {node: f"127.0.0.1:{first + node - 1}" for node in range(1, layout.brokers + 1)}
-        use_first_producer_id(self.addresses[1])
 
     def restart(self, *, kill: bool = False) -> None:
         self.stop(kill=kill)
@@ -161,6 +159,7 @@ class Sluice:
 def apache_kafka(layout: Layout, folder: Path) -> Iterator[ApacheKafka]:
     cluster = ApacheKafka(layout, folder)
     try:
+        use_first_producer_id(cluster.addresses[1])
         yield cluster
     finally:
         cluster.stop(kill=True)
@@ -170,6 +169,7 @@ def apache_kafka(layout: Layout, folder: Path) -> Iterator[ApacheKafka]:
 def sluice(layout: Layout, folder: Path, *, on_disk: bool) -> Iterator[Sluice]:
     cluster = Sluice(layout, folder, on_disk=on_disk)
     try:
+        use_first_producer_id(cluster.addresses[1])
         yield cluster
     finally:
         cluster.stop(kill=True)
