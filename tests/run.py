@@ -42,6 +42,7 @@ JAVA_IS_MISSING = (
 DESELECTED = (
     "skipped: tests/tools but for Kafka's commands: 10 minutes, and downloads of 500 MB; run make test-tools",
     "skipped: tests/spark with long timeouts: minutes; run make test-spark",
+    "skipped: tests/property/test_fleet_models.py with many clients: a minute; run make test-fleets",
 )
 # Ends also if this process is killed.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
@@ -57,7 +58,7 @@ class Phase(NamedTuple):
 
 def main_phase(workers: int) -> Phase:
     """Return the phase of the tests that wait for clients and processes, and share nothing."""
-    marks = "not browser and not kafka_commands and not spark and not spark_long and not tools"
+    marks = "not browser and not kafka_commands and not spark and not spark_long and not tools and not many_clients"
     ignored = [argument for folder in ("browser", "spark", "unit") for argument in ("--ignore", f"tests/{folder}")]
     return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
 

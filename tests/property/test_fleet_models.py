@@ -83,7 +83,10 @@ def test_attempts_after_a_long_run_are_those_of_the_client() -> None:
     [
         ("sluice-consumer", SLUICE_CONSUMER, "killed leader", (0.05, 0.05, None, 0.01, 0.03, 0.06)),
         ("sluice-consumer", SLUICE_CONSUMER, "refused", (0.04, None, None, 0.02, 0.06, 0.12)),
-        ("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
+        pytest.param(
+            *("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
+            marks=pytest.mark.many_clients,
+        ),
         ("sluice-consumer", SLUICE_CONSUMER, "silent", (0.03, 0.04, None, 0.01, 0.03, None)),
         ("sluice-consumer", SLUICE_CONSUMER, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, None, 0.01, 0.03, None)),
         ("aiokafka-consumer", AIOKAFKA_CONSUMER, "killed leader", (0.03, 0.05, None, 0.01, 0.05, 0.12)),
@@ -110,6 +113,7 @@ def test_attempts_of_a_consumer_are_those_of_the_client(
     assert lookups.modelled == pytest.approx(lookups.attempts, rel=0.25 if client.startswith("aiokafka") else 0.2)
 
 
+@pytest.mark.many_clients
 @pytest.mark.parametrize(
     ("client", "model", "start", "limits"),
     [
