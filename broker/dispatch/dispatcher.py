@@ -5,52 +5,38 @@ passing a delayed operation to a purgatory; the operation's completion calls `Di
 returns a `Verdict` about the response, which is carried out here.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import (
-    FIXED_HEADER,
-    NO_RESPONSE,
-    PARKED,
-    Outcome,
-    RequestContext,
-    header_of,
-)
-from sluice.broker.requests.long_request import LongRequests, RequestTimer
+from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.broker.requests.long_request import LongRequests
 from sluice.broker.requests.session import Session
 from sluice.broker.throttling.throttler import Throttler
 from sluice.broker.throttling.verdict import HeldRead, Verdict
 from sluice.clock import Clock
-from sluice.errors import RemoteProtocolError
-from sluice.metrics import REQUEST_SECONDS_BOUNDS
-from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.header import RequestHeader
-from sluice.protocol.codec.compile import decode_in_slices, decode_prefix, decode_single
-from sluice.protocol.frame import SCRATCH_BYTES
+from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message, free_arrays
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
 
-from .registry import HANDLERS
+from .large_requests import LargeRequests, decode_usual
+from .request_header import read_header
 from .response_cache import MOST_REQUEST_BYTES, Key, ResponseCache
-from .route import Route
+from .route import Route, count_responses
+from .routes import Routes
 from .throttled import ThrottledConnection
 
 if TYPE_CHECKING:
-    from sluice.broker.handlers.services import AllServices
     from sluice.broker.journal.journal import Journal
 
-    from .forwarding import Forwarded
     from .services import DispatchHost
 
-_SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
-_API_AND_VERSION = Struct(">hh")
 _NO_READ = -1.0
-_NOT_SERVED = (0, -1)  # version range of an unknown API
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
@@ -68,27 +54,20 @@ class Dispatcher:
     ) -> None:
         self.clock = clock
         self.journal = journal
-        # Called with each new route, to add fault rules to its handler.
-        self.on_route_opened: Callable[[Route], None] | None = None
+        self.routes = routes = Routes(broker, throttler, journal)
         self._broker = broker
         self._throttler = throttler
         self._throttled = throttled
-        self._routes: dict[int, Route] = {}
-        self._held_apis: Collection[int] = ()
-        self._pending_forwards: list[Forwarded] = []
+        self._opened_routes = routes.opened
         self._actions = actions
-        self._long_requests = long_requests
+        self._large = LargeRequests(long_requests, throttler)
         self._read_ms = _NO_READ  # start of the current read, monotonic
         self._responded_routes: list[Route] = []  # one entry per response in the current read
         self._cache = ResponseCache(broker)
 
-    @property
-    def routes(self) -> Iterable[Route]:
-        return self._routes.values()
-
     def route(self, api_and_version: int) -> Route | None:
-        """`api_and_version` is encoded as in a request."""
-        return self._routes.get(api_and_version) or self._open_route(api_and_version)
+        """Return None if the version is not served; `api_and_version` is encoded as in a request."""
+        return self.routes.find(api_and_version)
 
     def context(self, connection: Channel) -> RequestContext:
         return RequestContext(Session(self._broker.node_id, connection), connection, self)
@@ -104,7 +83,7 @@ class Dispatcher:
         """Count the responses of a read, then complete the operations that its requests made possible."""
         started_ms, self._read_ms = self._read_ms, _NO_READ
         if self._responded_routes:
-            self._observe(self._responded_routes, started_ms)
+            count_responses(self._responded_routes, self.clock.monotonic_ms() - started_ms)
             self._responded_routes = []
         self._actions.complete()
 
@@ -116,13 +95,12 @@ class Dispatcher:
         if body <= end:
             api_and_version, ctx.correlation_id, id_as_sent = header.unpack_from(view, start)
         if body > end or id_as_sent != ctx.id_as_sent:
-            api_and_version, ctx.correlation_id = _read_header(ctx, view, start, end)
+            api_and_version, ctx.correlation_id = read_header(ctx, view, start, end)
             body = start + ctx.header.size
         ctx.request_bytes = end - start
-        route = self._routes.get(api_and_version) or self._open_route(api_and_version)
+        route = self._opened_routes.get(api_and_version) or self.routes.find(api_and_version)
         if route is None:
-            ctx.api = ""
-            self._respond_unsupported(ctx, *_API_AND_VERSION.unpack_from(view, start))
+            self._respond_unsupported(ctx, api_and_version)
             return
         ctx.route = route
         ctx.api = route.label
@@ -135,10 +113,7 @@ class Dispatcher:
         ctx.version = route.version
         ctx.error_code = 0
         if end - start > route.inline_bytes:
-            if route.is_cached:
-                self._dispatch_cached(ctx, route, view, body, end)
-            else:
-                self._dispatch_large(ctx, route, view, body, end, None)
+            self._dispatch_large(ctx, route, view, body, end)
             return
         decode, handle = route.decode, route.handle  # a call through a slot is slower
         request, _ = decode(view, body, end)
@@ -150,44 +125,28 @@ class Dispatcher:
         else:
             self._finish(ctx, route, outcome)
 
-    def _dispatch_cached(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
-        """Send the response to an earlier, equal request, if it is cached."""
+    def _dispatch_large(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
+        """Handle a request in slices, or send the response to an earlier, equal one, if it is cached."""
         key = None
-        if end - body <= MOST_REQUEST_BYTES and self._may_cache(route):
+        if route.is_cached and end - body <= MOST_REQUEST_BYTES and self._may_cache(route):
             key = self._cache.key_of(ctx, route, bytes(view[body:end]))
             cached = self._cache.find(key)
             if cached is not None:
                 parts, size, ctx.subject = cached
                 self.send(ctx, parts, size)
                 return
-        self._dispatch_large(ctx, route, view, body, end, key)
+        usual = decode_usual(route, view, body, end)
+        if usual is None:
+            handle = partial(self._handle_large, ctx, route, key)
+            self._large.decode(ctx, route, view[body:end], handle)
+        else:
+            self._handle_large(ctx, route, key, usual)
 
     def _may_cache(self, route: Route) -> bool:
-        # Fault rules replace `handle`, and a quota for request time charges each request.
-        return route.handle is route.serve and self._throttler.quotas.request is None
+        # A quota for request time charges each request.
+        return not route.has_faults and self._throttler.quotas.request is None
 
-    def _dispatch_large(
-        self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int, key: Key | None
-    ) -> None:
-        """Handle a request in slices, unless it has the usual single element; cache its response under `key`."""
-        request_class = API_KEYS[route.api_key].request
-        decode = decode_single(request_class, route.version)
-        request = None if decode is None else decode(view, body, end)
-        if request is not None:
-            self._serve(ctx, route, request, key)
-            return
-        if end - body <= SCRATCH_BYTES:  # the buffer may be overwritten between slices; a larger frame has its own
-            view, body, end = memoryview(bytes(view[body:end])), 0, end - body
-
-        def serve() -> None:
-            long = ctx.long
-            assert long is not None
-            request, _ = decode_in_slices(request_class, route.version, view, body, end, long.pause)
-            self._serve(ctx, route, request, key)
-
-        self._long_requests.run(ctx, serve, self._timer)
-
-    def _serve(self, ctx: RequestContext, route: Route, request: Message, key: Key | None) -> None:
+    def _handle_large(self, ctx: RequestContext, route: Route, key: Key | None, request: Message) -> None:
         long = ctx.long
         generation = self._broker.cluster.metadata_generation
         if key is not None and not self._may_cache(route):  # changed since the request was suspended
@@ -222,16 +181,12 @@ class Dispatcher:
         if self.journal is not None and ctx.subject is not None:
             self.journal.parked(ctx)
 
-    @property
-    def _timer(self) -> RequestTimer | None:
-        return None if self._throttler.quotas.request is None else self._throttler.request_timer
-
     def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
         connection = ctx.connection
         if connection.closed and not (ctx.survives_disconnect and connection.ended_by_client):
             return
         ctx.now_ms = self.clock.wall_ms()
-        timer = self._timer
+        timer = self._large.timer
         if timer is not None:
             timer.resume()
         connection.waiting = False
@@ -239,7 +194,7 @@ class Dispatcher:
             if ctx.long is None or ctx.long.is_running:
                 self._finish_parked(ctx, answer())
             else:  # the long request was parked by its handler
-                self._long_requests.run(ctx, lambda: self._finish_parked(ctx, answer()), timer)
+                self._large.run(ctx, lambda: self._finish_parked(ctx, answer()))
         except Exception:
             connection.fail()
             return
@@ -258,6 +213,17 @@ class Dispatcher:
         elif outcome is not PARKED:
             route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
             self._finish(ctx, route, outcome)
+
+    def _respond_unsupported(self, ctx: RequestContext, api_and_version: int) -> None:
+        from sluice.broker.handlers.cluster.api_versions import (
+            unsupported_version,  # deferred: handlers are imported with their first request
+        )
+
+        ctx.api = ""
+        ctx.route = self.routes.for_unsupported(ctx, api_and_version)
+        if self.journal is not None:
+            ctx.subject = self.journal.empty_subject
+        self.answer(ctx, unsupported_version(ctx, self._broker))
 
     # -- charge a response, and send it when the quotas allow ----------------------------------------------------------
 
@@ -320,7 +286,7 @@ class Dispatcher:
         long = ctx.long
         assert long is not None  # checked by the caller
         if not long.is_running:  # its throttle time is over
-            self._long_requests.run(ctx, lambda: self._answer_long(ctx, outcome), self._timer)
+            self._large.run(ctx, lambda: self._answer_long(ctx, outcome))
             return
         body = [] if outcome is NO_RESPONSE else ctx.encode(outcome)
         self.send(ctx, body, sum(map(len, body)))
@@ -352,107 +318,4 @@ class Dispatcher:
         if ctx.started_ms == self._read_ms:
             self._responded_routes.append(route)  # sent with the read's other responses
         else:
-            self._observe([route], ctx.started_ms)
-
-    def hold_forwarded(self, api_keys: Collection[int]) -> None:
-        """Park requests of these APIs until they time out; handle other parked ones."""
-        if api_keys == self._held_apis:
-            return
-        self._held_apis = api_keys
-        for api_and_version, route in self._routes.items():
-            self._update_hold(route, api_and_version >> 16)
-        pending, self._pending_forwards = self._pending_forwards, []
-        for forwarded in pending:
-            forwarded.forward()
-
-    def _update_hold(self, route: Route, api_key: int) -> None:
-        before = route.serve
-        route.serve = self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load()
-        if route.handle is before:  # no fault rules replace it
-            route.handle = route.serve
-
-    def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
-        from .forwarding import Forwarded  # few brokers are ever isolated
-
-        forwarded = Forwarded(ctx, request, broker)
-        self._pending_forwards.append(forwarded)
-        ctx.connection.park(forwarded.force_complete)
-        self._broker.scheduler.delay(forwarded)
-        return PARKED
-
-    def _observe(self, routes: list[Route], started_ms: float) -> None:
-        seconds = (self.clock.monotonic_ms() - started_ms) / 1e3
-        bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
-        if len(routes) == 1:
-            (route,) = routes
-            route.requests += 1
-            route.latency_counts[bucket] += 1
-            route.latency_sum_s += seconds
-            return
-        while routes:
-            route = routes[0]
-            count = routes.count(route)
-            route.requests += count
-            route.latency_counts[bucket] += count
-            route.latency_sum_s += count * seconds
-            # The requests of a read are usually of one API.
-            routes = [other for other in routes if other is not route] if count < len(routes) else []
-
-    def _open_route(self, api_and_version: int) -> Route | None:
-        api_key, version = _API_AND_VERSION.unpack(api_and_version.to_bytes(4, "big"))
-        first, last = self._broker.served.get(api_key, _NOT_SERVED)
-        if not first <= version <= last:
-            return None
-        handler = HANDLERS[api_key]
-        route = Route(handler, version, self._throttler.charge_of(handler.api))
-        if self.journal is not None:
-            route.about = self.journal.reader_of(api_key)
-        if api_key in self._held_apis:
-            self._update_hold(route, api_key)
-        if self.on_route_opened is not None:
-            self.on_route_opened(route)
-        self._routes[api_and_version] = route
-        return route
-
-    def _respond_unsupported(self, ctx: RequestContext, api_key: int, version: int) -> None:
-        # Only ApiVersions has a response for every client: version 0, with the supported versions.
-        served = self._broker.served.get(api_key)
-        if api_key == ApiKey.API_VERSIONS and served:
-            from sluice.broker.handlers.cluster.api_versions import (
-                unsupported_version,  # deferred: handlers are imported with their first request
-            )
-
-            route = self._routes.get(ApiKey.API_VERSIONS << 16) or self._open_route(ApiKey.API_VERSIONS << 16)
-            assert route is not None  # version 0 of ApiVersions is always served
-            ctx.route, ctx.api, ctx.version = route, f"ApiVersions v{version}", version
-            if self.journal is not None:
-                ctx.subject = self.journal.empty_subject
-            self.answer(ctx, unsupported_version(ctx, self._broker))
-            return
-        api = API_KEYS.get(api_key)
-        name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"
-        expected = f"; expected {served[0]} to {served[1]}" if served else ""
-        raise RemoteProtocolError(f"{name}: unsupported version{expected}")
-
-
-def _read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
-    ctx.api = ""
-    if end - start < _SHORTEST.size:
-        raise RemoteProtocolError(
-            f"malformed request header; expected at least {_SHORTEST.size} bytes, got {end - start}"
-        )
-    api_and_version, correlation_id, id_bytes = _SHORTEST.unpack_from(view, start)
-    if id_bytes > end - start - _SHORTEST.size:
-        raise RemoteProtocolError(
-            f"malformed request header: client id length {id_bytes} exceeds the request size {end - start}"
-        )
-    header = header_of(max(id_bytes, 0))
-    client_id = bytes(view[start + _SHORTEST.size : start + header.size])
-    try:
-        ctx.session.client_id = client_id.decode()
-    except UnicodeDecodeError:
-        raise RemoteProtocolError(f"malformed request header: client id {client_id!r} is not UTF-8") from None
-    ctx.session.identity = None
-    ctx.header = header
-    ctx.id_as_sent = header.unpack_from(view, start)[2]
-    return api_and_version, correlation_id
+            count_responses([route], self.clock.monotonic_ms() - ctx.started_ms)

@@ -37,7 +37,7 @@ class Forwarded(DelayedOperation):
 
     def forward(self) -> None:
         route: Route = self._ctx.route  # type: ignore[assignment]  # the dispatcher sets it
-        self._respond = partial(route.serve, self._ctx, self._request, self._broker)
+        self._respond = partial(route.handler, self._ctx, self._request, self._broker)
         self.force_complete()
 
     def on_complete(self) -> None:

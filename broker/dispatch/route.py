@@ -1,5 +1,6 @@
 """One API in one version, as the dispatcher serves it."""
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, cast
 
 from sluice.broker.requests.route import ApiRoute, Encode
@@ -12,6 +13,7 @@ from sluice.protocol.codec.compile import decode_prefix, encoder
 from .registry import Handler
 
 if TYPE_CHECKING:
+    from sluice.broker.handlers.services import Handle
     from sluice.broker.journal.about import Reader
 
 
@@ -46,20 +48,22 @@ class Route(ApiRoute):
         "flexible",
         "flexible_response",
         "handle",
+        "handler",
+        "has_faults",
         "inline_bytes",
         "is_cached",
         "latency_counts",
         "latency_sum_s",
         "requests",
-        "serve",
     )
 
     def __init__(self, handler: Handler, version: int, charge: ChargeResponse) -> None:
         api = API_KEYS[handler.api_key]
         # PARKED and NO_RESPONSE are never encoded.
         super().__init__(api.key, api.name, version, cast("Encode", encoder(api.response, version)))
-        self.serve = handler.load()
-        self.handle = self.serve  # called with each request; fault rules replace it
+        self.handler = handler.load()
+        self.handle = self.handler  # called with each request
+        self.has_faults = False  # whether `handle` is that of fault rules
         self.charge = charge
         self.about: Reader  # extracts the subject of a request; set only with a journal
         # As in Kafka, bytes after a request are ignored: librdkafka appends three (its issue 5049).
@@ -74,3 +78,34 @@ class Route(ApiRoute):
         self.errors: dict[int, int] = {}  # error code -> requests
         self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
         self.latency_sum_s = 0.0
+
+    def set_handler(self, handler: "Handle") -> None:
+        """Replace the handler, but not fault rules."""
+        self.handler = handler
+        if not self.has_faults:
+            self.handle = handler
+
+    def set_faults(self, handle: "Handle | None") -> None:
+        """Let fault rules handle the requests, or the handler again."""
+        self.has_faults = handle is not None
+        self.handle = self.handler if handle is None else handle
+
+
+def count_responses(routes: list[Route], took_ms: float) -> None:
+    """Count a response of each route, which all took this long."""
+    seconds = took_ms / 1e3
+    bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
+    if len(routes) == 1:
+        (route,) = routes
+        route.requests += 1
+        route.latency_counts[bucket] += 1
+        route.latency_sum_s += seconds
+        return
+    while routes:
+        route = routes[0]
+        count = routes.count(route)
+        route.requests += count
+        route.latency_counts[bucket] += count
+        route.latency_sum_s += count * seconds
+        # The requests of a read are usually of one API.
+        routes = [other for other in routes if other is not route] if count < len(routes) else []

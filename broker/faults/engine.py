@@ -122,7 +122,7 @@ class FaultEngine:
 
     def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
         self._route_faults[broker.node_id] = {}
-        broker.dispatcher.on_route_opened = partial(self._route_opened, broker)
+        broker.dispatcher.routes.on_opened = partial(self._route_opened, broker)
         for route in broker.dispatcher.routes:
             self._route_opened(broker, route)
         server.on_connected = partial(self._connection_faults.connected, server)
@@ -183,7 +183,7 @@ class FaultEngine:
                 faults.discard(fault)
                 if not faults.faults:
                     del by_route[route]
-                    route.handle = route.serve
+                    route.set_faults(None)
 
     # -- details -------------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class FaultEngine:
             by_route = self._route_faults[broker.node_id]
             if route not in by_route:
                 by_route[route] = RouteFaults(self, broker, route)
-                route.handle = by_route[route].handle
+                route.set_faults(by_route[route].handle)
             by_route[route].add(fault)
 
     def _begin_state(self, fault: Fault, at: str) -> None:

@@ -183,7 +183,7 @@ class Broker:
 
     def hold_forwarded(self, *, hold: bool) -> None:
         """Hold requests for the controller, or handle the held ones."""
-        self.dispatcher.hold_forwarded(FORWARDED if hold else ())
+        self.dispatcher.routes.hold_forwarded(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
         cluster = self.cluster

@@ -63,12 +63,12 @@ class RouteFaults:
         except KeyError:
             rules = self._rules_of(client_key)
         if rules is None:
-            return self._route.serve(ctx, request, services)
+            return self._route.handler(ctx, request, services)
         key = None
         if self._is_produce:
             key = _one_partition(request)  # type: ignore[arg-type]  # of that type
             if key in rules.unmatched:
-                return self._route.serve(ctx, request, services)
+                return self._route.handler(ctx, request, services)
         named = None
         faults: Sequence[Fault] = rules.unnamed
         if rules.with_names:
@@ -77,14 +77,14 @@ class RouteFaults:
             if not faults and key is not None:
                 rules.add_unmatched(key)
         if not faults or (JOURNAL_TOPIC in self._broker.metadata.topics and self._reads_journal(ctx, request)):
-            return self._route.serve(ctx, request, services)
+            return self._route.handler(ctx, request, services)
         hits = self._hits(ctx, faults, named)
         first = next(hits, None)
         if first is None:
-            return self._route.serve(ctx, request, services)
+            return self._route.handler(ctx, request, services)
         hits = chain((first,), hits)
         execution = ctx.fault = FaultExecution(
-            self._owner, self._broker, services, self._route.serve, ctx, request, hits
+            self._owner, self._broker, services, self._route.handler, ctx, request, hits
         )
         return execution.begin()
 

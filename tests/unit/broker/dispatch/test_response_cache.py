@@ -255,7 +255,7 @@ def test_response_is_not_cached_if_a_rule_that_changes_it_is_added_meanwhile() -
         topics = broker.client().call(request(*NAMES), 12).topics
         return [partition.leader_epoch for topic in topics for partition in topic.partitions]
 
-    with patch("sluice.broker.dispatch.dispatcher.decode_in_slices", decode):
+    with patch("sluice.broker.dispatch.large_requests.decode_in_slices", decode):
         assert epochs() == [1, 1]
     rules[0].remove()
     assert epochs() == [0, 0]

@@ -1,0 +1,35 @@
+"""The start of a request header: API key, version, correlation id and client id, which all versions have."""
+
+from struct import Struct
+
+from sluice.broker.requests.context import FIXED_HEADER, RequestContext, header_of
+from sluice.errors import RemoteProtocolError
+
+_SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
+
+
+def read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
+    """Return API key and version as one number, and the correlation id; keep the client id in the context.
+
+    Raises RemoteProtocolError if the header is malformed.
+    """
+    ctx.api = ""
+    if end - start < _SHORTEST.size:
+        raise RemoteProtocolError(
+            f"malformed request header; expected at least {_SHORTEST.size} bytes, got {end - start}"
+        )
+    api_and_version, correlation_id, id_bytes = _SHORTEST.unpack_from(view, start)
+    if id_bytes > end - start - _SHORTEST.size:
+        raise RemoteProtocolError(
+            f"malformed request header: client id length {id_bytes} exceeds the request size {end - start}"
+        )
+    header = header_of(max(id_bytes, 0))
+    client_id = bytes(view[start + _SHORTEST.size : start + header.size])
+    try:
+        ctx.session.client_id = client_id.decode()
+    except UnicodeDecodeError:
+        raise RemoteProtocolError(f"malformed request header: client id {client_id!r} is not UTF-8") from None
+    ctx.session.identity = None
+    ctx.header = header
+    ctx.id_as_sent = header.unpack_from(view, start)[2]
+    return api_and_version, correlation_id

@@ -1,0 +1,102 @@
+"""The routes of a broker: one for each API and version that a request has used."""
+
+from collections.abc import Callable, Collection, Iterator
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from sluice.broker.requests.context import PARKED, Outcome, RequestContext
+from sluice.broker.throttling.throttler import Throttler
+from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis import API_KEYS, ApiKey
+from sluice.protocol.message import Message
+
+from .registry import HANDLERS
+from .route import Route
+
+if TYPE_CHECKING:
+    from sluice.broker.handlers.services import AllServices
+    from sluice.broker.journal.journal import Journal
+
+    from .forwarding import Forwarded
+    from .services import DispatchHost
+
+_API_AND_VERSION = Struct(">hh")
+_NOT_SERVED = (0, -1)  # version range of an unknown API
+_OLDEST_API_VERSIONS = ApiKey.API_VERSIONS << 16
+
+
+class Routes:
+    def __init__(self, broker: "DispatchHost", throttler: Throttler, journal: "Journal | None") -> None:
+        # API key and version as one number, as in a request -> route
+        self.opened: dict[int, Route] = {}
+        # Called with each new route, to add fault rules to its handler.
+        self.on_opened: Callable[[Route], None] | None = None
+        self._broker = broker
+        self._throttler = throttler
+        self._journal = journal
+        self._held_apis: Collection[int] = ()
+        self._pending_forwards: list[Forwarded] = []
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(self.opened.values())
+
+    def find(self, api_and_version: int) -> Route | None:
+        """Return None if the version is not served."""
+        return self.opened.get(api_and_version) or self._open(api_and_version)
+
+    def for_unsupported(self, ctx: RequestContext, api_and_version: int) -> Route:
+        """Return the route of the response to a version that is not served, and set what the context says of it.
+
+        Only ApiVersions has a response for every client: version 0, with the supported versions. Raises
+        RemoteProtocolError for other APIs.
+        """
+        api_key, version = _API_AND_VERSION.unpack(api_and_version.to_bytes(4, "big"))
+        served = self._broker.served.get(api_key)
+        if api_key != ApiKey.API_VERSIONS or not served:
+            api = API_KEYS.get(api_key)
+            name = f"{api.name} version {version}" if api else f"API key {api_key}, version {version}"
+            expected = f"; expected {served[0]} to {served[1]}" if served else ""
+            raise RemoteProtocolError(f"{name}: unsupported version{expected}")
+        route = self.find(_OLDEST_API_VERSIONS)
+        assert route is not None  # version 0 of ApiVersions is always served
+        ctx.api, ctx.version = f"ApiVersions v{version}", version
+        return route
+
+    def hold_forwarded(self, api_keys: Collection[int]) -> None:
+        """Park requests of these APIs until they time out; handle other parked ones."""
+        if api_keys == self._held_apis:
+            return
+        self._held_apis = api_keys
+        for api_and_version, route in self.opened.items():
+            self._update_hold(route, api_and_version >> 16)
+        pending, self._pending_forwards = self._pending_forwards, []
+        for forwarded in pending:
+            forwarded.forward()
+
+    def _open(self, api_and_version: int) -> Route | None:
+        api_key, version = _API_AND_VERSION.unpack(api_and_version.to_bytes(4, "big"))
+        first, last = self._broker.served.get(api_key, _NOT_SERVED)
+        if not first <= version <= last:
+            return None
+        handler = HANDLERS[api_key]
+        route = Route(handler, version, self._throttler.charge_of(handler.api))
+        if self._journal is not None:
+            route.about = self._journal.reader_of(api_key)
+        if api_key in self._held_apis:
+            self._update_hold(route, api_key)
+        if self.on_opened is not None:
+            self.on_opened(route)
+        self.opened[api_and_version] = route
+        return route
+
+    def _update_hold(self, route: Route, api_key: int) -> None:
+        route.set_handler(self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load())
+
+    def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
+        from .forwarding import Forwarded  # few brokers are ever isolated
+
+        forwarded = Forwarded(ctx, request, broker)
+        self._pending_forwards.append(forwarded)
+        ctx.connection.park(forwarded.force_complete)
+        self._broker.scheduler.delay(forwarded)
+        return PARKED
