@@ -116,15 +116,20 @@ def _input(report: Report) -> Section:
     return Section("Input", noted, header=("input", "count"), rows=rows)
 
 
-def _recommended(found: Recommendation, settings: Settings) -> Section:
+def _promise(found: Recommendation, settings: Settings) -> str:
     limits = settings.limits
     assert limits is not None, "a recommendation requires limits"
-    promise = (
+    if not any(need.demand.is_known for need in (*found.overrides, *found.others)):
+        return "The demand of no client is known, so no quota is required or recommended."
+    return (
         f"With the required quotas, at most {limits.throttled_share:.1%} of each client's responses have a throttle "
         f"time, and its p99 throttle time is at most {limits.delay_p99_ms:,} ms. This assumes "
         f"`quota.profile={settings.profiles[0]}` and {_in_words(settings.loops[0])}. A recommended quota is at least "
         f"{found.headroom:.0%} above the required one (its headroom), and for an uncertain demand by its uncertainty."
     )
+
+
+def _recommended(found: Recommendation, settings: Settings) -> Section:
     total, bounds = len(found.others) + len(found.overrides), len(found.others) - found.basis
     unknown = f" Whether it is sufficient for {bounds:,} other clients is not known." if bounds else ""
     if found.default is not None:
@@ -139,7 +144,7 @@ def _recommended(found: Recommendation, settings: Settings) -> Section:
     shown = [*found.overrides[:_MOST_SHOWN], *found.others[: max(0, _MOST_SHOWN - len(found.overrides))]]
     return Section(
         f"{found.kind}: recommendation",
-        [promise],
+        [_promise(found, settings)],
         [default, overrides],
         header=(
             "client", "required quota", "recommended (headroom)", "demand", "p99 throttle time", "throttled responses",

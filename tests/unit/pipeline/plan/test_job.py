@@ -208,6 +208,9 @@ def test_many_lower_bounds_are_counted(tmp_path: Path) -> None:
     _, output = command(str(file), "--output", str(tmp_path / "out"))
     assert output.count("demand at least ") == 5
     assert "  and 3 more whose demand is a lower bound" in output
+    report = (tmp_path / "out" / REPORT).read_text()
+    assert "The demand of no client is known, so no quota is required or recommended." in report
+    assert "With the required quotas" not in report
 
 
 def test_input_that_is_all_quarantined_is_an_error_with_the_first_reasons(tmp_path: Path) -> None:
