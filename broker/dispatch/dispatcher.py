@@ -1,8 +1,8 @@
 """The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
 
 A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after
-passing a delayed operation to a purgatory; the operation's completion calls `Dispatcher.complete`. The throttler
-returns a `Verdict` about the response, which is carried out here.
+passing a delayed request to a purgatory; when it completes, `resume` gets the response. The throttler returns a
+`Verdict` about the response, which is carried out here.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ class Dispatcher:
         return self.routes.find(api_and_version)
 
     def context(self, connection: Channel) -> RequestContext:
-        return RequestContext(Session(self._broker.node_id, connection), connection, self)
+        return RequestContext(Session(self._broker.node_id, connection), connection, self.resume)
 
     # -- the requests of one read --------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Dispatcher:
         if outcome is PARKED:
             self._parked(ctx)
         else:
-            self._finish(ctx, route, outcome)
+            self._charge_and_respond(ctx, route, outcome)
 
     def _dispatch_large(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
         """Handle a request in slices, or send the response to an earlier, equal one, if it is cached."""
@@ -164,7 +164,7 @@ class Dispatcher:
             self._parked(ctx)
             return
         if key is None or ctx.error_code or not self._cache.is_open:
-            self._finish(ctx, route, outcome)
+            self._charge_and_respond(ctx, route, outcome)
         else:
             parts = ctx.encode(outcome)
             size = sum(map(len, parts))
@@ -181,7 +181,8 @@ class Dispatcher:
         if self.journal is not None and ctx.subject is not None:
             self.journal.parked(ctx)
 
-    def complete(self, ctx: RequestContext, answer: Callable[[], Message | Outcome]) -> None:
+    def resume(self, ctx: RequestContext, respond: Callable[[], Message | Outcome]) -> None:
+        """Continue a parked request: `respond` returns its response, or parks it again."""
         connection = ctx.connection
         if connection.closed and not (ctx.survives_disconnect and connection.ended_by_client):
             return
@@ -192,9 +193,9 @@ class Dispatcher:
         connection.waiting = False
         try:
             if ctx.long is None or ctx.long.is_running:
-                self._finish_parked(ctx, answer())
+                self._continue(ctx, respond())
             else:  # the long request was parked by its handler
-                self._large.run(ctx, lambda: self._finish_parked(ctx, answer()))
+                self._large.run(ctx, lambda: self._continue(ctx, respond()))
         except Exception:
             connection.fail()
             return
@@ -203,7 +204,7 @@ class Dispatcher:
         if self._read_ms == _NO_READ:  # else `end_read` does it
             self._actions.complete()
 
-    def _finish_parked(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+    def _continue(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         if ctx.connection.closed:
             return
         if ctx.fault is not None and not (outcome is PARKED or isinstance(outcome, HeldRead)):
@@ -212,7 +213,7 @@ class Dispatcher:
             self._hold_read(ctx, outcome)
         elif outcome is not PARKED:
             route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
-            self._finish(ctx, route, outcome)
+            self._charge_and_respond(ctx, route, outcome)
 
     def _respond_unsupported(self, ctx: RequestContext, api_and_version: int) -> None:
         from sluice.broker.handlers.cluster.api_versions import (
@@ -223,15 +224,15 @@ class Dispatcher:
         ctx.route = self.routes.for_unsupported(ctx, api_and_version)
         if self.journal is not None:
             ctx.subject = self.journal.empty_subject
-        self.answer(ctx, unsupported_version(ctx, self._broker))
+        self.respond(ctx, unsupported_version(ctx, self._broker))
 
     # -- charge a response, and send it when the quotas allow ----------------------------------------------------------
 
-    def _finish(self, ctx: RequestContext, route: Route, response: Message | Outcome) -> None:
+    def _charge_and_respond(self, ctx: RequestContext, route: Route, response: Message | Outcome) -> None:
         charge = route.charge  # a call through a slot is slower
         verdict = charge(ctx, response)
         if verdict is None:
-            self.answer(ctx, response)
+            self.respond(ctx, response)
         elif isinstance(verdict, Verdict):
             self._carry_out(ctx, verdict)
         else:
@@ -246,7 +247,7 @@ class Dispatcher:
             self._mute(ctx, by, verdict.throttle_ms, lambda: self._release(ctx, verdict))
             return
         else:
-            self.answer(ctx, verdict.response)
+            self.respond(ctx, verdict.response)
         if verdict.charges_encoding:
             self._throttler.charge_encoding(ctx)
         if by is not None:
@@ -263,30 +264,30 @@ class Dispatcher:
         connection = ctx.connection
         connection.waiting = False
         if verdict.then is None:
-            self.answer(ctx, verdict.response)
+            self.respond(ctx, verdict.response)
         elif not connection.closed:
             self._carry_out(ctx, verdict.then(ctx))
         if not connection.waiting:
             connection.resume()
 
     def _hold_read(self, ctx: RequestContext, outcome: HeldRead) -> None:
-        self._mute(ctx, outcome.by, outcome.throttle_ms, lambda: self.complete(ctx, outcome.read))
+        self._mute(ctx, outcome.by, outcome.throttle_ms, lambda: self.resume(ctx, outcome.read))
 
-    def answer(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+    def respond(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         body: list[bytes | memoryview] = []
         if ctx.long is not None:
-            self._answer_long(ctx, outcome)
+            self._respond_long(ctx, outcome)
             return
         if outcome is not NO_RESPONSE:
             encode = ctx.route.encode
             encode(outcome, body)
         self.send(ctx, body, len(body[0]) if len(body) == 1 else sum(map(len, body)))
 
-    def _answer_long(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
+    def _respond_long(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         long = ctx.long
         assert long is not None  # checked by the caller
         if not long.is_running:  # its throttle time is over
-            self._large.run(ctx, lambda: self._answer_long(ctx, outcome))
+            self._large.run(ctx, lambda: self._respond_long(ctx, outcome))
             return
         body = [] if outcome is NO_RESPONSE else ctx.encode(outcome)
         self.send(ctx, body, sum(map(len, body)))

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.protocol.error_response import fail
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.purgatory.operation import DelayedOperation
 
 from .route import Route
 
@@ -25,23 +25,22 @@ FORWARDING_TIMEOUT_MS = 60_000
 _CODE = ErrorCode.REQUEST_TIMED_OUT
 
 
-class Forwarded(DelayedOperation):
-    __slots__ = ("_broker", "_ctx", "_request", "_respond")
+class Forwarded(DelayedRequest):
+    __slots__ = ("_broker", "_request", "_then")
 
     def __init__(self, ctx: RequestContext, request: Message, broker: "AllServices") -> None:
-        super().__init__(FORWARDING_TIMEOUT_MS)
-        self._ctx = ctx
+        super().__init__(ctx, FORWARDING_TIMEOUT_MS)
         self._request = request
         self._broker = broker
-        self._respond: Callable[[], Message | Outcome] = self._time_out
+        self._then: Callable[[], Message | Outcome] = self._time_out
 
     def forward(self) -> None:
         route: Route = self._ctx.route  # type: ignore[assignment]  # the dispatcher sets it
-        self._respond = partial(route.handler, self._ctx, self._request, self._broker)
+        self._then = partial(route.handler, self._ctx, self._request, self._broker)
         self.force_complete()
 
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._respond)
+    def _respond(self) -> Message | Outcome:
+        return self._then()
 
     def _time_out(self) -> Message:
         self._ctx.error_code = _CODE

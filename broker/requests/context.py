@@ -30,17 +30,6 @@ def header_of(id_bytes: int) -> Struct:
     return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
-class Responder(Protocol):
-    def answer(self, ctx: "RequestContext", outcome: "Message | Outcome") -> None:
-        """Send a response; NO_RESPONSE is only counted."""
-
-    def send(self, ctx: "RequestContext", body: list[bytes | memoryview], size: int) -> None:
-        """Send a response of `size` bytes; an empty body is no response."""
-
-    def complete(self, ctx: "RequestContext", answer: "Callable[[], Message | Outcome]") -> None:
-        """Resume a parked request: `answer` returns its response, or parks it again."""
-
-
 class RequestHandler(Protocol):
     @property
     def clock(self) -> Clock: ...
@@ -149,6 +138,7 @@ class RequestContext:
     """The request in flight, reused for the next one of its connection."""
 
     __slots__ = (
+        "_resume",
         "annotations",
         "api",
         "authenticator",
@@ -162,7 +152,6 @@ class RequestContext:
         "long",
         "now_ms",
         "request_bytes",
-        "responder",
         "route",
         "session",
         "started_ms",
@@ -172,10 +161,15 @@ class RequestContext:
         "worked_ms",
     )
 
-    def __init__(self, session: Session, connection: Channel, responder: Responder) -> None:
+    def __init__(
+        self,
+        session: Session,
+        connection: Channel,
+        resume: "Callable[[RequestContext, Callable[[], Message | Outcome]], None]",
+    ) -> None:
         self.session = session
         self.connection = connection
-        self.responder = responder
+        self._resume = resume
         self.authenticator: Authenticator | None = None  # with a SASL listener
         # The last client id as sent, and the decoder of headers with its length.
         self.id_as_sent = b"\0\0"
@@ -224,6 +218,10 @@ class RequestContext:
                     elements.popitem()
             self.long.pause()
 
+    def resume(self, respond: "Callable[[], Message | Outcome]") -> None:
+        """Resume the parked request: `respond` returns its response, or parks it again."""
+        self._resume(self, respond)
+
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
@@ -239,7 +237,7 @@ class RequestContext:
         purgatory.watch(operation, keys)
         return PARKED
 
-    def park_until_completed(self) -> Outcome:
+    def park_until_resumed(self) -> Outcome:
         self.connection.park(_nothing)
         return PARKED
 

@@ -19,7 +19,7 @@ def respond_when_done(
 
     def done(result: T) -> None:
         if parked:
-            ctx.responder.complete(ctx, lambda: respond(result))
+            ctx.resume(lambda: respond(result))
         else:
             results.append(result)
 
@@ -27,4 +27,4 @@ def respond_when_done(
     if results:
         return respond(results[0])
     parked = True
-    return ctx.park_until_completed()
+    return ctx.park_until_resumed()

@@ -4,10 +4,11 @@ from random import Random  # noqa: TID251  (type only)
 from typing import Protocol
 
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import RequestContext, RequestHandler
+from sluice.broker.requests.context import Outcome, RequestContext, RequestHandler
 from sluice.broker.requests.route import ApiRoute
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
+from sluice.protocol.message import Message
 from sluice.purgatory.scheduler import Scheduler
 
 from .sasl.scram_credentials import ScramCredentials
@@ -15,6 +16,7 @@ from .sasl.scram_credentials import ScramCredentials
 
 class SaslDispatcher(RequestHandler, Protocol):
     def route(self, api_and_version: int) -> ApiRoute | None: ...
+    def respond(self, ctx: RequestContext, outcome: Message | Outcome) -> None: ...
 
 
 class SaslHost(Protocol):

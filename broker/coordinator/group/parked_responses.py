@@ -52,4 +52,4 @@ class ParkedResponses:
             ctx.error_code = response.error_code
             return response
 
-        ctx.responder.complete(ctx, finish)
+        ctx.resume(finish)

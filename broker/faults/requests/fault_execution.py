@@ -3,7 +3,7 @@
     matching rules in the order of addition: before -> the request is handled -> after, for each hit
     -> quotas -> answering -> the journal -> leaving -> sent
 
-`before` and `after` may park the request; `Responder.complete` resumes it. A response, or an end of the request, skips
+`before` and `after` may park the request until the rule's wait is over. A response, or an end of the request, skips
 further rules. A request parked before its handling has copies of its records, because the read buffer is reused.
 """
 
@@ -17,6 +17,7 @@ from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFra
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.throttling.verdict import HeldRead
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.produce import ProduceRequest
@@ -32,23 +33,21 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices, Handle
 
 
-class _Wait(DelayedOperation):
-    __slots__ = ("_execution", "_fault", "_resume")
+class _Wait(DelayedRequest):
+    __slots__ = ("_fault", "_then")
 
     def __init__(
-        self, execution: "FaultExecution", fault: "ActiveRule", delay_ms: float, resume: Callable[[], Message | Outcome]
+        self, ctx: RequestContext, fault: "ActiveRule", delay_ms: float, then: Callable[[], Message | Outcome]
     ) -> None:
-        super().__init__(delay_ms)
-        self._execution = execution
+        super().__init__(ctx, delay_ms)
         self._fault = fault
-        self._resume = resume
+        self._then = then
 
     def try_complete(self) -> bool:
         return self._fault.has_ended and self.force_complete()
 
-    def on_complete(self) -> None:
-        ctx = self._execution.ctx
-        ctx.responder.complete(ctx, self._resume)
+    def _respond(self) -> Message | Outcome:
+        return self._then()
 
 
 class _Muted(DelayedOperation):
@@ -169,10 +168,10 @@ class FaultExecution:
 
     def wait_before(self, rule: "ActiveRule", delay_ms: float) -> Outcome:
         self._copy_request()
-        return self._park(rule, delay_ms, self.begin)
+        return self._wait(rule, delay_ms, self.begin)
 
     def wait_after(self, rule: "ActiveRule", delay_ms: float, outcome: Message | Outcome) -> Outcome:
-        return self._park(rule, delay_ms, partial(self.after, outcome))
+        return self._wait(rule, delay_ms, partial(self.after, outcome))
 
     def close(self, rule: "ActiveRule", how: CloseMethod) -> Outcome:
         reason = f"fault rule {rule.id}"
@@ -238,9 +237,9 @@ class FaultExecution:
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _park(self, rule: "ActiveRule", delay_ms: float, resume: Callable[[], Message | Outcome]) -> Outcome:
+    def _wait(self, rule: "ActiveRule", delay_ms: float, then: Callable[[], Message | Outcome]) -> Outcome:
         ctx = self.ctx
-        return ctx.park(_Wait(self, rule, delay_ms, resume), self._owner.waiting_on(self.broker), [rule])
+        return ctx.park(_Wait(ctx, rule, delay_ms, then), self._owner.waiting_on(self.broker), [rule])
 
     def _merge_back(self, taken: SplitOffPart, outcome: Message | Outcome) -> Message | Outcome:
         self.ctx.error_code = self.ctx.error_code or taken.code

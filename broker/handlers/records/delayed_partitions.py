@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -30,10 +30,10 @@ class PendingPartition(Generic[_Result]):
         self.result = result
 
 
-class DelayedPartitions(DelayedOperation, Generic[_Result]):
+class DelayedPartitions(DelayedRequest, Generic[_Result]):
     """A wait for all partitions, up to `timeout_ms`; a timeout undoes nothing."""
 
-    __slots__ = ("_broker", "_ctx", "_pending", "_response")
+    __slots__ = ("_broker", "_pending", "_response")
 
     def __init__(
         self,
@@ -43,8 +43,7 @@ class DelayedPartitions(DelayedOperation, Generic[_Result]):
         response: Message,
         pending: list[PendingPartition[_Result]],
     ) -> None:
-        super().__init__(timeout_ms)
-        self._ctx = ctx
+        super().__init__(ctx, timeout_ms)
         self._broker = broker
         self._response = response
         self._pending = pending
@@ -52,9 +51,6 @@ class DelayedPartitions(DelayedOperation, Generic[_Result]):
     def try_complete(self) -> bool:
         self._pending = [item for item in self._pending if not self._is_settled(item)]
         return not self._pending and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._respond)
 
     def _respond(self) -> Message:
         for item in self._pending:

@@ -13,10 +13,10 @@ from sluice.broker.log.log_results import LogRead
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import RequestedPartition
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.fetch import FetchRequest, FetchResponse
 from sluice.protocol.message import Message
-from sluice.purgatory.operation import DelayedOperation
 
 from .general_fetch import Fetch, begin_fetch
 from .session_fetch import read_in_session
@@ -63,31 +63,29 @@ def _handle_general(ctx: RequestContext, broker: "RecordServices", request: Fetc
     return ctx.park(_DelayedFetch(ctx, fetch, request.max_wait_ms), broker.replicas.fetches, fetch.partitions())
 
 
-class _DelayedFetch(DelayedOperation):
-    __slots__ = ("_ctx", "_fetch")
+class _DelayedFetch(DelayedRequest):
+    __slots__ = ("_fetch",)
 
     def __init__(self, ctx: RequestContext, fetch: Fetch, max_wait_ms: int) -> None:
-        super().__init__(max_wait_ms)
-        self._ctx = ctx
+        super().__init__(ctx, max_wait_ms)
         self._fetch = fetch
 
     def try_complete(self) -> bool:
         return self._fetch.is_ready() and self.force_complete()
 
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._fetch.finish)
+    def _respond(self) -> Message | Outcome:
+        return self._fetch.finish()
 
 
-class _DelayedSinglePartitionFetch(DelayedOperation):
+class _DelayedSinglePartitionFetch(DelayedRequest):
     """A long poll of one partition; uses the fast path if possible."""
 
-    __slots__ = ("_broker", "_ctx", "_found", "_item", "_partition", "_request")
+    __slots__ = ("_broker", "_found", "_item", "_partition", "_request")
 
     def __init__(
         self, ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition
     ) -> None:
-        super().__init__(request.max_wait_ms)
-        self._ctx = ctx
+        super().__init__(ctx, request.max_wait_ms)
         self._broker = broker
         self._request = request
         self._partition = partition
@@ -103,9 +101,6 @@ class _DelayedSinglePartitionFetch(DelayedOperation):
             if self._found is not None:
                 return self.force_complete()
         return self._general_fetch().is_ready() and self.force_complete()
-
-    def on_complete(self) -> None:
-        self._ctx.responder.complete(self._ctx, self._respond)
 
     def _respond(self) -> Message | Outcome:
         found, self._found = self._found, None

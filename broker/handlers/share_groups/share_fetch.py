@@ -11,6 +11,7 @@ divided evenly.
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import PARKED, Outcome, RequestContext
+from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, MemberKey, ShareSession
 from sluice.protocol.apis.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -75,18 +76,13 @@ def _failed(ctx: RequestContext, code: ErrorCode) -> ShareFetchResponse:
     return ShareFetchResponse(error_code=code)
 
 
-class _Refusal(DelayedOperation):
+class _Refusal(DelayedRequest):
     """A request without a session, refused after the time it would wait for records."""
 
-    __slots__ = ("_ctx",)
+    __slots__ = ()
 
-    def __init__(self, ctx: RequestContext, max_wait_ms: int) -> None:
-        super().__init__(max_wait_ms)
-        self._ctx = ctx
-
-    def on_complete(self) -> None:
-        ctx = self._ctx
-        ctx.responder.complete(ctx, lambda: _failed(ctx, ErrorCode.SHARE_SESSION_LIMIT_REACHED))
+    def _respond(self) -> Message:
+        return _failed(self._ctx, ErrorCode.SHARE_SESSION_LIMIT_REACHED)
 
 
 class _ShareFetch:
@@ -119,7 +115,7 @@ class _ShareFetch:
             return PARKED
         if self._acknowledged is None:
             self._is_parked = True
-            return self._ctx.park_until_completed()
+            return self._ctx.park_until_resumed()
         return self._respond()
 
     def _acknowledge(self) -> None:
@@ -137,7 +133,7 @@ class _ShareFetch:
     def _end_acknowledge(self, results: Results) -> None:
         self._acknowledged = results
         if self._has_read and self._is_parked:
-            self._ctx.responder.complete(self._ctx, self._respond)
+            self._ctx.resume(self._respond)
 
     def is_ready(self) -> bool:
         return self._read.is_ready()
@@ -145,7 +141,7 @@ class _ShareFetch:
     def end_wait(self) -> None:
         self._has_read = True
         if self._acknowledged is not None:
-            self._ctx.responder.complete(self._ctx, self._respond)
+            self._ctx.resume(self._respond)
 
     def _respond(self) -> Message:
         assert self._acknowledged is not None

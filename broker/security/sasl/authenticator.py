@@ -16,7 +16,9 @@ expiration, any other request closes the connection.
 """
 
 import logging
+from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -103,17 +105,17 @@ _NEXT = {
 
 
 class _FailedAuthentication(DelayedOperation):
-    __slots__ = ("_ctx", "_response")
+    __slots__ = ("_connection", "_respond")
 
-    def __init__(self, ctx: RequestContext, response: Message | None, delay_ms: int) -> None:
+    def __init__(self, connection: "SaslConnection", respond: Callable[[], None] | None, delay_ms: int) -> None:
         super().__init__(delay_ms)
-        self._ctx = ctx
-        self._response = response
+        self._connection = connection
+        self._respond = respond
 
     def on_complete(self) -> None:
-        if self._response is not None:
-            self._ctx.responder.answer(self._ctx, self._response)
-        self._ctx.connection.abort()
+        if self._respond is not None:
+            self._respond()
+        self._connection.abort()
 
 
 class SaslAuthenticator:
@@ -231,7 +233,8 @@ class SaslAuthenticator:
             },
         )
         delay_ms = self._host.config.integer("connection.failed.authentication.delay.ms")
-        operation = _FailedAuthentication(ctx, response, delay_ms)
+        respond = None if response is None else partial(self._dispatcher.respond, ctx, response)
+        operation = _FailedAuthentication(self._connection, respond, delay_ms)
         self._connection.park(operation.force_complete)
         self._host.scheduler.delay(operation)
         return PARKED

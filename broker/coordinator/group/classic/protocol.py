@@ -140,7 +140,7 @@ class ClassicProtocol:
         group.update(member, request.protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         member.awaiting_join = ctx
         self._rebalance_or_complete_join(group)
-        return ctx.park_until_completed()
+        return ctx.park_until_resumed()
 
     def _add(self, ctx: RequestContext, request: JoinGroupRequest, group: ClassicGroup, member_id: str) -> Outcome:
         member = ClassicMember(
@@ -160,7 +160,7 @@ class ClassicProtocol:
         group.add(member)
         self._restart_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
         self._rebalance_or_complete_join(group)
-        return ctx.park_until_completed()
+        return ctx.park_until_resumed()
 
     def _replace_static(
         self,
@@ -203,7 +203,7 @@ class ClassicProtocol:
             self._complete_join_if_all_joined(group)
         else:
             self._prepare_rebalance(group)
-        return ctx.park_until_completed()
+        return ctx.park_until_resumed()
 
     def _undo_replacement(self, group: ClassicGroup, member: ClassicMember, old: ClassicMember) -> None:
         restored = group.replace_static(member, old.member_id)
@@ -230,7 +230,7 @@ class ClassicProtocol:
         member.awaiting_sync = ctx
         if group.leader_id == member.member_id:
             self._assign(group, {one.member_id: one.assignment for one in request.assignments})
-        return ctx.park_until_completed()
+        return ctx.park_until_resumed()
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
         error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
