@@ -10,6 +10,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
@@ -216,10 +217,6 @@ class Dispatcher:
             self._charge_and_respond(ctx, route, outcome)
 
     def _respond_unsupported(self, ctx: RequestContext, api_and_version: int) -> None:
-        from sluice.broker.handlers.cluster.api_versions import (
-            unsupported_version,  # deferred: handlers are imported with their first request
-        )
-
         ctx.api = ""
         ctx.route = self.routes.for_unsupported(ctx, api_and_version)
         if self.journal is not None:

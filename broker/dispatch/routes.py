@@ -10,6 +10,7 @@ from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.message import Message
 
+from .forwarding import Forwarded
 from .registry import HANDLERS
 from .route import Route
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
     from sluice.broker.journal.journal import Journal
 
-    from .forwarding import Forwarded
     from .services import DispatchHost
 
 _API_AND_VERSION = Struct(">hh")
@@ -93,8 +93,6 @@ class Routes:
         route.set_handler(self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load())
 
     def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
-        from .forwarding import Forwarded  # few brokers are ever isolated
-
         forwarded = Forwarded(ctx, request, broker)
         self._pending_forwards.append(forwarded)
         ctx.connection.park(forwarded.force_complete)

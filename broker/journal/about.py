@@ -20,6 +20,8 @@ from sluice.protocol.apis import ApiKey
 from sluice.protocol.entities import Topics
 from sluice.protocol.message import Message
 
+from .record_hashes import record_hashes
+
 if TYPE_CHECKING:
     from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 
@@ -113,8 +115,6 @@ def _many_batches_subject(request: "ProduceRequest") -> AnySubject:
 
 
 def hashed_produce_subject(request: "ProduceRequest") -> AnySubject:
-    from .record_hashes import record_hashes
-
     named, left_off, group_id, transactional_id = _many_batches_subject(request)
     hashed = [(*one[:5], hashes) for one, hashes in zip(named, record_hashes(request), strict=False)]
     return tuple(hashed), left_off, group_id, transactional_id

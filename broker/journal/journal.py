@@ -17,6 +17,7 @@ from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.entities import Sliced
+from sluice.protocol.error_codes import codes_in
 from sluice.protocol.message import Message
 
 from .about import EMPTY_SUBJECT, Reader, reader_of, subject_of_long
@@ -204,8 +205,6 @@ def _error_codes(ctx: RequestContext, body: Sequence[bytes | memoryview], size: 
     # Decoding responses with an error again costs less than recording the errors of all.
     if not _HEADER_BYTES < size <= _LARGEST_READ_BYTES:
         return (ctx.error_code,)
-    from sluice.protocol.error_codes import codes_in
-
     view, route = memoryview(b"".join(body)), ctx.route
     response, _ = decode_prefix(API_KEYS[route.api_key].response, route.version)(view, 0, len(view))
     return tuple(dict.fromkeys(codes_in(response))) or (ctx.error_code,)

@@ -17,6 +17,8 @@ from sluice.broker.controller.metadata_log.record_versions import LATEST_METADAT
 from sluice.broker.controller.metadata_log.recovery import TRUNCATE_DAMAGED
 from sluice.broker.metadata.features import KRAFT_VERSION
 from sluice.broker.metadata.topic import NO_LEADER, PartitionState
+from sluice.broker.security.acl.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
+from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 from sluice.config.broker_config import refused_topic_configs
 from sluice.config.property_table import TOPIC_PROPERTIES
 from sluice.errors import SluiceError
@@ -181,8 +183,6 @@ def _set_quotas(cluster: Cluster, entity: Mapping[str, str | None], quotas: Mapp
 
 
 def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) -> list[str]:
-    from sluice.broker.security.acl.acl import Acl, AclOperation, AclPermissionType, PatternType, ResourceType
-
     acl = Acl(
         ResourceType(record.resource_type),
         record.resource_name,
@@ -199,8 +199,6 @@ def _add_acl(cluster: Cluster, acl_id: bytes, record: AccessControlEntryRecord) 
 
 
 def _add_credential(cluster: Cluster, record: UserScramCredentialRecord) -> list[str]:
-    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
-
     mechanism = next((one for one in ScramMechanism if one.value == record.mechanism), None)
     if mechanism is None:
         return [f"SCRAM credential of {record.name}, mechanism {record.mechanism}"]

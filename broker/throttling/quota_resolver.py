@@ -1,15 +1,12 @@
 """The source of clients' quotas: the configured ones, or a `client.quota.callback.class` (KIP-257)."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Topic
 from sluice.config.broker_config import Config
+from sluice.quotas.callback import CallbackRules, ClientQuotaCallback, close, has_new_limits, load_callback
 from sluice.quotas.entity import EmptyClientId, QuotaRules, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager
-
-if TYPE_CHECKING:
-    from sluice.quotas.callback import ClientQuotaCallback
 
 _PROPERTY = "client.quota.callback.class"
 
@@ -23,8 +20,6 @@ class QuotaResolver:
         self._last_cluster: dict[str, tuple[int, ...]] = {}
         path = config.value(_PROPERTY)
         if path:
-            from sluice.quotas.callback import load_callback  # few brokers have one
-
             texts = {setting.property.name: setting.value for setting in config.entries()}
             self.callback = load_callback(str(path), {name: text for name, text in texts.items() if text is not None})
 
@@ -32,8 +27,6 @@ class QuotaResolver:
         table = QuotaTable(self._empty_client_id)
         if self.callback is None:
             return table
-        from sluice.quotas.callback import CallbackRules
-
         return CallbackRules(self.callback, kind, table)
 
     def update_metadata(self, topics: "Iterable[Topic]", managers: Iterable[ClientQuotaManager]) -> None:
@@ -42,14 +35,10 @@ class QuotaResolver:
         if self.callback is None or cluster == self._last_cluster:
             return
         self._last_cluster = cluster
-        from sluice.quotas.callback import has_new_limits
-
         if has_new_limits(self.callback, cluster):
             for manager in managers:
                 manager.hold_to_limits()
 
     def close(self) -> None:
         if self.callback is not None:
-            from sluice.quotas.callback import close
-
             close(self.callback)

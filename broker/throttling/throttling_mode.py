@@ -22,6 +22,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sluice.broker.requests.context import FetchInProgress, Outcome, RequestContext
+from sluice.protocol.apis.fetch import FetchResponse
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
 
@@ -188,6 +189,4 @@ def _empty_response(ctx: RequestContext, fetch: _Fetch, throttle_ms: int) -> Mes
     if fetch is not None:
         return fetch.throttled(throttle_ms)
     ctx.error_code = 0  # as in Kafka, the response does not report that the session is unknown
-    from sluice.protocol.apis.fetch import FetchResponse
-
     return FetchResponse(throttle_time_ms=throttle_ms)

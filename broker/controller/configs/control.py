@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import Sliced, at_once
 from sluice.config.broker_config import MIN_ISR, Config
+from sluice.config.config_releases import has_resource
 from sluice.config.value_types import split_list
 from sluice.protocol.errors import ErrorCode
 
@@ -47,8 +48,6 @@ class ConfigurationControl:
 
     def is_served(self, kind: int) -> bool:
         """Return whether the release has a type of resource."""
-        from sluice.config.config_releases import has_resource  # only when configs are described or set
-
         return kind in KINDS and has_resource(self._config.text("sluice.kafka.release"), KINDS[kind])
 
     def alter(

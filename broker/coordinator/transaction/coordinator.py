@@ -48,6 +48,7 @@ from .metadata import (
     with_partitions,
 )
 from .records import key_bytes, value_bytes
+from .replay import recover
 
 if TYPE_CHECKING:
     from sluice.broker.coordinator.services import CoordinatorHost
@@ -127,8 +128,6 @@ class TransactionCoordinator:
         log = partition.log
         if log.log_start_offset == log.log_end_offset:
             return
-        from .replay import recover  # deferred: a new broker has nothing to load
-
         loaded = [_Entry(metadata) for metadata in recover(log)]
         self._entries.update((entry.current.transactional_id, entry) for entry in loaded)
         for entry in loaded:

@@ -7,6 +7,7 @@ returns COORDINATOR_NOT_AVAILABLE until it exists.
 from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
+from sluice.broker.coordinator.share.state import parse_coordinator_key
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -64,8 +65,6 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
 
 
 def _names_share_partition(key: str) -> bool:
-    from sluice.broker.coordinator.share.state import parse_coordinator_key  # deferred: only for share groups
-
     return parse_coordinator_key(key) is not None
 
 

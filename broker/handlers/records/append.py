@@ -41,14 +41,6 @@ PartitionErrors = Mapping[Partition, tuple[ErrorCode, str | None]]
 _Moved = dict[Partition, PartitionProduceResponse]  # partitions that this broker does not lead
 
 
-def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
-    if broker.authorizer is None:
-        return ()
-    from .authorization import unwritable_topics  # deferred: only with an authorizer
-
-    return unwritable_topics(ctx, broker, request)
-
-
 def append(
     ctx: RequestContext,
     broker: "RecordServices",

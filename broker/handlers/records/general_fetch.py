@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sluice.broker.journal.about import partitions_subject
 from sluice.broker.metadata.topic import Partition, Topic, Traffic
+from sluice.broker.replica.failing_reader import FailingReader
 from sluice.broker.replica.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -15,7 +16,9 @@ from sluice.broker.replica.fetch_session import (
     TopicKey,
     requested_partitions,
 )
+from sluice.broker.replica.follower_reader import any_replica_reader
 from sluice.broker.replica.partition_reader import PartitionReader, readers_of
+from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis.fetch import (
     FetchableTopicResponse,
@@ -28,6 +31,8 @@ from sluice.protocol.apis.fetch import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+from .authorization import deny_unreadable
+from .down_conversion import respond_converted
 from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED
 
 if TYPE_CHECKING:
@@ -118,8 +123,6 @@ class Fetch:
             if ctx.version >= _ANY_REPLICA_SINCE and len(broker.cluster.brokers) > 1:
                 self._reader = self._reader_of_any_replica(request)
         if ctx.fault is not None and ctx.fault.fetch_error is not None:
-            from sluice.broker.replica.failing_reader import FailingReader  # deferred: only for fault rules
-
             self._reader = FailingReader(self._reader, ctx.fault.fetch_error)
         if max_bytes is None:
             max_bytes = min(request.max_bytes, broker.max_fetch_bytes)
@@ -130,8 +133,6 @@ class Fetch:
         self._max_bytes = max_bytes
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         if broker.authorizer is not None:
-            from .authorization import deny_unreadable  # deferred: only with an authorizer
-
             deny_unreadable(ctx, broker, requested, for_follower=self.is_from_follower)
         self._known = [item for item in ctx.sliced(requested) if item.partition is not None]
         self._items = self._known if len(self._known) == len(requested) else self._in_order(requested)
@@ -143,14 +144,11 @@ class Fetch:
         self._old_formats: list[OldFormat] = []  # of the read data, for an old client
 
     def _reader_of_any_replica(self, request: FetchRequest) -> PartitionReader:
-        from sluice.broker.replica.follower_reader import any_replica_reader  # deferred: only in clusters
-
         broker = self._broker
         committed_only = request.isolation_level == READ_COMMITTED
         self._follows = True
         reader: PartitionReader = any_replica_reader(broker.node_id, committed_only=committed_only)
         if broker.selects_replicas:
-            from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
 
             def select(partition: Partition, fetch_offset: int) -> int | None:
                 return select_in_rack(broker, partition, request.rack_id, fetch_offset)
@@ -262,8 +260,6 @@ class Fetch:
         """Return the response in the client's formats, converted in the worker if this takes long."""
         if not self._old_formats:
             return response
-        from .down_conversion import respond_converted  # deferred: only for old clients
-
         return respond_converted(self._ctx, self._broker.cluster.worker, self._old_formats, response)
 
     def sent(self, response: Message) -> bool:

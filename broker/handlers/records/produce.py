@@ -17,7 +17,9 @@ from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTI
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_first_batch
 
-from .append import ALL, NO_RECORDS, PartitionErrors, append, append_response, error_response, unwritable_topics
+from .append import ALL, NO_RECORDS, PartitionErrors, append, append_response, error_response
+from .authorization import unwritable_topics
+from .transactional_produce import produce_when_verified
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices
@@ -71,7 +73,5 @@ def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceR
             except InvalidRecords as invalid:
                 return error_response(ctx, request, invalid.code, invalid.message)
             if len(records) > HEADER_BYTES and records[_FLAGS_AT] & TRANSACTIONAL_FLAG:
-                from .transactional_produce import produce_when_verified  # deferred: most producers do not need it
-
                 return produce_when_verified(ctx, broker, request)
     return append(ctx, broker, request, _NO_ERRORS, unwritable_topics(ctx, broker, request))

@@ -25,7 +25,8 @@ from sluice.protocol.records.batch import MAGIC_AT, BatchHeader, read_header
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import check_produced
 
-from .append import PartitionErrors, append, error_response, unwritable_topics
+from .append import PartitionErrors, append, error_response
+from .authorization import unwritable_topics
 
 if TYPE_CHECKING:
     from sluice.broker.handlers.services import RecordServices

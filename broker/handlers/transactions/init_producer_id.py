@@ -6,7 +6,9 @@ previous producer is fenced.
 
 from typing import TYPE_CHECKING
 
+from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.errors import NotDurableError
@@ -50,9 +52,6 @@ def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactio
 def _initialize(
     ctx: RequestContext, broker: "TransactionServices", request: InitProducerIdRequest, transactional_id: str
 ) -> Message | Outcome:
-    from sluice.broker.coordinator.transaction.coordinator import ProducerResult  # deferred: only transactional
-    from sluice.broker.requests.deferred_response import respond_when_done
-
     expected = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
 
     def respond(result: ProducerResult) -> Message:
