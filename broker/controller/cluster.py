@@ -9,7 +9,10 @@ from functools import cached_property
 from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
+from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
+from sluice.broker.controller.configs.group_configs import GroupConfigs
 from sluice.broker.controller.topic_validation import TopicRules
+from sluice.broker.log.cleaner.log_cleaner import LogCleaner
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
@@ -31,6 +34,8 @@ from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.long_request import LongRequests
 from sluice.broker.requests.turn_queue import TurnQueue
 from sluice.broker.requests.worker import Worker
+from sluice.broker.security.acl.acl_store import Acls
+from sluice.broker.security.sasl.scram_credentials import ScramCredentials
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.clock import Clock
@@ -41,21 +46,17 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.uuids import random_uuid
 from sluice.purgatory.scheduler import Scheduler
 from sluice.purgatory.timer import Timer
+from sluice.quotas.client_quotas import ClientQuotas
 from sluice.quotas.quota_managers import ControllerQuotas
 from sluice.quotas.store import QuotaStores
 
+from .controller import Controller
+
 if TYPE_CHECKING:
-    from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
-    from sluice.broker.controller.configs.group_configs import GroupConfigs
     from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
     from sluice.broker.journal.journal import Journal
-    from sluice.broker.log.cleaner.log_cleaner import LogCleaner
     from sluice.broker.security.acl.acl import Acl
-    from sluice.broker.security.acl.acl_store import Acls
-    from sluice.broker.security.sasl.scram_credentials import ScramCredentials
-    from sluice.quotas.client_quotas import ClientQuotas
 
-    from .controller import Controller
     from .services import BrokerNode
 
 _DIRECTORY_TICK_MS = 1000
@@ -139,8 +140,6 @@ class Cluster:
     @cached_property
     def controller(self) -> "Controller":
         """The controller, created when a broker or replica first changes its state."""
-        from .controller import Controller
-
         self.metadata_generation += 1
         return Controller(self)
 
@@ -227,40 +226,28 @@ class Cluster:
 
     @cached_property
     def client_quotas(self) -> "ClientQuotas":
-        from sluice.quotas.client_quotas import ClientQuotas
-
         return ClientQuotas(self.quota_stores)
 
     @cached_property
     def group_configs(self) -> "GroupConfigs":
-        from sluice.broker.controller.configs.group_configs import GroupConfigs
-
         return GroupConfigs(self.config)
 
     @cached_property
     def client_metrics_configs(self) -> "ClientMetricsConfigs":
-        from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
-
         return ClientMetricsConfigs()
 
     @cached_property
     def _log_cleaner(self) -> "LogCleaner":
-        from sluice.broker.log.cleaner.log_cleaner import LogCleaner
-
         return LogCleaner(self.logs, self.config, self.clock, self.scheduler)
 
     @cached_property
     def scram_credentials(self) -> "ScramCredentials":
-        from sluice.broker.security.sasl.scram_credentials import ScramCredentials
-
         return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
 
     # -- topics and partitions -----------------------------------------------------------------------------------------
 
     @cached_property
     def acls(self) -> "Acls":
-        from sluice.broker.security.acl.acl_store import Acls
-
         return Acls(self._random.randbytes, self._write_acls)
 
     def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:

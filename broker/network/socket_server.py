@@ -12,17 +12,17 @@ from sluice.protocol.frame import FramePool, FrameReader
 from sluice.purgatory.operation import DelayedOperation
 from sluice.quotas.store import Address
 
+from .acceptor import Acceptor
 from .connection import Connection
 from .listener import Listener
+from .shaped_transport import ShapedTransport
 from .slow_frames import SlowFrames
 from .unsent_responses import PROPERTY as UNSENT_RESPONSE_BYTES
 from .unsent_responses import UnsentResponses
 
 if TYPE_CHECKING:
-    from .acceptor import Acceptor
     from .channel_builder import ChannelBuilder
     from .services import NetworkHost
-    from .shaped_transport import ShapedTransport
     from .tls_transport import TlsTransport
 
 # For tests that open a thousand connections at once.
@@ -175,8 +175,6 @@ class SocketServer:
         above = accept()
         if not self.accept_hooks or isinstance(above, Connection):
             return above
-        from .shaped_transport import ShapedTransport
-
         return ShapedTransport(above, self.broker, partial(self._run_accept_hooks, listener))
 
     def _run_accept_hooks(self, listener: str, transport: "ShapedTransport") -> None:
@@ -226,8 +224,6 @@ class SocketServer:
 
     def _accept_limited(self) -> "Acceptor":
         if self.acceptor is None:
-            from .acceptor import Acceptor
-
             self.acceptor = Acceptor(self.broker, [endpoint.name for endpoint in self.endpoints], self.connections)
         return self.acceptor
 

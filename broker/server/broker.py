@@ -24,8 +24,11 @@ from sluice.broker.metadata.topic import (
     Partition,
     Topic,
 )
+from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.replica.replica_manager import ReplicaManager
 from sluice.broker.requests.channel import Channel
+from sluice.broker.security.acl.auth_helper import AuthHelper
+from sluice.broker.security.acl.authorizer import Authorizer
 from sluice.broker.throttling.profile import PROFILES
 from sluice.broker.throttling.quota_resolver import QuotaResolver
 from sluice.broker.throttling.throttle_histogram import ThrottleHistograms
@@ -33,6 +36,7 @@ from sluice.broker.throttling.throttler import Throttler
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.config.property_table import RACK_AWARE
+from sluice.protocol.apis.api_versions import ApiVersion
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.scheduler import Scheduler
@@ -46,12 +50,8 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.share.coordinator import ShareCoordinator
     from sluice.broker.coordinator.share.persister import SharePersister
     from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
-    from sluice.broker.replica.fetch_session import FetchSessionCache
-    from sluice.broker.security.acl.auth_helper import AuthHelper
-    from sluice.broker.security.acl.authorizer import Authorizer
     from sluice.broker.security.sasl.scram_credentials import ScramCredentials
     from sluice.broker.share.manager import SharePartitionManager
-    from sluice.protocol.apis.api_versions import ApiVersion
 
     Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
 
@@ -221,15 +221,11 @@ class Broker:
 
     @cached_property
     def auth(self) -> "AuthHelper":
-        from sluice.broker.security.acl.auth_helper import AuthHelper
-
         return AuthHelper(self.authorizer)
 
     @cached_property
     def api_keys(self) -> "list[ApiVersion]":
         """The versions for ApiVersions responses; built once, because every connection requests them."""
-        from sluice.protocol.apis.api_versions import ApiVersion
-
         return [
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in self.advertised.items()
@@ -237,8 +233,6 @@ class Broker:
 
     @cached_property
     def fetch_sessions(self) -> "FetchSessionCache":
-        from sluice.broker.replica.fetch_session import FetchSessionCache
-
         slots = self.config.integer("max.incremental.fetch.session.cache.slots")
         return FetchSessionCache(slots, self.config.integer("sluice.fetch.session.partitions.max"), self.random)
 
@@ -360,8 +354,6 @@ class Broker:
     def _new_authorizer(self) -> "Authorizer | None":
         if not self.config.text("authorizer.class.name"):
             return None
-        from sluice.broker.security.acl.authorizer import Authorizer
-
         return Authorizer(self.config, self.cluster.acls)
 
     def _expire_sensors(self) -> None:

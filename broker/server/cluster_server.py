@@ -7,6 +7,8 @@ from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
 from sluice.broker.controller.cluster import Cluster
+from sluice.broker.controller.controller import Controller
+from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
 from sluice.broker.requests.worker import ThreadWorker
@@ -18,8 +20,6 @@ from sluice.protocol.errors import ErrorCode
 from .broker import Broker
 
 if TYPE_CHECKING:
-    from sluice.broker.controller.controller import Controller
-    from sluice.broker.controller.elections import Election
     from sluice.broker.faults.engine import FaultEngine
 
 # By then, clients that were waiting for the start have sent their first requests.

@@ -18,7 +18,6 @@ INTERFACES = ("services", "hooks", "interfaces", "target")
 # Other modules that are imported for types alone, and why that is worth it.
 TYPES_ONLY = {
     "sluice.audit.judge.model.verdict": "a command or an assertion loads the judge when it judges",
-    "sluice.broker.controller.elections": "loaded with the controller, when something happens to a broker",
     "sluice.broker.controller.metadata_log.durable_metadata": "only a data directory has one",
     "sluice.broker.coordinator.group.consumer.classic_members": "only groups that migrate have them",
     "sluice.broker.faults.actions.response_frame": "loaded with the first rule that changes a response",

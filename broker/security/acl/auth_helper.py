@@ -5,14 +5,11 @@ Without an authorizer, every operation is allowed. Produce and Fetch check for o
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import RequestContext
 
 from .acl import CLUSTER_NAME, AclOperation, ResourceType
-
-if TYPE_CHECKING:
-    from .authorizer import Authorizer
+from .authorizer import Authorizer
 
 _SUPPORTED_OPERATIONS = {
     ResourceType.TOPIC: (
