@@ -120,6 +120,11 @@ class Broker:
         self.features = cluster.features
         if not self.features.by_name:
             self.features.by_name = features_of_new_cluster(self.config, release, self.served)
+        self.fetch_sessions = FetchSessionCache(
+            self.config.integer("max.incremental.fetch.session.cache.slots"),
+            self.config.integer("sluice.fetch.session.partitions.max"),
+            random,
+        )
         self.auto_creates_topics = config.boolean("auto.create.topics.enable")
         self.deletes_topics = config.boolean("delete.topic.enable")
         self.max_fetch_bytes = config.integer("fetch.max.bytes")
@@ -230,15 +235,6 @@ class Broker:
             ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in self.advertised.items()
         ]
-
-    @cached_property
-    def fetch_sessions(self) -> "FetchSessionCache":
-        slots = self.config.integer("max.incremental.fetch.session.cache.slots")
-        return FetchSessionCache(slots, self.config.integer("sluice.fetch.session.partitions.max"), self.random)
-
-    @property
-    def fetch_sessions_in_use(self) -> "FetchSessionCache | None":
-        return self.fetch_sessions if "fetch_sessions" in vars(self) else None
 
     @cached_property
     def groups(self) -> "GroupCoordinator":

@@ -174,15 +174,11 @@ class BrokerCollector(Collector):
         yield _counter(prefix + "bytesout_total", [([name], traffic.bytes_out) for name, traffic in found])
 
     def _fetch_sessions(self) -> Iterator[Metric]:
-        sessions = self._broker.fetch_sessions_in_use
+        sessions = self._broker.fetch_sessions
         prefix = "kafka_server_fetchsessioncache_"
-        yield _gauge(prefix + "numincrementalfetchsessions", [([], len(sessions) if sessions is not None else 0)])
-        yield _gauge(
-            prefix + "numincrementalfetchpartitionscached", [([], sessions.partitions if sessions is not None else 0)]
-        )
-        yield _counter(
-            prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions if sessions is not None else 0)]
-        )
+        yield _gauge(prefix + "numincrementalfetchsessions", [([], len(sessions))])
+        yield _gauge(prefix + "numincrementalfetchpartitionscached", [([], sessions.partitions)])
+        yield _counter(prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions)])
 
     def _shares(self) -> Iterator[Metric]:
         shares = self._broker.share_partitions_in_use

@@ -114,9 +114,7 @@ class RouteFaults:
         # For Fetch, this includes the partitions of its session.
         partitions, groups, transactional_ids = self._read(request, self._broker.metadata.topics_by_id)
         if isinstance(request, FetchRequest) and request.session_epoch > 0:
-            sessions = self._broker.fetch_sessions_in_use
-            if sessions is not None:
-                partitions = [*partitions, *sessions.partitions_of(request.session_id)]
+            partitions = [*partitions, *self._broker.fetch_sessions.partitions_of(request.session_id)]
         return RequestEntities(partitions, groups, transactional_ids, self._selects_all(request, ctx.version))
 
     def _rules_of(self, client_key: _ClientKey) -> "_ClientRules | None":
