@@ -1,0 +1,166 @@
+"""A connection's states, and what each event does in each of them.
+
+Kafka handles the requests of a connection one after the other: while one is in progress or throttled, the channel is
+muted. Different on purpose: while a request waits in a purgatory, a few bytes are read ahead, to notice at once that
+the client leaves.
+
+| state | meaning |
+|---|---|
+| idle | no request is in progress |
+| within a frame | a part of a request has been received |
+| waiting | a long poll is in the purgatory |
+| muted | the response is sent, its throttle time is not over (KIP-219) |
+| held back | the response is sent when its throttle time is over (KIP-13) |
+| never answered | a fault rule drops the response; only the end of the connection is awaited |
+| unread | the client does not read its responses, which fill the buffers |
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from sluice.broker.faults.actions.no_response import BlackHole
+from sluice.broker.faults.rule import Rule
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.metadata import MetadataRequest
+from tests.support import faults
+from tests.support.records import batch, fetch, produce, produce_of
+from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
+
+LATER_MS = 5_000  # all waits and throttle times are shorter
+# Each row: the state, an event, what the client has received and how the connection is then, and the same later.
+TABLE = """
+| idle           | a request       | ApiVersions; open  | open                       |
+| idle           | a negative size | closed             | closed                     |
+| idle           | half-close      | closed             | closed                     |
+| idle           | reset           | closed             | closed                     |
+| idle           | broker closes   | closed             | closed                     |
+| idle           | time            | open               | open                       |
+| idle           | client reads    | open               | open                       |
+| within a frame | the rest of it  | ApiVersions; open  | open                       |
+| within a frame | a negative size | open               | open                       |
+| within a frame | half-close      | closed             | closed                     |
+| within a frame | reset           | closed             | closed                     |
+| within a frame | broker closes   | closed             | closed                     |
+| within a frame | time            | open               | open                       |
+| within a frame | client reads    | open               | open                       |
+| waiting        | a request       | waits, not read    | Fetch; ApiVersions; open   |
+| waiting        | a negative size | waits, not read    | Fetch; closed              |
+| waiting        | half-close      | waits, not read    | Fetch; closed              |
+| waiting        | reset           | closed             | closed                     |
+| waiting        | broker closes   | closed             | closed                     |
+| waiting        | time            | Fetch; open        | open                       |
+| waiting        | client reads    | waits              | Fetch; open                |
+| muted          | a request       | waits, not read    | ApiVersions; open          |
+| muted          | a negative size | waits, not read    | closed                     |
+| muted          | half-close      | waits, not read    | closed                     |
+| muted          | reset           | waits, not read    | closed                     |
+| muted          | broker closes   | closed             | closed                     |
+| muted          | time            | open               | open                       |
+| muted          | client reads    | waits, not read    | open                       |
+| held back      | a request       | waits, not read    | Produce; ApiVersions; open |
+| held back      | a negative size | waits, not read    | Produce; closed            |
+| held back      | half-close      | waits, not read    | Produce; closed            |
+| held back      | reset           | waits, not read    | Produce; closed            |
+| held back      | broker closes   | closed             | closed                     |
+| held back      | time            | Produce; open      | open                       |
+| held back      | client reads    | waits, not read    | Produce; open              |
+| never answered | a request       | waits              | waits                      |
+| never answered | a negative size | waits              | waits                      |
+| never answered | half-close      | closed             | closed                     |
+| never answered | reset           | closed             | closed                     |
+| never answered | broker closes   | closed             | closed                     |
+| never answered | time            | waits              | waits                      |
+| never answered | client reads    | waits              | waits                      |
+| unread         | a request       | open, not read     | open, not read             |
+| unread         | a negative size | open, not read     | open, not read             |
+| unread         | half-close      | open, not read     | open, not read             |
+| unread         | reset           | open, not read     | open, not read             |
+| unread         | broker closes   | reset              | reset                      |
+| unread         | time            | open, not read     | open, not read             |
+| unread         | client reads    | Fetch; Fetch; open | open                       |
+"""
+
+
+class State(NamedTuple):
+    """A state: how it is reached, and with which configuration."""
+
+    enter: Callable[[VirtualBroker, Client], object]
+    overrides: tuple[str, ...] = ()
+
+
+def is_never_answered(broker: VirtualBroker, client: Client) -> None:
+    faults.add(broker, Rule(BlackHole(), api="Metadata"))
+    client.send(MetadataRequest(topics=None), 9)
+
+
+def is_unread(broker: VirtualBroker, client: Client) -> None:
+    broker.client("writer").send(produce(9, batch(bytes(200_000))), 9)
+    client.stop_reading()
+    client.send_together((fetch(0), 11), (fetch(0), 11))
+
+
+def whole_frame(client: Client) -> bytes:
+    return client.frame(ApiVersionsRequest(), 0)
+
+
+QUOTA = "quota.producer.default=1000"
+STATES = {
+    "idle": State(lambda broker, client: client.call(ApiVersionsRequest(), 0)),
+    "within a frame": State(lambda broker, client: client.send_bytes(whole_frame(client)[:9])),
+    "waiting": State(lambda broker, client: client.send(fetch(0, max_wait_ms=1_000), 11)),
+    "muted": State(lambda broker, client: client.send(produce_of(12_000, 9, "client"), 9), (QUOTA,)),
+    "held back": State(
+        lambda broker, client: client.send(produce_of(12_000, 3, "client"), 3), (QUOTA, "quota.profile=kip-13")
+    ),
+    "never answered": State(is_never_answered),
+    "unread": State(is_unread),
+}
+EVENTS: dict[str, Callable[[VirtualBroker, Client], object]] = {
+    "a request": lambda broker, client: client.send(ApiVersionsRequest(), 0),
+    "the rest of it": lambda broker, client: client.send_bytes(whole_frame(client)[9:]),
+    "a negative size": lambda broker, client: client.send_bytes(b"\xff" * 8),
+    "half-close": lambda broker, client: client.end(),
+    "reset": lambda broker, client: client.leave(),
+    "broker closes": lambda broker, client: client.connection.close("a test"),
+    "time": lambda broker, client: broker.advance(LATER_MS),
+    "client reads": lambda broker, client: client.read_on(),
+}
+
+
+def seen_of(client: Client) -> str:
+    """Return the responses since the last call, and the state of the connection."""
+    if client.transport.aborted:
+        state = "reset"
+    elif client.transport.closing:
+        state = "closed"
+    else:
+        state = "waits" if client.connection.waiting else "open"
+        state += "" if client.transport.reading else ", not read"
+    return "; ".join([*(response.api for response in client.take_responses()), state])
+
+
+def rows() -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in TABLE.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("state", "event", "then", "later"), rows(), ids=[f"{row[0]}: {row[1]}" for row in rows()])
+def test_event(state: str, event: str, then: str, later: str) -> None:
+    broker = broker_with_topic(*STATES[state].overrides)
+    client = broker.client("client")
+    STATES[state].enter(broker, client)
+    client.take_responses()
+    EVENTS[event](broker, client)
+    assert seen_of(client) == then
+    broker.advance(LATER_MS)
+    assert seen_of(client) == later
+
+
+def test_each_event_is_tried_in_each_state() -> None:
+    """The rest of a frame can only follow its beginning, and replaces the whole request there."""
+    tried = {(state, event) for state, event, _, _ in rows()}
+    cells = {(state, event) for state in STATES for event in EVENTS}
+    cells -= {(state, "the rest of it") for state in STATES if state != "within a frame"}
+    cells -= {("within a frame", "a request")}
+    assert tried == cells
