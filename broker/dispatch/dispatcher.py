@@ -1,8 +1,8 @@
 """The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
 
-A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or `PARKED` after
-passing a delayed request to a purgatory; when it completes, `resume` gets the response. The throttler returns a
-`Verdict` about the response, which is carried out here.
+A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or a `Wait`,
+which is begun here; when it is over, `resume` gets the response. The throttler returns a `Verdict` about the response,
+which is carried out here.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.long_request import LongRequests
 from sluice.broker.requests.session import Session
 from sluice.broker.throttling.throttler import Throttler
@@ -121,7 +121,8 @@ class Dispatcher:
         if self.journal is not None:
             ctx.subject = route.about(request)
         outcome = handle(ctx, request, self._broker)
-        if outcome is PARKED:
+        if type(outcome) is Wait:
+            self._begin(ctx, outcome)
             self._parked(ctx)
         else:
             self._charge_and_respond(ctx, route, outcome)
@@ -161,7 +162,8 @@ class Dispatcher:
         outcome = route.handle(ctx, request, self._broker)
         if long is not None and ctx.connection.closed:
             return
-        if outcome is PARKED:
+        if type(outcome) is Wait:
+            self._begin(ctx, outcome)
             self._parked(ctx)
             return
         if key is None or ctx.error_code or not self._cache.is_open:
@@ -175,6 +177,13 @@ class Dispatcher:
             free_arrays(request, long.pause)
             if isinstance(outcome, Message):
                 free_arrays(outcome, long.pause)
+
+    def _begin(self, ctx: RequestContext, wait: Wait) -> None:
+        """Park the connection, and begin the wait, which may be over at once."""
+        if wait.cancel is not None:
+            ctx.connection.park(wait.cancel)
+        if wait.begin is not None:
+            wait.begin()
 
     def _parked(self, ctx: RequestContext) -> None:
         if self._throttler.quotas.request is not None:
@@ -208,11 +217,13 @@ class Dispatcher:
     def _continue(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         if ctx.connection.closed:
             return
-        if ctx.fault is not None and not (outcome is PARKED or isinstance(outcome, HeldRead)):
+        if ctx.fault is not None and not isinstance(outcome, Wait | HeldRead):
             outcome = ctx.fault.after(outcome)  # which may call the handler again
         if isinstance(outcome, HeldRead):
             self._hold_read(ctx, outcome)
-        elif outcome is not PARKED:
+        elif isinstance(outcome, Wait):
+            self._begin(ctx, outcome)
+        else:
             route: Route = ctx.route  # type: ignore[assignment]  # as in `send`
             self._charge_and_respond(ctx, route, outcome)
 

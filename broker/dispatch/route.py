@@ -59,7 +59,7 @@ class Route(ApiRoute):
 
     def __init__(self, handler: Handler, version: int, charge: ChargeResponse) -> None:
         api = API_KEYS[handler.api_key]
-        # PARKED and NO_RESPONSE are never encoded.
+        # An outcome without a response is never encoded.
         super().__init__(api.key, api.name, version, cast("Encode", encoder(api.response, version)))
         self.handler = handler.load()
         self.handle = self.handler  # called with each request

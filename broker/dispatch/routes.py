@@ -1,10 +1,11 @@
 """The routes of a broker: one for each API and version that a request has used."""
 
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from sluice.broker.requests.context import PARKED, Outcome, RequestContext
+from sluice.broker.requests.context import Outcome, RequestContext, Wait
 from sluice.broker.throttling.throttler import Throttler
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, ApiKey
@@ -95,6 +96,4 @@ class Routes:
     def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
         forwarded = Forwarded(ctx, request, broker)
         self._pending_forwards.append(forwarded)
-        ctx.connection.park(forwarded.force_complete)
-        self._broker.scheduler.delay(forwarded)
-        return PARKED
+        return Wait(forwarded.force_complete, partial(self._broker.scheduler.delay, forwarded))

@@ -1,6 +1,7 @@
 """The arguments of a handler, and its results other than a response."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable
+from functools import partial
 from struct import Struct
 from typing import Final, Protocol, TypeVar
 
@@ -49,7 +50,22 @@ class Outcome:
     __slots__ = ()
 
 
-PARKED: Final = Outcome()  # a delayed operation responds later
+class Wait(Outcome):
+    """The outcome of a request that waits: its connection is parked, then the wait begins.
+
+    Args:
+        cancel: Called if the connection ends meanwhile; None if nothing is waited for.
+        begin: Begins the wait, which ends with `RequestContext.resume`; None if it has begun.
+    """
+
+    __slots__ = ("begin", "cancel")
+
+    def __init__(self, cancel: "Callable[[], object] | None", begin: "Callable[[], object] | None" = None) -> None:
+        self.cancel = cancel
+        self.begin = begin
+
+
+ENDED: Final = Wait(None)  # the request ends its connection: nothing is left to do
 NO_RESPONSE: Final = Outcome()  # Produce with acks=0
 
 
@@ -225,22 +241,20 @@ class RequestContext:
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
-        self.connection.park(operation.force_complete)
-        purgatory.try_complete_else_watch(operation, keys)
-        return PARKED
+        return Wait(operation.force_complete, partial(purgatory.try_complete_else_watch, operation, keys))
 
     def park_for_more(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
     ) -> Outcome:
         """Park a request that is known to be incomplete."""
-        self.connection.park(operation.force_complete)
-        purgatory.watch(operation, keys)
-        return PARKED
+        return Wait(operation.force_complete, partial(purgatory.watch, operation, keys))
 
     def park_until_resumed(self) -> Outcome:
-        self.connection.park(_nothing)
-        return PARKED
+        return _UNTIL_RESUMED
 
 
 def _nothing() -> None:
     pass
+
+
+_UNTIL_RESUMED = Wait(_nothing)

@@ -83,11 +83,11 @@ class RequestAction(Action, frozen=True):
         return 0.0
 
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
-        """Act before the request is handled; return None, or a response or PARKED to skip the handler."""
+        """Act before the request is handled; return None, or a response or a `Wait` to skip the handler."""
         return None
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
-        """Act when the response is ready, before quotas charge it; return the response to send, or PARKED."""
+        """Act when the response is ready, before quotas charge it; return the response to send, or a `Wait`."""
         return outcome
 
     # A request without a response skips the following calls.

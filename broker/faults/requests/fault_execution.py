@@ -16,7 +16,7 @@ from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import NO_RESPONSE, PARKED, Outcome, RequestContext
+from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.throttling.verdict import HeldRead
 from sluice.protocol.apis import API_KEYS, ApiKey
@@ -113,7 +113,7 @@ class FaultExecution:
                 hit.fault.disable(error)
                 continue
             if outcome is not None:
-                return outcome if outcome is PARKED else self.after(outcome)
+                return outcome if isinstance(outcome, Wait) else self.after(outcome)
         outcome = self._handle(self.ctx, self.request, self.services)
         return outcome if _is_unfinished(outcome) else self.after(outcome)
 
@@ -133,7 +133,7 @@ class FaultExecution:
                 outcome = hit.action.after(self, hit, outcome)
             except Exception as error:
                 hit.fault.disable(error)
-            if outcome is PARKED:
+            if isinstance(outcome, Wait):
                 break
         return outcome
 
@@ -179,7 +179,7 @@ class FaultExecution:
             self.ctx.connection.reset(reason)
         else:
             self.ctx.connection.close(reason)
-        return PARKED
+        return ENDED
 
     def repeat(self) -> None:
         self._copy_request()
@@ -265,4 +265,4 @@ class FaultExecution:
 
 
 def _is_unfinished(outcome: Message | Outcome) -> bool:
-    return outcome is PARKED or isinstance(outcome, HeldRead)
+    return isinstance(outcome, Wait | HeldRead)

@@ -8,9 +8,10 @@ Different on purpose: a fetch waits in the purgatory of Fetch, and the first par
 divided evenly.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.broker.requests.context import PARKED, Outcome, RequestContext
+from sluice.broker.requests.context import Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, MemberKey, ShareSession
@@ -37,9 +38,7 @@ def handle(ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServic
     session = _session(ctx, request, broker, member)
     if session is ErrorCode.SHARE_SESSION_LIMIT_REACHED and request.max_wait_ms > 0:
         refusal = _Refusal(ctx, request.max_wait_ms)
-        ctx.connection.park(refusal.force_complete)
-        broker.scheduler.delay(refusal)
-        return PARKED
+        return Wait(refusal.force_complete, partial(broker.scheduler.delay, refusal))
     if isinstance(session, ErrorCode):
         return _failed(ctx, session)
     return _ShareFetch(ctx, request, broker, session).start()
@@ -109,10 +108,8 @@ class _ShareFetch:
             self._has_read = True
         else:
             operation = _DelayedShareFetch(self, self._request.max_wait_ms)
-            self._ctx.connection.park(operation.force_complete)
             self._is_parked = True
-            self._broker.replicas.fetches.watch(operation, read.keys())
-            return PARKED
+            return self._ctx.park_for_more(operation, self._broker.replicas.fetches, read.keys())
         if self._acknowledged is None:
             self._is_parked = True
             return self._ctx.park_until_resumed()

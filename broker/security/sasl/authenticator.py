@@ -22,7 +22,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from sluice.broker.requests.context import FIXED_HEADER, PARKED, Outcome, RequestContext
+from sluice.broker.requests.context import ENDED, FIXED_HEADER, Outcome, RequestContext
 from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.clock import Clock
 from sluice.errors import RemoteProtocolError
@@ -237,7 +237,7 @@ class SaslAuthenticator:
         operation = _FailedAuthentication(self._connection, respond, delay_ms)
         self._connection.park(operation.force_complete)
         self._host.scheduler.delay(operation)
-        return PARKED
+        return ENDED
 
     # -- the session ---------------------------------------------------------------------------------------------------
 
