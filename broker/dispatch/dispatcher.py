@@ -319,7 +319,9 @@ class Dispatcher:
             if fault is None:
                 ctx.connection.send(head, body, 4 + size)
             else:
-                fault.send(head, body)
+                for frame in fault.leaving(b"".join((head, *body))):
+                    ctx.connection.send(frame, [], len(frame))
+                fault.sent()
         elif self.journal is not None:
             self.journal.answered(ctx, body, 0)
         if ctx.error_code:

@@ -102,8 +102,11 @@ class RequestFault(Protocol):
     def answering(self, body: list[bytes | memoryview]) -> list[bytes | memoryview]:
         """Return the encoded response to use instead."""
 
-    def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
-        """Send the response or its replacement."""
+    def leaving(self, frame: bytes) -> Iterable[bytes]:
+        """Return the frames to send instead."""
+
+    def sent(self) -> None:
+        """Act after the frames are sent; may end the connection."""
 
 
 class FetchInProgress(Protocol):

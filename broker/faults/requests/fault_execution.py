@@ -101,6 +101,7 @@ class FaultExecution:
         self._finished = 0  # number of hits whose `after` was called
         self._split_off: list[SplitOffPart] = []
         self._repeats = 0
+        self._then_close: CloseMethod | None = None
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -145,18 +146,19 @@ class FaultExecution:
                 hit.fault.disable(error)
         return body
 
-    def send(self, head: bytes, body: list[bytes | memoryview]) -> None:
-        frame = ResponseFrame(b"".join((head, *body)))
+    def leaving(self, frame: bytes) -> list[bytes]:
+        changed = ResponseFrame(frame)
         for hit in self._hits:
             try:
-                hit.action.leaving(self, hit, frame)
+                hit.action.leaving(self, hit, changed)
             except Exception as error:
                 hit.fault.disable(error)
-        connection = self.ctx.connection
-        for _ in range(frame.copies):
-            connection.send(frame.data, [], len(frame.data))
-        if frame.close is not None:
-            self.close(self._hits[-1].fault, frame.close)
+        self._then_close = changed.close
+        return [changed.data] * changed.copies
+
+    def sent(self) -> None:
+        if self._then_close is not None:
+            self.close(self._hits[-1].fault, self._then_close)
             return
         for hit in self._hits:
             try:
