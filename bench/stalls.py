@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.large_requests import TOPIC, Shape, record_shapes, shapes
 from sluice import Broker
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis import API_KEYS, ApiKey

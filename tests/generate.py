@@ -1,6 +1,6 @@
 """Generator of the indexes: `make generate`.
 
-`broker/dispatch/index.py` is generated from the headers of all handlers, `protocol/apis/index.py` from the message
+`broker/exchange/index.py` is generated from the headers of all handlers, `protocol/apis/index.py` from the message
 classes. Tests compare both with their sources.
 """
 
@@ -21,7 +21,7 @@ from sluice.protocol.types import LAST_VERSION
 
 _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
 ROOT = Path(__file__).parents[1]
-DISPATCH_INDEX = ROOT / "broker" / "dispatch" / "index.py"
+EXCHANGE_INDEX = ROOT / "broker" / "exchange" / "index.py"
 MESSAGE_INDEX = ROOT / "protocol" / "apis" / "index.py"
 
 
@@ -36,8 +36,8 @@ def headers() -> dict[str, tuple[str, ServedApi]]:
     return found
 
 
-def dispatch_index() -> str:
-    """Return the text of `broker/dispatch/index.py`."""
+def exchange_index() -> str:
+    """Return the text of `broker/exchange/index.py`."""
     by_name = headers()
     served = [(api.key, *by_name.pop(api.name)) for api in API_KEYS.values() if api.name in by_name]
     assert not by_name, f"no API has these names: {sorted(by_name)}"
@@ -82,7 +82,7 @@ def message_index() -> str:
 
 def formatted(source: str) -> str:
     """Return `source` as ruff formats it."""
-    command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", str(DISPATCH_INDEX), "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--quiet", "--stdin-filename", str(EXCHANGE_INDEX), "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
@@ -97,4 +97,4 @@ def _header(api: ServedApi) -> str:
 
 if __name__ == "__main__":
     MESSAGE_INDEX.write_text(message_index(), encoding="utf-8")
-    DISPATCH_INDEX.write_text(dispatch_index(), encoding="utf-8")
+    EXCHANGE_INDEX.write_text(exchange_index(), encoding="utf-8")

@@ -87,7 +87,7 @@ class Brokers:
         topics = self._server.cluster.topics.values()
         traffic = [topic.traffic[node_id] for topic in topics if node_id in topic.traffic]
         return _Counts(
-            requests=sum(route.requests for route in self._server.brokers[node_id].dispatcher.routes),
+            requests=sum(route.requests for route in self._server.brokers[node_id].exchange.routes),
             bytes_in=sum(each.bytes_in for each in traffic),
             bytes_out=sum(each.bytes_out for each in traffic),
         )

@@ -18,8 +18,8 @@ from itertools import count, islice
 from math import inf
 from random import Random  # noqa: TID251  (one generator per rule, made from its seed)
 
-from sluice.broker.dispatch.registry import HANDLERS
-from sluice.broker.dispatch.route import Route
+from sluice.broker.exchange.registry import HANDLERS
+from sluice.broker.exchange.route import Route
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.requests.route_faults import RouteFaults
@@ -122,8 +122,8 @@ class FaultEngine:
 
     def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
         self._route_faults[broker.node_id] = {}
-        broker.dispatcher.routes.on_opened = partial(self._route_opened, broker)
-        for route in broker.dispatcher.routes:
+        broker.exchange.routes.on_opened = partial(self._route_opened, broker)
+        for route in broker.exchange.routes:
             self._route_opened(broker, route)
         server.on_connected = partial(self._connection_faults.connected, server)
         server.on_disconnected = self._connection_faults.lost
@@ -212,7 +212,7 @@ class FaultEngine:
 
     def _put_on_routes(self, fault: Fault) -> None:
         for broker in self._target.brokers.values():
-            for route in broker.dispatcher.routes:
+            for route in broker.exchange.routes:
                 self._put_on(broker, route, fault)
 
     def _put_on(self, broker: FaultedBroker, route: Route, fault: Fault) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.network.socket_server import SocketServer
 from sluice.broker.replica.fetch_session import FetchSessionCache
@@ -31,7 +31,7 @@ class FaultedBroker(Protocol):
     @property
     def timer(self) -> Timer: ...
     @property
-    def dispatcher(self) -> Dispatcher: ...
+    def exchange(self) -> Exchange: ...
     @property
     def fetch_sessions(self) -> FetchSessionCache: ...
 

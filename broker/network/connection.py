@@ -40,7 +40,7 @@ _MOST_UNANSWERED_BYTES = 1 << 20
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
 
 
-class ConnectionDispatcher(RequestHandler, Protocol):
+class ConnectionExchange(RequestHandler, Protocol):
     def context(self, connection: Channel) -> RequestContext:
         """Return the context of a new connection's requests."""
 
@@ -49,8 +49,8 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_cancel_wait",
         "_deferred",
-        "_dispatcher",
         "_eof",
+        "_exchange",
         "_holds_frame",
         "_is_unanswered",
         "_on_lost",
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        dispatcher: "ConnectionDispatcher",
+        exchange: "ConnectionExchange",
         reader: FrameReader,
         advertised: Endpoint,
         turns: TurnQueue,
@@ -91,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         on_made: "Callable[[Connection], None]",
         on_lost: "Callable[[Connection], None]",
     ) -> None:
-        self._dispatcher: RequestHandler = dispatcher
+        self._exchange: RequestHandler = exchange
         self._reader = reader
         self.request_memory = reader.pool
         self._turns = turns
@@ -115,13 +115,13 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self.closed = False
         self.peer = "?"
-        self.opened_ms = self.last_active_ms = self.read_ms = dispatcher.clock.monotonic_ms()
+        self.opened_ms = self.last_active_ms = self.read_ms = exchange.clock.monotonic_ms()
         # For the journal.
         self.number = 0
         self.close_reason = ""
         self.ended_by_client = False
         self.read_times: ReadTimes | None = None
-        self.ctx = dispatcher.context(self)
+        self.ctx = exchange.context(self)
 
     # -- called by asyncio -------------------------------------------------------------------------------------------
 
@@ -155,15 +155,15 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         complete = self._reader.received(nbytes)
         if self.waiting or self._output_full:
-            self.read_ms = self._dispatcher.clock.monotonic_ms()
+            self.read_ms = self._exchange.clock.monotonic_ms()
             keeps = self._reader.keep_rest()
             if not (keeps and self._is_unanswered and self._reader.rest_bytes < _MOST_UNANSWERED_BYTES):
                 self._pause_reading()
         elif complete:
-            self.read_ms = self.last_active_ms = self._dispatcher.begin_read(self.ctx)
+            self.read_ms = self.last_active_ms = self._exchange.begin_read(self.ctx)
             self._run()
         else:
-            self.last_active_ms = self._dispatcher.clock.monotonic_ms()
+            self.last_active_ms = self._exchange.clock.monotonic_ms()
 
     def eof_received(self) -> bool:
         # As in Kafka, requests sent before the end are still served: stay open while any waits.
@@ -179,13 +179,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._transport_full = False
-        self.last_active_ms = self._dispatcher.clock.monotonic_ms()
+        self.last_active_ms = self._exchange.clock.monotonic_ms()
         self._send_more()
 
     # -- called by the listener's security layers --------------------------------------------------------------------
 
     def set_request_handler(self, handler: RequestHandler) -> None:
-        self._dispatcher = handler
+        self._exchange = handler
 
     def limit_frames(self, max_bytes: int, name: str) -> None:
         """Reject larger requests; `name` is the property that sets the limit."""
@@ -203,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
     def set_transport(self, transport: asyncio.Transport) -> None:
         self._transport = transport
 
-    # -- called by the dispatcher ------------------------------------------------------------------------------------
+    # -- called by the exchange ------------------------------------------------------------------------------------
 
     def park(self, cancel: Callable[[], object]) -> None:
         self.waiting = True
@@ -251,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = self._is_unanswered = False
         self._cancel_wait = None
         if not self._running and not self.closed:
-            self.last_active_ms = self._dispatcher.clock.monotonic_ms()
+            self.last_active_ms = self._exchange.clock.monotonic_ms()
             self._continue()
 
     def close(self, reason: str) -> None:
@@ -305,17 +305,17 @@ class Connection(asyncio.BufferedProtocol):
     # -- the loop over frames ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        reader, dispatcher = self._reader, self._dispatcher
+        reader, exchange = self._reader, self._exchange
         self._running = True
         ctx, view = self.ctx, reader.view
         spent = False
         end_ms = self.last_active_ms + TURN_MS
         try:
             while not (self.waiting or self._output_full) and reader.next_frame():
-                dispatcher.dispatch(ctx, view, reader.start, reader.end)
+                exchange.dispatch(ctx, view, reader.start, reader.end)
                 if reader.end == reader.filled:  # faster than `has_rest`
                     break
-                if dispatcher.clock.monotonic_ms() >= end_ms:
+                if exchange.clock.monotonic_ms() >= end_ms:
                     spent = True
                     break
         except RemoteProtocolError as error:
@@ -327,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._running = False
         if self.closed:
-            dispatcher.end_read()
+            exchange.end_read()
             return
         if self._out:
             self._flush()
@@ -341,7 +341,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
             self._deferred = True
             self._turns.add(self._continue)
-        dispatcher.end_read()
+        exchange.end_read()
 
     def _continue(self) -> None:
         self._deferred = False
@@ -349,7 +349,7 @@ class Connection(asyncio.BufferedProtocol):
             self._await_eof()
             return
         if self._reader.has_rest:
-            self.last_active_ms = self._dispatcher.begin_read(self.ctx)
+            self.last_active_ms = self._exchange.begin_read(self.ctx)
             self._run()
             if self._is_held():
                 return
@@ -378,7 +378,7 @@ class Connection(asyncio.BufferedProtocol):
         if not out or self._transport is None:
             return
         if self.read_times is not None:
-            self.read_times[-1] = self._dispatcher.clock.monotonic_ms()
+            self.read_times[-1] = self._exchange.clock.monotonic_ms()
             self.read_times = None
         if size <= JOIN_BYTES and not self._unsent:
             self._transport.write(b"".join(out))

@@ -7,17 +7,17 @@ from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.turn_queue import TurnQueue
-from sluice.broker.security.services import SaslDispatcher, SaslHost
+from sluice.broker.security.services import SaslExchange, SaslHost
 from sluice.config.broker_config import Endpoint
 from sluice.purgatory.timer import Timer
 from sluice.quotas.quota_managers import QuotaManagers
 from sluice.quotas.store import QuotaStores
 
-from .connection import ConnectionDispatcher
+from .connection import ConnectionExchange
 
 
-class HostDispatcher(ConnectionDispatcher, SaslDispatcher, Protocol):
-    """The dispatcher, as connections and their authenticators use it."""
+class HostExchange(ConnectionExchange, SaslExchange, Protocol):
+    """The exchange, as connections and their authenticators use it."""
 
 
 class ConnectionJournal(Protocol):
@@ -44,7 +44,7 @@ class NetworkHost(SaslHost, Protocol):
     @property
     def timer(self) -> Timer: ...
     @property
-    def dispatcher(self) -> HostDispatcher: ...
+    def exchange(self) -> HostExchange: ...
     @property
     def journal(self) -> ConnectionJournal | None: ...
     @property

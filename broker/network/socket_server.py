@@ -184,7 +184,7 @@ class SocketServer:
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
         connection = Connection(
-            self.broker.dispatcher, reader, advertised, self._turns, self._unsent_responses, self._made, self._lost
+            self.broker.exchange, reader, advertised, self._turns, self._unsent_responses, self._made, self._lost
         )
         self.connections[connection] = None
         self.accepted += 1

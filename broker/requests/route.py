@@ -9,7 +9,7 @@ Encode = Callable[[object, Parts], None]
 
 
 class ApiRoute:
-    """The API of a request; the dispatcher's `Route` adds the handler."""
+    """The API of a request; the exchange's `Route` adds the handler."""
 
     __slots__ = ("api_key", "api_name", "encode", "label", "version")
 

@@ -1,6 +1,6 @@
 """The header of a handler: how its API is served.
 
-`make generate` writes all headers into `dispatch/index.py`, so that a start imports no handler.
+`make generate` writes all headers into `exchange/index.py`, so that a start imports no handler.
 """
 
 from enum import Enum

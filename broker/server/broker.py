@@ -9,9 +9,9 @@ from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING, cast
 
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.dispatch.advertised_versions import advertised_by, served_as
-from sluice.broker.dispatch.dispatcher import Dispatcher
-from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
+from sluice.broker.exchange.advertised_versions import advertised_by, served_as
+from sluice.broker.exchange.exchange import Exchange
+from sluice.broker.exchange.registry import FORWARDED, HANDLERS
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.features import GROUP_FEATURES, features_of_new_cluster
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
@@ -108,7 +108,7 @@ class Broker:
         self.has_plain_fetches = self.authorizer is None and not self.selects_replicas
         self.actions = cluster.actions
         self.journal = cluster.journal
-        self.dispatcher = Dispatcher(
+        self.exchange = Exchange(
             self, clock, self.throttler, self.throttled, cluster.actions, cluster.long_requests, cluster.journal
         )
         release = config.text("sluice.kafka.release")
@@ -188,7 +188,7 @@ class Broker:
 
     def hold_forwarded(self, *, hold: bool) -> None:
         """Hold requests for the controller, or handle the held ones."""
-        self.dispatcher.routes.hold_forwarded(FORWARDED if hold else ())
+        self.exchange.routes.hold_forwarded(FORWARDED if hold else ())
 
     def _new_metadata(self) -> MetadataCache:
         cluster = self.cluster

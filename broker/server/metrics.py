@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sluice.broker.dispatch.route import Route
+from sluice.broker.exchange.route import Route
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.throttling.throttle_histogram import OTHER
 from sluice.metrics import METRICS, REQUEST_SECONDS_BOUNDS, SOCKET_SERVER, THROTTLE_SECONDS_BOUNDS
@@ -83,7 +83,7 @@ class BrokerCollector(Collector):
         yield _counter("sluice_telemetry_bytes_total", [([], telemetry.pushed_bytes if telemetry else 0)])
 
     def _requests(self) -> Iterator[Metric]:
-        routes = sorted(self._broker.dispatcher.routes, key=lambda route: (route.api_name, route.version))
+        routes = sorted(self._broker.exchange.routes, key=lambda route: (route.api_name, route.version))
         rows: list[tuple[list[str], float]] = []
         for route in routes:
             good = route.requests - sum(route.errors.values())

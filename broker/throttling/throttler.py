@@ -15,7 +15,7 @@ quota:
     throttle time = charged in the windows / quota - length of the windows
 
 A request above two quotas is throttled for the longer time. `quota.profile` selects a mode of `throttling_mode` for
-each request version (`profile`). Nothing here sends or waits: the dispatcher carries out the `Verdict`.
+each request version (`profile`). Nothing here sends or waits: the exchange carries out the `Verdict`.
 """
 
 from collections.abc import Callable

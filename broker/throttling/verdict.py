@@ -12,7 +12,7 @@ EncodedBody = list[bytes | memoryview]
 
 
 class Verdict(Struct, gc=False, frozen=True):
-    """The decision about one response, which the dispatcher carries out.
+    """The decision about one response, which the exchange carries out.
 
     Args:
         response: The response to send: that of the handler with its throttle time, or an empty one (KIP-219).

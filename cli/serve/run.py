@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sluice.broker.dispatch.advertised_versions import missing
+from sluice.broker.exchange.advertised_versions import missing
 from sluice.broker.network.fair_selector import new_loop
 from sluice.broker.process import BrokerProcess
 from sluice.cli.logs import set_up_logging

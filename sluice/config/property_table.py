@@ -62,7 +62,7 @@ _FOREVER = str(LONG_MAX)
 _WEEK_MS = "604800000"
 
 _PROFILE = choice("by-version", "kip-13", *(f"kafka-{name}" for name in RELEASES))
-# Their API versions are in broker/dispatch/advertised_versions.py.
+# Their API versions are in broker/exchange/advertised_versions.py.
 AS_RELEASES = tuple(f"kafka-{name}" for name in ("0.9", "0.10.2", "1.1", "2.8", "3.4", "3.9", "4.4"))
 _RELEASE = choice("all", *AS_RELEASES)
 # More would leave one process no capacity for requests.

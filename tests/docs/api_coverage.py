@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from tests.docs.kafka_apis import KAFKA_APIS
 from tests.docs.tables import table
 

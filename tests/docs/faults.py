@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Meta
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.faults.actions import KINDS
 from sluice.broker.faults.actions.action import Action, ConnectionAction, RequestAction, StateAction
 from sluice.broker.faults.engine import check_rule

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from tests.docs.api_coverage import PAGE, page
 from tests.docs.kafka_apis import KAFKA_APIS
 

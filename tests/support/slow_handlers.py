@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.dispatch.registry import Handler
+from sluice.broker.exchange.registry import Handler
 from sluice.broker.handlers.services import AllServices, Handle
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.message import Message

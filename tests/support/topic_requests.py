@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from sluice.broker.dispatch.advertised_versions import advertised_by
+from sluice.broker.exchange.advertised_versions import advertised_by
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.add_partitions_to_txn import (

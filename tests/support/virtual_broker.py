@@ -1,6 +1,6 @@
 """A broker in virtual time, and clients that use it without sockets.
 
-`VirtualBroker` is the real Broker, SocketServer, Dispatcher and Connection on a ManualClock. A stand-in for the event
+`VirtualBroker` is the real Broker, SocketServer, Exchange and Connection on a ManualClock. A stand-in for the event
 loop runs `call_soon` callbacks as timers that are already due, so that everything happens at its own virtual
 millisecond. `Client` is the other end of one connection: it encodes requests, buffers bytes while the broker does not
 read, and decodes the responses with their times.

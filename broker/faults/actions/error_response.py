@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
@@ -155,7 +155,7 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
 def _fall_back(intercepted: "InterceptedRequest") -> Message:
     """Use version 0, which every client can read (KIP-511)."""
     ctx = intercepted.ctx
-    route = intercepted.broker.dispatcher.route(ApiKey.API_VERSIONS << 16)
+    route = intercepted.broker.exchange.route(ApiKey.API_VERSIONS << 16)
     assert route is not None  # version 0 is always served
     ctx.route = route
     return unsupported_version(ctx, intercepted.services)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection
 from fnmatch import translate
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.entities import WHOLE_TOPIC, RequestEntities, entities_of
 from sluice.protocol.error_response import ResponseItem

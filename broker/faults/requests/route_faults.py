@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from sluice.broker.dispatch.route import Route
+from sluice.broker.exchange.route import Route
 from sluice.broker.faults.actions.action import RequestAction, RuleHit
 from sluice.broker.faults.fault import Fault, RuleOwner
 from sluice.broker.metadata.topic import JOURNAL_TOPIC

@@ -1,6 +1,6 @@
 """Metadata, key 3, versions 0-13.
 
-Follows KafkaApis.handleTopicMetadataRequest. Equal requests often get a cached response (dispatch/response_cache.py).
+Follows KafkaApis.handleTopicMetadataRequest. Equal requests often get a cached response (exchange/response_cache.py).
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""The authentication of one connection, between its Connection and the Dispatcher.
+"""The authentication of one connection, between its Connection and the Exchange.
 
 Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43, KIP-152, KIP-306, KIP-368).
 
-The connection passes its requests here first. Those in `_ACCEPTED` are passed to the dispatcher; the handlers call
+The connection passes its requests here first. Those in `_ACCEPTED` are passed to the exchange; the handlers call
 back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`. After SaslHandshake v0, each frame is a token
 without headers, and so is each response.
 
@@ -10,7 +10,7 @@ As in Kafka, an unexpected request ends the connection: at once before an exchan
 if the API's response has a top-level error code. After a failed authentication, the response and the close are delayed
 by `connection.failed.authentication.delay.ms`.
 
-After a successful one, requests go directly to the dispatcher, unless the session expires (`connections.max.reauth.ms`,
+After a successful one, requests go directly to the exchange, unless the session expires (`connections.max.reauth.ms`,
 or the token's expiration). Then SaslHandshake starts a re-authentication with the same mechanism and user; after the
 expiration, any other request closes the connection.
 """
@@ -125,7 +125,7 @@ class SaslAuthenticator:
         self.state = State.INITIAL_REQUEST
         self.session_lifetime_ms = 0  # as reported to the client; 0 means unlimited
         self._host = host
-        self._dispatcher = host.dispatcher
+        self._exchange = host.exchange
         self._listener = listener
         self._connection = connection
         self._counts = counts
@@ -146,13 +146,13 @@ class SaslAuthenticator:
 
     @property
     def clock(self) -> Clock:
-        return self._dispatcher.clock
+        return self._exchange.clock
 
     def begin_read(self, ctx: RequestContext) -> float:
-        return self._dispatcher.begin_read(ctx)
+        return self._exchange.begin_read(ctx)
 
     def end_read(self) -> None:
-        self._dispatcher.end_read()
+        self._exchange.end_read()
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         """Handle one request. Raises RemoteProtocolError if the state does not accept it."""
@@ -168,7 +168,7 @@ class SaslAuthenticator:
         elif api_key not in _ACCEPTED[self.state]:
             self._refuse_request(ctx, api_key, view, start, end)
             return
-        self._dispatcher.dispatch(ctx, view, start, end)
+        self._exchange.dispatch(ctx, view, start, end)
         if api_key == ApiKey.API_VERSIONS and self.state is not State.COMPLETE:
             self._step(Event.VERSIONS_UNSUPPORTED if ctx.error_code else Event.VERSIONS_RETURNED)
 
@@ -233,7 +233,7 @@ class SaslAuthenticator:
             },
         )
         delay_ms = self._host.config.integer("connection.failed.authentication.delay.ms")
-        respond = None if response is None else partial(self._dispatcher.respond, ctx, response)
+        respond = None if response is None else partial(self._exchange.respond, ctx, response)
         operation = _FailedAuthentication(self._connection, respond, delay_ms)
         self._connection.park(operation.force_complete)
         self._host.scheduler.delay(operation)
@@ -275,7 +275,7 @@ class SaslAuthenticator:
         self.session_lifetime_ms = lifetime_ms or 0
         if lifetime_ms is None:
             self._expires_at_ms = None
-            self._connection.set_request_handler(self._dispatcher)
+            self._connection.set_request_handler(self._exchange)
         else:
             self._expires_at_ms = ctx.started_ms + lifetime_ms
 
@@ -306,7 +306,7 @@ class SaslAuthenticator:
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:
             return None
         api_and_version, correlation_id = _HEADER.unpack_from(request)
-        route = self._dispatcher.route(api_and_version)
+        route = self._exchange.route(api_and_version)
         if route is None:
             return None
         ctx.route, ctx.correlation_id, ctx.error_code = route, correlation_id, ErrorCode.ILLEGAL_SASL_STATE

@@ -3,7 +3,7 @@
 from functools import partial
 from random import Random
 
-from sluice.broker.dispatch.advertised_versions import advertised_by
+from sluice.broker.exchange.advertised_versions import advertised_by
 from sluice.protocol.apis.delete_topics import DeleteTopicsResponse
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.share.group import ShareGroup
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.network.connection import Connection
 from sluice.broker.security.acl.acl import Acl
 from sluice.broker.share.sessions import MemberKey

@@ -11,7 +11,7 @@ from sluice.broker.controller.configs.client_metrics_manager import Subscription
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.network.connection import Connection
 from sluice.broker.share.sessions import MemberKey
 from sluice.protocol.apis import API_KEYS
@@ -431,7 +431,7 @@ def client_above_the_request_quota(name: str, version: int, monkeypatch: pytest.
     broker, topic_id = populated_broker("quota.profile=kafka-4.4")
     broker.broker.cluster.client_quotas.alter({"user": "ANONYMOUS"}, {"request_percentage": 1.0})
     slow_handlers(monkeypatch, broker, work_ms=250)
-    for route in broker.broker.dispatcher.routes:  # already used by the setup above
+    for route in broker.broker.exchange.routes:  # already used by the setup above
         monkeypatch.setattr(route, "handle", HANDLERS[route.api_key].load())
     client = broker.client()
     client.send(valid_request(name, version, topic_id), version)

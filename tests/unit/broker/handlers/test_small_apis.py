@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest

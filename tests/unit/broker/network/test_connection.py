@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.dispatch.dispatcher import Dispatcher
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.network.slow_frames import CHECK_MS, LEAST_BYTES
 from sluice.broker.requests.context import RequestContext
@@ -68,13 +68,13 @@ def test_long_pipelines_delay_another_client_by_one_turn_each(monkeypatch: pytes
 
 def slow_requests(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_ms: float) -> None:
     """Make each request take `work_ms`; timers that become due run after it."""
-    dispatch = Dispatcher.dispatch
+    dispatch = Exchange.dispatch
 
-    def work(dispatcher: Dispatcher, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
+    def work(exchange: Exchange, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         broker.clock._now_ms += work_ms
-        dispatch(dispatcher, ctx, view, start, end)
+        dispatch(exchange, ctx, view, start, end)
 
-    monkeypatch.setattr(Dispatcher, "dispatch", work)
+    monkeypatch.setattr(Exchange, "dispatch", work)
 
 
 def test_request_after_a_waiting_one_is_answered_after_it(topic: Topic, client: Client, broker: VirtualBroker) -> None:
@@ -324,7 +324,7 @@ def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request(b
     client.leave()
     assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is noticed"
     assert len(broker.broker.replicas.fetches) == 0, "the fetch of a disconnected client is removed"
-    assert [route.requests for route in broker.broker.dispatcher.routes] == [0], (
+    assert [route.requests for route in broker.broker.exchange.routes] == [0], (
         "a response that was not sent is not counted"
     )
     assert broker.server.connections == {}

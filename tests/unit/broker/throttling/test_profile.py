@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.throttling.profile import HOLD, MUTE, PROFILES, WITHHOLD
 from sluice.config.kafka_releases import RELEASES
 from sluice.protocol.apis import API_KEYS

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice import Broker
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.client import errors
 from sluice.client.admin import (
     EARLIEST,

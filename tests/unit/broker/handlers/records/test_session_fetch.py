@@ -119,7 +119,7 @@ class History:
         )
         now_ms = self.broker.clock.wall_ms()
         traffic = [topic.traffic_on(broker.node_id).bytes_out for topic in self.broker.cluster.topics.values()]
-        routes = [(r.label, r.requests, r.errors, r.latency_counts, r.latency_sum_s) for r in broker.dispatcher.routes]
+        routes = [(r.label, r.requests, r.errors, r.latency_counts, r.latency_sum_s) for r in broker.exchange.routes]
         usage = [repr(client) for client in broker.quotas.fetch.snapshot(now_ms)]
         return self.received, journal.events(), state, len(sessions), traffic, routes, usage
 

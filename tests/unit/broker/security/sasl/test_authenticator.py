@@ -1,4 +1,4 @@
-"""SASL authentication before requests reach the dispatcher: states, failures, session lifetimes, and user quotas."""
+"""SASL authentication before requests reach the exchange: states, failures, session lifetimes, and user quotas."""
 
 import logging
 from typing import Any
@@ -164,9 +164,9 @@ def test_sasl_requests_after_authentication_are_an_illegal_state() -> None:
     assert client.is_open
 
 
-def test_authenticated_client_uses_the_dispatcher_directly(broker: VirtualBroker) -> None:
+def test_authenticated_client_uses_the_exchange_directly(broker: VirtualBroker) -> None:
     client = logged_in(broker)
-    assert client.connection._dispatcher is broker.broker.dispatcher
+    assert client.connection._exchange is broker.broker.exchange
 
 
 def test_request_size_is_limited_before_authentication() -> None:

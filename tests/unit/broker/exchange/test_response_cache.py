@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sluice.broker.dispatch import response_cache
-from sluice.broker.dispatch.response_cache import ResponseCache
+from sluice.broker.exchange import response_cache
+from sluice.broker.exchange.response_cache import ResponseCache
 from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.wrong_metadata import WrongLeader
 from sluice.broker.faults.fault import Fault
@@ -108,7 +108,7 @@ class Cluster:
         routes = [
             (node_id, route.label, route.requests, route.errors)
             for node_id, broker in self.virtual.cluster_server.brokers.items()
-            for route in broker.dispatcher.routes
+            for route in broker.exchange.routes
         ]
         return [*routes, *self.virtual.journal.events()]
 
@@ -255,7 +255,7 @@ def test_response_is_not_cached_if_a_rule_that_changes_it_is_added_meanwhile() -
         topics = broker.client().call(request(*NAMES), 12).topics
         return [partition.leader_epoch for topic in topics for partition in topic.partitions]
 
-    with patch("sluice.broker.dispatch.large_requests.decode_in_slices", decode):
+    with patch("sluice.broker.exchange.large_requests.decode_in_slices", decode):
         assert epochs() == [1, 1]
     rules[0].remove()
     assert epochs() == [0, 0]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sluice.broker.dispatch.advertised_versions import advertised_by, missing, served_as
-from sluice.broker.dispatch.registry import HANDLERS
+from sluice.broker.exchange.advertised_versions import advertised_by, missing, served_as
+from sluice.broker.exchange.registry import HANDLERS
 from sluice.config.kafka_releases import ALL
 from sluice.config.property_table import AS_RELEASES
 from sluice.protocol.apis import API_KEYS

@@ -16,7 +16,7 @@ from sluice.protocol.codec.wire import Parts
 from .route import Route
 
 if TYPE_CHECKING:
-    from .services import DispatchHost
+    from .services import ExchangeHost
 
 # Of the bodies of requests and responses together. A topic takes about 100 bytes, and each of its partitions 30.
 _MOST_BYTES = 4 << 20
@@ -29,7 +29,7 @@ Cached = tuple[Parts, int, RequestSubject | None]
 
 
 class ResponseCache:
-    def __init__(self, broker: "DispatchHost") -> None:
+    def __init__(self, broker: "ExchangeHost") -> None:
         self._broker = broker
         self._responses: dict[Key, Cached] = {}
         self._bytes = 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sluice.broker.handlers.services import AllServices
     from sluice.broker.journal.journal import Journal
 
-    from .services import DispatchHost
+    from .services import ExchangeHost
 
 _API_AND_VERSION = Struct(">hh")
 _NOT_SERVED = (0, -1)  # version range of an unknown API
@@ -27,7 +27,7 @@ _OLDEST_API_VERSIONS = ApiKey.API_VERSIONS << 16
 
 
 class Routes:
-    def __init__(self, broker: "DispatchHost", throttler: Throttler, journal: "Journal | None") -> None:
+    def __init__(self, broker: "ExchangeHost", throttler: Throttler, journal: "Journal | None") -> None:
         # API key and version as one number, as in a request -> route
         self.opened: dict[int, Route] = {}
         # Called with each new route, to add fault rules to its handler.

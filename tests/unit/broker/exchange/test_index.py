@@ -1,6 +1,6 @@
 """The generated indexes: served APIs, from the headers of the handlers, and all APIs."""
 
-from sluice.broker.dispatch.index import INDEX
+from sluice.broker.exchange.index import INDEX
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.index import INDEX as API_INDEX
 from tests import generate

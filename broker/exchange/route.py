@@ -1,4 +1,4 @@
-"""One API in one version, as the dispatcher serves it."""
+"""One API in one version, as the exchange serves it."""
 
 from bisect import bisect_left
 from typing import TYPE_CHECKING, cast

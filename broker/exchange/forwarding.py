@@ -35,7 +35,7 @@ class Forwarded(DelayedRequest):
         self._then: Callable[[], Message | Outcome] = self._time_out
 
     def forward(self) -> None:
-        route: Route = self._ctx.route  # type: ignore[assignment]  # the dispatcher sets it
+        route: Route = self._ctx.route  # type: ignore[assignment]  # the exchange sets it
         self._then = partial(route.handler, self._ctx, self._request, self._broker)
         self.force_complete()
 

@@ -1,4 +1,4 @@
-"""The interface that dispatch/ requires of its broker. Imported by type checkers only."""
+"""The interface that exchange/ requires of its broker. Imported by type checkers only."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -7,7 +7,7 @@ from sluice.broker.handlers.services import AllServices
 from sluice.purgatory.scheduler import Scheduler
 
 
-class DispatchHost(AllServices, Protocol):
+class ExchangeHost(AllServices, Protocol):
     @property
     def served(self) -> Mapping[int, tuple[int, int]]: ...
     @property

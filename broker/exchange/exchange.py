@@ -1,8 +1,11 @@
-"""The path of a request: header -> route -> decode -> handler -> quota and throttle time -> encode -> send.
+"""The exchange: the life of a request, from its frame to its response.
 
-A handler is a function `handle(ctx, request, broker)`. It returns the response, `NO_RESPONSE`, or a `Wait`,
-which is begun here; when it is over, `resume` gets the response. The throttler returns a `Verdict` about the response,
-which is carried out here.
+    header -> route -> decode -> handler -> quota and throttle time -> encode -> send
+
+What it calls returns values; only the exchange sends. A handler is a function `handle(ctx, request, broker)`. It
+returns the response, `NO_RESPONSE`, or a `Wait`, which is begun here; when it is over, `resume` gets the response. The
+throttler returns a `Verdict` about the response, which is carried out here. Fault rules act before and after the
+handler, and on the frames that are sent.
 """
 
 from collections.abc import Callable
@@ -35,17 +38,17 @@ from .throttled import ThrottledConnection
 if TYPE_CHECKING:
     from sluice.broker.journal.journal import Journal
 
-    from .services import DispatchHost
+    from .services import ExchangeHost
 
 _NO_READ = -1.0
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
 
-class Dispatcher:
+class Exchange:
     def __init__(
         self,
-        broker: "DispatchHost",
+        broker: "ExchangeHost",
         clock: Clock,
         throttler: Throttler,
         throttled: DelayedOperationPurgatory,
@@ -114,7 +117,7 @@ class Dispatcher:
         ctx.version = route.version
         ctx.error_code = 0
         if end - start > route.inline_bytes:
-            self._dispatch_large(ctx, route, view, body, end)
+            self._decode_large(ctx, route, view, body, end)
             return
         decode, handle = route.decode, route.handle  # a call through a slot is slower
         request, _ = decode(view, body, end)
@@ -127,7 +130,7 @@ class Dispatcher:
         else:
             self._charge_and_respond(ctx, route, outcome)
 
-    def _dispatch_large(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
+    def _decode_large(self, ctx: RequestContext, route: Route, view: memoryview, body: int, end: int) -> None:
         """Handle a request in slices, or send the response to an earlier, equal one, if it is cached."""
         key = None
         if route.is_cached and end - body <= MOST_REQUEST_BYTES and self._may_cache(route):
@@ -301,7 +304,7 @@ class Dispatcher:
         self.send(ctx, body, sum(map(len, body)))
 
     def send(self, ctx: RequestContext, body: list[bytes | memoryview], size: int) -> None:
-        route: Route = ctx.route  # type: ignore[assignment]  # the dispatcher sets it
+        route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
         fault = ctx.fault
         if fault is not None:
             ctx.fault = None

@@ -4,8 +4,8 @@ from copy import copy
 
 import pytest
 
-from sluice.broker.dispatch.forwarding import FORWARDING_TIMEOUT_MS
-from sluice.broker.dispatch.registry import FORWARDED, HANDLERS
+from sluice.broker.exchange.forwarding import FORWARDING_TIMEOUT_MS
+from sluice.broker.exchange.registry import FORWARDED, HANDLERS
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from sluice.protocol.apis.alter_configs import AlterConfigsRequest, AlterConfigsResource

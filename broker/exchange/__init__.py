@@ -1,0 +1,1 @@
+"""The life of a request: routing, decoding, handling, charging, encoding, sending; forwarding to the controller."""
