@@ -7,6 +7,7 @@ Without a limit: kinds of few attempts.
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from msgspec.structs import replace
 
 from sluice.fleet.exact.run import run_exact
@@ -28,25 +29,30 @@ PIPELINED = replace(KAFKA, max_in_flight_requests_per_connection=5, requests_per
 BEFORE = replace(KAFKA, retry_backoff_max_ms=100, reconnect_backoff_max_ms=50)
 
 
+def slow(client: str, model: ClientModel, failure: str, distances: tuple[float | None, ...]) -> ParameterSet:
+    """Return a case that `make test-fleets` runs: each takes many seconds, and others show most of what it shows."""
+    return pytest.param(client, model, failure, distances, marks=pytest.mark.many_clients)
+
+
 @pytest.mark.parametrize(
     ("client", "model", "failure", "distances"),
     [
         ("sluice", KAFKA, "killed leader", (0.06, 0.1, 0.02)),
         ("sluice", BEFORE, "killed leader", (0.02, 0.03, 0.02)),
         ("sluice", KAFKA, "refused", (0.02, 0.11, 0.02)),
-        ("sluice", KAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
-        ("sluice", BEFORE, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
+        slow("sluice", KAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
+        slow("sluice", BEFORE, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
         ("sluice", KAFKA, "NOT_ENOUGH_REPLICAS", (None, None, 0.01)),
         ("sluice", KAFKA, "reset", (0.02, 0.02, 0.01)),
         ("sluice", KAFKA, "silent", (0.03, 0.03, 0.01)),
         ("sluice", PIPELINED, "killed leader", (0.05, None, 0.03)),
         ("sluice", PIPELINED, "refused", (0.02, None, 0.01)),
-        ("sluice", PIPELINED, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
-        ("sluice", PIPELINED, "reset", (0.02, 0.02, 0.02)),
+        slow("sluice", PIPELINED, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
+        slow("sluice", PIPELINED, "reset", (0.02, 0.02, 0.02)),
         ("aiokafka", AIOKAFKA, "killed leader", (0.03, 0.03, 0.02)),
         ("aiokafka", AIOKAFKA, "refused", (0.01, None, 0.05)),
         ("aiokafka", AIOKAFKA, "NOT_LEADER_OR_FOLLOWER", (None, 0.01, 0.01)),
-        ("aiokafka", AIOKAFKA, "reset", (0.01, 0.01, 0.01)),
+        slow("aiokafka", AIOKAFKA, "reset", (0.01, 0.01, 0.01)),
         ("aiokafka", AIOKAFKA, "silent", (0.03, 0.03, 0.01)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -81,16 +87,13 @@ def test_attempts_after_a_long_run_are_those_of_the_client() -> None:
 @pytest.mark.parametrize(
     ("client", "model", "failure", "distances"),
     [
-        ("sluice-consumer", SLUICE_CONSUMER, "killed leader", (0.05, 0.05, None, 0.01, 0.03, 0.06)),
+        slow("sluice-consumer", SLUICE_CONSUMER, "killed leader", (0.05, 0.05, None, 0.01, 0.03, 0.06)),
         ("sluice-consumer", SLUICE_CONSUMER, "refused", (0.04, None, None, 0.02, 0.06, 0.12)),
-        pytest.param(
-            *("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
-            marks=pytest.mark.many_clients,
-        ),
+        slow("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
         ("sluice-consumer", SLUICE_CONSUMER, "silent", (0.03, 0.04, None, 0.01, 0.03, None)),
-        ("sluice-consumer", SLUICE_CONSUMER, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, None, 0.01, 0.03, None)),
+        slow("sluice-consumer", SLUICE_CONSUMER, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, None, 0.01, 0.03, None)),
         ("aiokafka-consumer", AIOKAFKA_CONSUMER, "killed leader", (0.03, 0.05, None, 0.01, 0.05, 0.12)),
-        ("aiokafka-consumer", AIOKAFKA_CONSUMER, "reset", (0.01, 0.01, None, 0.01, 0.03, None)),
+        slow("aiokafka-consumer", AIOKAFKA_CONSUMER, "reset", (0.01, 0.01, None, 0.01, 0.03, None)),
         ("aiokafka-consumer", AIOKAFKA_CONSUMER, "silent", (0.03, 0.03, None, 0.01, 0.03, None)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
