@@ -138,13 +138,13 @@ class Cluster:
     # -- brokers -------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def controller(self) -> "Controller":
+    def controller(self) -> Controller:
         """The controller, created when a broker or replica first changes its state."""
         self.metadata_generation += 1
         return Controller(self)
 
     @property
-    def controller_in_use(self) -> "Controller | None":
+    def controller_in_use(self) -> Controller | None:
         """Return None while all brokers run and all followers are in sync."""
         return self.controller if "controller" in vars(self) else None
 
@@ -225,29 +225,29 @@ class Cluster:
     # -- dynamic settings of all brokers -------------------------------------------------------------------------------
 
     @cached_property
-    def client_quotas(self) -> "ClientQuotas":
+    def client_quotas(self) -> ClientQuotas:
         return ClientQuotas(self.quota_stores)
 
     @cached_property
-    def group_configs(self) -> "GroupConfigs":
+    def group_configs(self) -> GroupConfigs:
         return GroupConfigs(self.config)
 
     @cached_property
-    def client_metrics_configs(self) -> "ClientMetricsConfigs":
+    def client_metrics_configs(self) -> ClientMetricsConfigs:
         return ClientMetricsConfigs()
 
     @cached_property
-    def _log_cleaner(self) -> "LogCleaner":
+    def _log_cleaner(self) -> LogCleaner:
         return LogCleaner(self.logs, self.config, self.clock, self.scheduler)
 
     @cached_property
-    def scram_credentials(self) -> "ScramCredentials":
+    def scram_credentials(self) -> ScramCredentials:
         return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
 
     # -- topics and partitions -----------------------------------------------------------------------------------------
 
     @cached_property
-    def acls(self) -> "Acls":
+    def acls(self) -> Acls:
         return Acls(self._random.randbytes, self._write_acls)
 
     def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:

@@ -62,7 +62,7 @@ class Exchange:
         self._broker = broker
         self._throttler = throttler
         self._throttled = throttled
-        self._opened_routes = routes.opened
+        self._opened_routes = routes.opened  # cheaper than a call of `find` for each request
         self._actions = actions
         self._large = LargeRequests(long_requests, throttler)
         self._read_ms = _NO_READ  # start of the current read, monotonic

@@ -22,4 +22,7 @@ class DelayedRequest(DelayedOperation):
 
     @abstractmethod
     def _respond(self) -> Message | Outcome:
-        """Return the response, or park the request again. Not called if the client has left."""
+        """Return the response, or park the request again.
+
+        Not called if the client has left, unless the request survives that (`RequestContext.survives_disconnect`).
+        """

@@ -225,11 +225,11 @@ class Broker:
         return None
 
     @cached_property
-    def auth(self) -> "AuthHelper":
+    def auth(self) -> AuthHelper:
         return AuthHelper(self.authorizer)
 
     @cached_property
-    def api_keys(self) -> "list[ApiVersion]":
+    def api_keys(self) -> list[ApiVersion]:
         """The versions for ApiVersions responses; built once, because every connection requests them."""
         return [
             ApiVersion(api_key=key, min_version=first, max_version=last)
@@ -347,7 +347,7 @@ class Broker:
         if self._is_alone:
             self.cluster.close()
 
-    def _new_authorizer(self) -> "Authorizer | None":
+    def _new_authorizer(self) -> Authorizer | None:
         if not self.config.text("authorizer.class.name"):
             return None
         return Authorizer(self.config, self.cluster.acls)

@@ -50,7 +50,7 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
     if key_type == _SHARE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return _error_result(ctx, key, code, code.message)
-    if key_type == _SHARE and not _names_share_partition(key):
+    if key_type == _SHARE and parse_coordinator_key(key) is None:
         return _error_result(ctx, key, ErrorCode.INVALID_REQUEST)
     if key_type != _SHARE:
         resource_type, denied_code = _PROTECTED[key_type]
@@ -62,10 +62,6 @@ def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, ke
     at = ctx.session.endpoint_of(coordinator)
     message = "" if ctx.version >= _BATCHED_SINCE else ErrorCode.NONE.name
     return Coordinator(key=key, node_id=coordinator.node_id, host=at.host, port=at.port, error_message=message)
-
-
-def _names_share_partition(key: str) -> bool:
-    return parse_coordinator_key(key) is not None
 
 
 def _error_result(ctx: RequestContext, key: str, code: ErrorCode, message: str = "") -> Coordinator:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 API = served("OffsetCommit", "0-10")
 
 _TOPIC_IDS_SINCE = 10
-_NAME_AND_ID = attrgetter("name", "topic_id")
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
@@ -58,11 +57,11 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServ
                 new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
                 pending.append(result)
         name, topic_id = requested.name, requested.topic_id
-        if failed or (not accepted and isinstance(topic, ErrorCode)):
+        if failed or isinstance(topic, ErrorCode):
             failed_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=failed))
         if accepted:
             accepted_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=accepted))
-    topics = merge_topics(ctx, failed_topics, accepted_topics, _NAME_AND_ID) if failed_topics else accepted_topics
+    topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name", "topic_id"))
     if new:
         commit = Commit(
             request.group_id,
