@@ -20,18 +20,21 @@ from tests.support.configs import config_changes
 from tests.support.records import fetch, fetched_bytes
 from tests.support.wire import WireClient
 
+# The scenarios' records have timestamps of 2020 and before; a retention check, the first one 30 s after the broker's
+# start, would delete them.
+KEPT = {"retention.ms": "-1"}
 CREATE_TOPICS_VERSION, METADATA_VERSION, FETCH_VERSION, INCREMENTAL_ALTER_CONFIGS_VERSION = 5, 9, 11, 1
 
 
 def create_topics(bootstrap: str, names: dict[str, int], configs: Mapping[str, str]) -> None:
-    """Create topics with these partition counts, and wait until they are usable."""
+    """Create topics with these partition counts, and `KEPT`; wait until they are usable."""
     with WireClient(bootstrap) as wire:
         new = [
             CreatableTopic(
                 name=name,
                 num_partitions=partitions,
                 replication_factor=1,
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+                configs=[CreatableTopicConfig(name=key, value=value) for key, value in {**KEPT, **configs}.items()],
             )
             for name, partitions in names.items()
         ]
