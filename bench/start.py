@@ -15,9 +15,10 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import NewTopic
-from sluice.broker.server.broker import Broker
+from sluice.broker.requests.runtime import Runtime
 from sluice.broker.server.log_dir_recovery import recover_log_dir
 from sluice.clock import ManualClock
 from sluice.config.broker_config import Config
@@ -32,8 +33,8 @@ def fill(folder: Path, partitions: int, size: int) -> None:
     """Write the logs in this process, like a broker, without a clean stop."""
     config = Config.load(None, [f"log.dirs={folder}"], {})
     clock = ManualClock(0, WALL_MS)
-    cluster = Cluster(config, clock, Random(1))
-    Broker(config, clock, Random(1), cluster)
+    cluster = Cluster(Runtime(config, clock, Random(1)))
+    Broker(cluster, {}, {})
     assert cluster.logs.directory is not None
     recover_log_dir(cluster, cluster.logs.directory)
     cluster.create(NewTopic("full", partitions))

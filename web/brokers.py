@@ -54,7 +54,7 @@ class Brokers:
         if number % _COUNT_LEADERS_EVERY == 0:
             topics = self._server.cluster.topics.values()
             self._leads = Counter(partition.leader for topic in topics for partition in topic.partitions)
-        now_ms = self._server.cluster.clock.monotonic_ms()
+        now_ms = self._server.cluster.runtime.clock.monotonic_ms()
         elapsed_ms, self._read_ms = now_ms - self._read_ms, now_ms
         return [self._seen(node_id, server, elapsed_ms) for node_id, server in self._server.servers.items()]
 
@@ -87,7 +87,7 @@ class Brokers:
         topics = self._server.cluster.topics.values()
         traffic = [topic.traffic[node_id] for topic in topics if node_id in topic.traffic]
         return _Counts(
-            requests=sum(route.requests for route in self._server.brokers[node_id].exchange.routes),
+            requests=sum(route.requests for route in self._server.servers[node_id].exchange.routes),
             bytes_in=sum(each.bytes_in for each in traffic),
             bytes_out=sum(each.bytes_out for each in traffic),
         )

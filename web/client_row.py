@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from sluice.broker.server.broker import Broker
+from sluice.broker.broker import Broker
 from sluice.quotas.manager import ClientQuotaManager
 
 from .meter import Meter, MeterSeen

@@ -60,7 +60,7 @@ class Clients:
         return sorted(rows, key=SORTS[sort])
 
     def read(self, number: int, shown: Iterable[ClientRow]) -> None:
-        now_ms = self._server.cluster.clock.monotonic_ms()
+        now_ms = self._server.cluster.runtime.clock.monotonic_ms()
         mutation = self._server.cluster.controller_quotas.mutation
         for row in {row.id: row for row in (*shown, *self._others(number))}.values():
             row.read(self._server.brokers, mutation, number, now_ms)

@@ -24,7 +24,7 @@ _FORGET_AFTER_MS = 10_000.0
 class Feed:
     def __init__(self, server: ClusterServer) -> None:
         self._server = server
-        self._clock = server.cluster.clock
+        self._clock = server.cluster.runtime.clock
         self._taker = SnapshotTaker(server)
         self._viewers: dict[Viewer, None] = {}
         self._timer: TimerHandle | None = None

@@ -83,13 +83,14 @@ def quotas(server: ClusterServer) -> Quotas:
 
 def faults(server: ClusterServer) -> Faults:
     """Return the rules, oldest first, without creating the fault engine."""
-    rules = [] if server.faults_in_use is None else server.faults_in_use.list()
+    faults = ClusterServer.faults.if_made(server)
+    rules = [] if faults is None else faults.list()
     return Faults([describe(fault) for fault in rules[:_MOST]], len(rules))
 
 
 def connections(server: ClusterServer, text: str) -> Connections:
     folded = text.casefold()
-    now_ms = server.cluster.clock.monotonic_ms()
+    now_ms = server.cluster.runtime.clock.monotonic_ms()
     found = [
         (not connection.waiting, -connection.opened_ms, node_id, connection)
         for node_id, one in server.servers.items()

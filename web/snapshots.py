@@ -39,7 +39,7 @@ class Snapshot:
 
     def __init__(self, server: ClusterServer, number: int, brokers: bytes) -> None:
         self.number = number
-        self.at_ms = server.cluster.clock.wall_ms()
+        self.at_ms = server.cluster.runtime.clock.wall_ms()
         self.brokers = brokers
         self.clients = 0
         self.pages: dict[View, tuple[list[ClientRow], int]] = {}  # view -> its rows, number of matching clients

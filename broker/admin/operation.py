@@ -71,7 +71,7 @@ class AdminContext:
     @cached_property
     def journal(self) -> JournalReader | None:
         cluster = self.server.cluster
-        return None if cluster.journal is None else JournalReader(cluster.journal, cluster.clock)
+        return None if cluster.journal is None else JournalReader(cluster.journal, cluster.runtime.clock)
 
     @cached_property
     def metrics(self) -> "CollectorRegistry":

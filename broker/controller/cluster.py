@@ -1,4 +1,4 @@
-"""The state that the brokers of the process share: brokers, topics, and dynamic configs.
+"""The topics of the cluster, their logs, and the controller.
 
 Follows Kafka's ReplicationControlManager (create, add partitions, delete). With a metadata log, changes are durable
 before they take effect.
@@ -6,19 +6,12 @@ before they take effect.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from random import Random  # noqa: TID251  (type only)
-from typing import TYPE_CHECKING
 
-from sluice.broker.controller.configs.client_metrics import ClientMetricsConfigs
-from sluice.broker.controller.configs.group_configs import GroupConfigs
-from sluice.broker.controller.topic_validation import TopicRules
 from sluice.broker.log.cleaner.log_cleaner import LogCleaner
 from sluice.broker.log.log_config import LogConfig, log_settings
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.segment_memory import RetainedMemory
-from sluice.broker.metadata.cache import MetadataCache
-from sluice.broker.metadata.features import Features
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
     COORDINATOR_TOPICS,
@@ -30,40 +23,19 @@ from sluice.broker.metadata.topic import (
     PartitionState,
     Topic,
 )
-from sluice.broker.requests.action_queue import ActionQueue
-from sluice.broker.requests.long_request import LongRequests
-from sluice.broker.requests.turn_queue import TurnQueue
-from sluice.broker.requests.worker import Worker
-from sluice.broker.security.acl.acl_store import Acls
-from sluice.broker.security.sasl.scram_credentials import ScramCredentials
-from sluice.broker.throttling.profile import PROFILES
-from sluice.broker.throttling.quota_resolver import QuotaResolver
-from sluice.clock import Clock
-from sluice.config.broker_config import Config, TopicConfig
-from sluice.config.value_types import parse_users
-from sluice.errors import ConfigError, NotDurableError
+from sluice.broker.on_demand import OnDemand
+from sluice.broker.requests.runtime import Runtime
+from sluice.config.broker_config import TopicConfig
+from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.uuids import random_uuid
-from sluice.purgatory.scheduler import Scheduler
-from sluice.purgatory.timer import Timer
-from sluice.quotas.client_quotas import ClientQuotas
-from sluice.quotas.quota_managers import ControllerQuotas
-from sluice.quotas.store import QuotaStores
 
+from .cluster_state import ClusterState
 from .controller import Controller
-
-if TYPE_CHECKING:
-    from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
-    from sluice.broker.journal.journal import Journal
-    from sluice.broker.security.acl.acl import Acl
-
-    from .services import BrokerNode
+from .topic_validation import TopicRules
 
 _DIRECTORY_TICK_MS = 1000
 _FLUSH_CHECK_MS = 1000  # if log.flush.scheduler.interval.ms is not set
-_IDLE_INTERVAL_MS = 500  # between no-op records (metadata.max.idle.interval.ms)
-# Producer ids per allocation of a broker, from 0 (ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE).
-_PRODUCER_IDS_PER_BLOCK = 1000
 # The prefix of the properties of each coordinator's topic.
 _INTERNAL_PREFIXES = {
     GROUP_METADATA_TOPIC: "offsets.topic",
@@ -72,130 +44,45 @@ _INTERNAL_PREFIXES = {
 }
 
 
-class Cluster:
-    def __init__(self, config: Config, clock: Clock, random: Random) -> None:
-        self.config = config
+class Cluster(ClusterState):
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__(runtime)
+        config, scheduler = runtime.config, runtime.scheduler
         self.cluster_id = config.text("sluice.cluster.id")
-        self.brokers: dict[int, BrokerNode] = {}
-        self.racks: dict[int, str] = {}  # without brokers that have no rack
-        self.fenced: set[int] = set()  # node ids of the brokers that the controller considers dead
-        self.unregistered: set[int] = set()  # fenced ones that register again when they start
-        self.features = Features()
-        self.topics: dict[str, Topic] = {}
-        self.topics_by_id: dict[bytes, Topic] = {}
-        self.topics_created = 0
-        self.metadata_generation = 0  # counts the changes of topics, and the start of the controller
-        self.metadata = MetadataCache(self.topics, self.topics_by_id, self.fenced, self.brokers)
-        self.metadata_log: DurableMetadata | None = None  # None without a data directory
-        self.actions = ActionQueue()
-        self.turns = TurnQueue(clock)
-        self.worker = Worker()
-        self.long_requests = LongRequests(self.turns, self.actions, config.integer("num.io.threads"))
-        self.journal = self._new_journal(config.integer("sluice.journal.events"), clock)
-        self.timer = Timer(clock)
-        self.scheduler = Scheduler(self.timer)
-        self.logs = self._open_logs(config, clock, random)
-        # Dynamic configs (KIP-226) by node id; "": cluster-wide.
-        self.broker_configs: dict[str, Mapping[str, str]] = {}
-        self.clock = clock
-        self._started_ms = clock.monotonic_ms()
-        self._random = random
-        self.rules = TopicRules(self, config, random)
-        self.next_producer_id = 0
-        self.quota_stores = QuotaStores(config)
-        self._quota_resolver = QuotaResolver(config, PROFILES[config.text("quota.profile")].empty_client_id)
-        self.controller_quotas = ControllerQuotas(
-            config, self._quota_resolver.rules_of("ControllerMutation"), self.quota_stores
-        )
-        # Whether new partitions need no controller until a broker or replica fails.
-        self._is_simple = not any(map(config.integer, ("sluice.replication.delay.ms", "sluice.metadata.lag.ms")))
-        self.scheduler.schedule(
+        self.logs = self._open_logs()
+        self.rules = TopicRules(self)
+        scheduler.schedule(
             config.integer("log.retention.check.interval.ms"),
             self._enforce_retention,
             config.integer("log.initial.task.delay.ms"),
         )
-        self.scheduler.schedule(config.integer("producer.id.expiration.check.interval.ms"), self._expire_producers)
+        scheduler.schedule(config.integer("producer.id.expiration.check.interval.ms"), self._expire_producers)
         self._clean_logs_later()
 
-    def _new_journal(self, events: int, clock: Clock) -> "Journal | None":
-        if not events:
-            if self.config.boolean("sluice.journal.topic"):
-                raise ConfigError("sluice.journal.topic: true requires sluice.journal.events above 0")
-            return None
-        from sluice.broker.journal.journal import Journal
-
-        hashes_records = self.config.boolean("sluice.journal.record.hashes")
-        return Journal(events, clock, self.topics_by_id, hashes_records=hashes_records)
-
     def close(self) -> None:
-        self.timer.close()
-        self.worker.close()
-        self._quota_resolver.close()
-        if self.metadata_log is not None:
-            self.metadata_log.close()
+        super().close()
         self.logs.close()
 
-    # -- brokers -------------------------------------------------------------------------------------------------------
+    # -- the controller ------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @OnDemand
     def controller(self) -> Controller:
-        """The controller, created when a broker or replica first changes its state."""
+        """Make the controller when a broker or replica first changes its state."""
         self.metadata_generation += 1
         return Controller(self)
 
     @property
-    def controller_in_use(self) -> Controller | None:
-        """Return None while all brokers run and all followers are in sync."""
-        return self.controller if "controller" in vars(self) else None
-
-    def next_node_id(self) -> int:
-        return self.config.integer("node.id") + len(self.brokers)
-
-    def join(self, broker: "BrokerNode") -> None:
-        self.brokers[broker.node_id] = broker
-        if broker.rack is not None:
-            self.racks[broker.node_id] = broker.rack
-        own, cluster_default = self.broker_configs.get(str(broker.node_id), {}), self.broker_configs.get("", {})
-        if own or cluster_default:
-            broker.config.set_dynamic(own, cluster_default)
-
-    def high_watermark_moved(self, partition: Partition) -> None:
-        leader = self.leader_of(partition)
-        if leader is not None:
-            leader.replicas.fetches.check_and_complete(partition)
-        for fetches in partition.follower_fetches:
-            fetches.check_and_complete(partition)
-        self.complete_delayed_produces(partition)
-
-    def complete_delayed_produces(self, partition: Partition) -> None:
-        """Check the delayed produces of all brokers: transaction coordinators wait for other brokers' partitions."""
-        for broker in self.brokers.values():
-            if not broker.is_isolated:  # such a broker does not learn of the change
-                broker.replicas.produces.check_and_complete(partition)
+    def is_controller_unavailable(self) -> bool:
+        controller = Cluster.controller.if_made(self)
+        return controller is not None and controller.is_unavailable
 
     @property
     def controller_id(self) -> int:
-        if self.controller_in_use is not None and self.controller.is_unavailable:
-            return NO_LEADER
-        return self.metadata.controller_id
+        return NO_LEADER if self.is_controller_unavailable else self.metadata.controller_id
 
     @property
     def quorum_leader_id(self) -> int:
         return self.config.integer("node.id")
-
-    @property
-    def metadata_end_offset(self) -> int:
-        # Without a metadata log, count the no-op records that it would contain.
-        if self.metadata_log is not None:
-            return self.metadata_log.end_offset
-        return int(self.clock.monotonic_ms() - self._started_ms) // _IDLE_INTERVAL_MS
-
-    def update_features(self, levels: Mapping[str, int]) -> ErrorCode:
-        failed = ErrorCode.NONE if self.metadata_log is None else self.metadata_log.features_updated(levels)
-        if not failed:
-            for name, level in levels.items():
-                self.features.set_level(name, level)
-        return failed
 
     def unregister(self, node_id: int) -> ErrorCode:
         """Remove the registration of a broker, which registers again when it starts."""
@@ -206,52 +93,16 @@ class Cluster:
         return failed
 
     def replica_end(self, partition: Partition, node_id: int) -> int:
-        controller = self.controller_in_use
+        controller = Cluster.controller.if_made(self)
         return (
             partition.log.log_end_offset if controller is None else controller.replication.offset_of(partition, node_id)
         )
 
-    def leader_of(self, partition: Partition) -> "BrokerNode | None":
-        return self.brokers.get(partition.leader)
-
-    def new_producer_ids(self, node_id: int) -> range:
-        """Allocate a block of ids. Raises NotDurableError if the metadata log cannot be written."""
-        given = range(self.next_producer_id, self.next_producer_id + _PRODUCER_IDS_PER_BLOCK)
-        if self.metadata_log is not None and self.metadata_log.producer_ids_allocated(node_id, given.stop):
-            raise NotDurableError("producer ids")
-        self.next_producer_id = given.stop
-        return given
-
-    # -- dynamic settings of all brokers -------------------------------------------------------------------------------
-
-    @cached_property
-    def client_quotas(self) -> ClientQuotas:
-        return ClientQuotas(self.quota_stores)
-
-    @cached_property
-    def group_configs(self) -> GroupConfigs:
-        return GroupConfigs(self.config)
-
-    @cached_property
-    def client_metrics_configs(self) -> ClientMetricsConfigs:
-        return ClientMetricsConfigs()
-
-    @cached_property
-    def _log_cleaner(self) -> LogCleaner:
-        return LogCleaner(self.logs, self.config, self.clock, self.scheduler)
-
-    @cached_property
-    def scram_credentials(self) -> ScramCredentials:
-        return ScramCredentials(parse_users(self.config.text("sluice.sasl.users")), self._random.randbytes)
+    def replicate(self, partition: Partition) -> None:
+        """Let the followers of a partition fetch what was appended."""
+        self.controller.replication.appended(partition)
 
     # -- topics and partitions -----------------------------------------------------------------------------------------
-
-    @cached_property
-    def acls(self) -> Acls:
-        return Acls(self._random.randbytes, self._write_acls)
-
-    def _write_acls(self, created: "Sequence[tuple[bytes, Acl]]", deleted: Sequence[bytes]) -> ErrorCode:
-        return ErrorCode.NONE if self.metadata_log is None else self.metadata_log.acls_changed(created, deleted)
 
     def create(self, new: NewTopic, *, validate_only: bool = False, beside: Collection[str] = ()) -> Topic | TopicError:
         """Create a topic; `beside` are the topics that the same request has created."""
@@ -301,11 +152,12 @@ class Cluster:
         topic.min_insync_replicas = topic.config.integer("min.insync.replicas")
         for partition in topic.partitions:
             partition.log.update_config(log_settings(topic.config, self.config, partition.log.name))
-        if self.controller_in_use is not None:
-            self.controller.configured(topic)
+        controller = Cluster.controller.if_made(self)
+        if controller is not None:
+            controller.configured(topic)
 
     def auto_create(self, new: NewTopic) -> Topic | TopicError:
-        if self.controller_in_use is not None and self.controller.is_unavailable:
+        if self.is_controller_unavailable:
             return TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
         return self._create_internal(new.name) if new.name in COORDINATOR_TOPICS else self.create(new)
 
@@ -374,11 +226,12 @@ class Cluster:
         return ErrorCode.NONE
 
     def _delete_logs(self, topic: Topic) -> None:
+        controller = Cluster.controller.if_made(self)
         for partition in topic.partitions:
             partition.deleted = True
             self.logs.delete(partition.log.name)
-            if self.controller_in_use is not None:
-                self.controller.deleted(partition)
+            if controller is not None:
+                controller.deleted(partition)
 
     def _store(self, topic: Topic, partitions: Sequence[PartitionState]) -> TopicError | None:
         """Create the logs of new partitions and write the partitions to the metadata log, both or none.
@@ -418,12 +271,9 @@ class Cluster:
             partitions.append(PartitionState(replicas, isr, isr[0]))
         return partitions
 
-    def publish_new_partitions(self) -> None:
-        self._is_simple = False
-
     def _begin(self, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
-            if not self._is_simple or len(partition.isr) < len(partition.replicas):
+            if not self.is_simple or len(partition.isr) < len(partition.replicas):
                 self.controller.created(partition)
 
     def _extend(
@@ -449,7 +299,7 @@ class Cluster:
         return str(max(1, self.config.integer(f"{prefix}.min.isr") - lacking))
 
     def _new_topic_id(self) -> bytes:
-        while (topic_id := random_uuid(self._random.randbytes)) in self.topics_by_id:
+        while (topic_id := random_uuid(self.runtime.random.randbytes)) in self.topics_by_id:
             pass
         return topic_id
 
@@ -457,7 +307,12 @@ class Cluster:
     def retained_by(self) -> list[Callable[[RetainedMemory], None]]:
         return self.logs.budget.retained_by
 
-    def _open_logs(self, config: Config, clock: Clock, random: Random) -> LogManager:
+    @cached_property
+    def _log_cleaner(self) -> LogCleaner:
+        return LogCleaner(self.logs, self.config, self.runtime.clock, self.runtime.scheduler)
+
+    def _open_logs(self) -> LogManager:
+        config, runtime = self.config, self.runtime
         memory_bytes, path = config.integer("sluice.log.memory.bytes"), config.text("log.dirs")
         if not path:
             return LogManager(memory_bytes)
@@ -466,9 +321,9 @@ class Cluster:
 
         adopts_cluster_id = config.origin("sluice.cluster.id") == "default"
         owner = Owner(self.cluster_id, config.integer("node.id"), adopts_cluster_id)
-        directory = LogDirectory(path, owner, clock.wall_ms, random.randbytes)
+        directory = LogDirectory(path, owner, runtime.clock.wall_ms, runtime.random.randbytes)
         self.cluster_id = directory.cluster_id
-        schedule = self.scheduler.schedule
+        schedule = runtime.scheduler.schedule
         schedule(_DIRECTORY_TICK_MS, directory.tick)
         flush_check = "log.flush.scheduler.interval.ms"
         flush_check_ms = config.integer(flush_check) if config.is_set(flush_check) else _FLUSH_CHECK_MS
@@ -479,13 +334,13 @@ class Cluster:
         return LogManager(memory_bytes, directory)
 
     def _enforce_retention(self) -> None:
-        self.logs.enforce_retention(self.clock.wall_ms())
+        self.logs.enforce_retention(self.runtime.clock.wall_ms())
 
     def _expire_producers(self) -> None:
-        self.logs.expire_producers(self.clock.wall_ms())
+        self.logs.expire_producers(self.runtime.clock.wall_ms())
 
     def _clean_logs_later(self) -> None:
-        self.scheduler.schedule_once(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)
+        self.runtime.scheduler.schedule_once(max(self.config.integer("log.cleaner.backoff.ms"), 1), self._clean_logs)
 
     def _clean_logs(self) -> None:
         self._clean_logs_later()

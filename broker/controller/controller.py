@@ -18,19 +18,16 @@ has no leader until its election ends.
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import NO_LEADER, FollowerLag, Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
+from .cluster_state import ClusterMember, ClusterState
 from .elections import Election, elect
 from .isolation import IsolatedMetadata
 from .metadata_publisher import MetadataPublisher
 from .reassignment import Plan, Replicas, completed
 from .replication import Replication
-
-if TYPE_CHECKING:
-    from .services import BrokerNode, ClusterState
 
 
 class BrokerState(Enum):
@@ -51,9 +48,9 @@ _ELECTION_RETRY_MS = 100
 
 
 class Controller:
-    def __init__(self, cluster: "ClusterState") -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         config = cluster.config
-        self.replication = Replication(cluster, self)
+        self.replication = Replication(cluster, self.is_running, self._expand_isr, self._shrink_isr)
         self.publisher = MetadataPublisher(cluster)
         self._cluster = cluster
         self._states = dict.fromkeys(cluster.brokers, RUNNING)
@@ -65,7 +62,7 @@ class Controller:
         self._election_delay_ms = config.integer("sluice.election.delay.ms")
         if config.boolean("auto.leader.rebalance.enable"):
             interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
-            cluster.scheduler.schedule(interval_ms, self._elect_preferred_leaders)
+            cluster.runtime.scheduler.schedule(interval_ms, self._elect_preferred_leaders)
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
@@ -99,7 +96,7 @@ class Controller:
         self._hold_forwarded(broker)
         self._on_broker_down(node_id, ISOLATED)
 
-    def started(self, broker: "BrokerNode") -> None:
+    def started(self, broker: ClusterMember) -> None:
         node_id = broker.node_id
         self.publisher.begin(broker)
         self._hold_forwarded(broker)
@@ -109,7 +106,7 @@ class Controller:
 
     def rejoin(self, node_id: int) -> None:
         broker = self._cluster.brokers[node_id]
-        isolated = broker.rejoin()
+        isolated = broker.rejoin(self._cluster.new_metadata())
         self._hold_forwarded(broker)
         self.publisher.begin(broker)
         if isinstance(isolated, IsolatedMetadata):
@@ -129,7 +126,7 @@ class Controller:
             self._absences[node_id] += 1
             self.replication.broker_away(node_id)
             expire_session = partial(self._expire_session, node_id, self._absences[node_id])
-            self._cluster.scheduler.schedule_once(self._election_delay_ms, expire_session)
+            self._cluster.runtime.scheduler.schedule_once(self._election_delay_ms, expire_session)
         if state is STOPPED:
             stopped = self._cluster.brokers[node_id]
             for broker in self._cluster.brokers.values():  # their requests to it get no response
@@ -207,8 +204,8 @@ class Controller:
         for broker in self._cluster.brokers.values():
             self._hold_forwarded(broker)
 
-    def _hold_forwarded(self, broker: "BrokerNode") -> None:
-        broker.hold_forwarded(hold=self.is_unavailable or broker.is_isolated)
+    def _hold_forwarded(self, broker: ClusterMember) -> None:
+        broker.hold_forwarded(self.is_unavailable or broker.is_isolated)
 
     def slow(self, election_ms: float) -> Callable[[], None]:
         """Make new elections take this long until the returned function is called; the longest applies."""
@@ -229,7 +226,7 @@ class Controller:
         chosen = self._unclean_candidates(partition, node_id)[0]
         log = partition.log
         end = log.batch_start(max(log.log_start_offset, log.log_end_offset - records))
-        partition.lagging_followers[chosen] = FollowerLag(end, self._cluster.clock.monotonic_ms())
+        partition.lagging_followers[chosen] = FollowerLag(end, self._cluster.runtime.clock.monotonic_ms())
         self._change(partition, chosen, (chosen,))
 
     def _unclean_candidates(self, partition: Partition, node_id: int | None) -> list[int]:
@@ -301,14 +298,14 @@ class Controller:
             self._elections[partition] = leader, isr
         elif self._slow and leader not in (partition.leader, NO_LEADER):
             self._elections[partition] = leader, isr
-            self._cluster.scheduler.schedule_once(max(self._slow), partial(self._elected, partition))
+            self._cluster.runtime.scheduler.schedule_once(max(self._slow), partial(self._elected, partition))
             self._apply_change(partition, NO_LEADER, partition.isr)
         else:
             self._apply_change(partition, leader, isr)
 
     def _elected(self, partition: Partition) -> None:
         if self.is_unavailable:
-            self._cluster.scheduler.schedule_once(_ELECTION_RETRY_MS, partial(self._elected, partition))
+            self._cluster.runtime.scheduler.schedule_once(_ELECTION_RETRY_MS, partial(self._elected, partition))
             return
         leader, isr = self._elections.pop(partition)
         if partition.deleted:
@@ -368,15 +365,18 @@ class Controller:
 
     # -- in-sync replicas ----------------------------------------------------------------------------------------------
 
-    def expand_isr(self, partition: Partition, node_id: int) -> None:
+    def _expand_isr(self, partition: Partition, node_id: int) -> None:
         if node_id not in partition.isr and self.is_live(node_id) and not self.is_unavailable:
             order = partition.replicas
             isr = tuple(sorted((*partition.isr, node_id), key=order.index))
             self._change(partition, partition.leader, isr)
             self.complete_reassignment(partition)
 
-    def shrink_isr(self, partition: Partition, node_id: int) -> None:
+    def _shrink_isr(self, partition: Partition, node_id: int) -> bool:
+        if self.is_unavailable:
+            return False
         self._change(partition, partition.leader, tuple(other for other in partition.isr if other != node_id))
+        return True
 
     # -- reassignments -------------------------------------------------------------------------------------------------
 
@@ -415,7 +415,7 @@ class Controller:
         partition.epoch_start_offset = partition.log.log_end_offset
         self.replication.new_leader(partition)
 
-    def _broker(self, node_id: int) -> "BrokerNode | None":
+    def _broker(self, node_id: int) -> "ClusterMember | None":
         return self._cluster.brokers.get(node_id)
 
     def _partitions(self) -> Iterator[Partition]:

@@ -8,24 +8,22 @@ rule can delay a broker's updates further.
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.image import MetadataImage, leadership_of
 from sluice.broker.metadata.topic import Partition
 
-if TYPE_CHECKING:
-    from .services import BrokerNode, ClusterState
+from .cluster_state import ClusterMember, ClusterState
 
 
 class MetadataPublisher:
-    def __init__(self, cluster: "ClusterState") -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._lag_ms = cluster.config.integer("sluice.metadata.lag.ms")
         self._delays_ms: dict[int, list[float]] = {}
         for broker in cluster.brokers.values():
             self.begin(broker)
 
-    def begin(self, broker: "BrokerNode") -> None:
+    def begin(self, broker: ClusterMember) -> None:
         if self._lag_of(broker.node_id):
             topics = self._cluster.topics.values()
             known = {partition: leadership_of(partition) for topic in topics for partition in topic.partitions}
@@ -39,7 +37,7 @@ class MetadataPublisher:
         The longest delay applies.
         """
         self._delays_ms.setdefault(node_id, []).append(lag_ms)
-        self._cluster.publish_new_partitions()
+        self._cluster.is_simple = False
         image = self._cluster.brokers[node_id].metadata.image
         if image is None:
             self._restart(node_id)
@@ -92,7 +90,7 @@ class MetadataPublisher:
             if broker.metadata.image is not None and lag_ms != inf:
                 images.setdefault(lag_ms, []).append(broker.metadata.image)
         for lag_ms, delayed in images.items():
-            self._cluster.scheduler.schedule_once(lag_ms, partial(_update_images, update, delayed))
+            self._cluster.runtime.scheduler.schedule_once(lag_ms, partial(_update_images, update, delayed))
 
     def _images(self) -> list[MetadataImage]:
         return [broker.metadata.image for broker in self._cluster.brokers.values() if broker.metadata.image is not None]

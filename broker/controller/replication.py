@@ -15,22 +15,28 @@ A single broker has the delay too.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import NO_LEADER, FollowerLag, Partition
 
+from .cluster_state import ClusterState
 from .replication_throttle import ReplicationThrottle
-
-if TYPE_CHECKING:
-    from .services import ClusterState, LeaderElection
 
 
 class Replication:
-    def __init__(self, cluster: "ClusterState", controller: "LeaderElection") -> None:
+    def __init__(
+        self,
+        cluster: ClusterState,
+        is_running: Callable[[int], bool],
+        expand_isr: Callable[[Partition, int], None],
+        shrink_isr: Callable[[Partition, int], bool],
+    ) -> None:
+        """`shrink_isr` returns False if the controller is unavailable."""
         self._cluster = cluster
-        self._controller = controller
+        self._is_running = is_running
+        self._expand_isr = expand_isr
+        self._shrink_isr = shrink_isr
         self._delay_ms = cluster.config.integer("sluice.replication.delay.ms")
         self._lag_max_ms = cluster.config.integer("replica.lag.time.max.ms")
         self._throttle = ReplicationThrottle(cluster)
@@ -42,12 +48,14 @@ class Replication:
                 self.add(partition, node_id)
         self.update(partition)
         if partition.lagging_followers:  # deferred: a restored partition is not complete yet
-            self._cluster.scheduler.schedule_once(self._delay_ms, partial(self.follow, partition, partition.replicas))
+            self._cluster.runtime.scheduler.schedule_once(
+                self._delay_ms, partial(self.follow, partition, partition.replicas)
+            )
 
     def appended(self, partition: Partition) -> None:
         if self._delay_ms:
             fetched = partial(self._on_fetched, partition, partition.log.log_end_offset, partition.leader_epoch)
-            self._cluster.scheduler.schedule_once(self._delay_ms, fetched)
+            self._cluster.runtime.scheduler.schedule_once(self._delay_ms, fetched)
 
     def offset_of(self, partition: Partition, node_id: int) -> int:
         """Return the log end offset of a replica.
@@ -72,7 +80,7 @@ class Replication:
                 if follower != partition.leader:
                     self._mark_lagging(partition, follower)
             self.update(partition)
-        self._cluster.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
+        self._cluster.runtime.scheduler.schedule_once(self._lag_max_ms, partial(self._shrink, node_id))
 
     def broker_back(self, node_id: int) -> None:
         for partition in self._replicas_on(node_id):
@@ -105,7 +113,7 @@ class Replication:
             caught_up = partial(self._on_caught_up, partition, node_id, end, partition.leader_epoch)
             partition.lagging_followers[node_id] = lag._replace(target=end)
             if self._delay_ms and lag.offset < end:
-                self._cluster.scheduler.schedule_once(self._delay_ms, caught_up)
+                self._cluster.runtime.scheduler.schedule_once(self._delay_ms, caught_up)
             else:
                 caught_up()
         self.update(partition)
@@ -125,14 +133,14 @@ class Replication:
                     self.follow(partition, (node_id,))
 
         if wait_ms < math.inf:
-            self._cluster.scheduler.schedule_once(wait_ms, fetch)
+            self._cluster.runtime.scheduler.schedule_once(wait_ms, fetch)
 
     def catch_up(self) -> None:
         for topic in list(self._cluster.topics.values()):
             for partition in topic.partitions:
                 for node_id in partition.replicas:
                     if node_id not in partition.lagging_followers and self._fetches(partition, node_id):
-                        self._controller.expand_isr(partition, node_id)
+                        self._expand_isr(partition, node_id)
 
     def add(self, partition: Partition, node_id: int) -> None:
         partition.lagging_followers[node_id] = FollowerLag(partition.log.log_start_offset, self._now_ms())
@@ -161,7 +169,7 @@ class Replication:
             self._cluster.high_watermark_moved(partition)
 
     def _on_fetched(self, partition: Partition, offset: int, leader_epoch: int) -> None:
-        if self._is_of(partition, leader_epoch) and self._controller.is_running(partition.leader):
+        if self._is_of(partition, leader_epoch) and self._is_running(partition.leader):
             partition.replicated_offset = max(partition.replicated_offset, offset)
             self.update(partition)
 
@@ -170,7 +178,7 @@ class Replication:
         if lag is not None and lag.target == offset and self._is_of(partition, leader_epoch):
             del partition.lagging_followers[node_id]
             partition.replicated_offset = max(partition.replicated_offset, offset)
-            self._controller.expand_isr(partition, node_id)
+            self._expand_isr(partition, node_id)
             self.update(partition)
 
     def _shrink(self, node_id: int) -> None:
@@ -178,15 +186,13 @@ class Replication:
         oldest_ms = self._now_ms() - self._lag_max_ms
         for partition in self._replicas_on(node_id):
             lag = partition.lagging_followers.get(node_id)
-            if lag is None or node_id not in partition.isr or not self._controller.is_running(partition.leader):
+            if lag is None or node_id not in partition.isr or not self._is_running(partition.leader):
                 continue
             lags = lag.since_ms <= oldest_ms and lag.offset < partition.log.log_end_offset
-            if lags and not self._controller.is_unavailable:
-                self._controller.shrink_isr(partition, node_id)
-            else:
+            if not lags or not self._shrink_isr(partition, node_id):
                 waits = True
         if waits:
-            self._cluster.scheduler.schedule_once(self._lag_max_ms / 2, partial(self._shrink, node_id))
+            self._cluster.runtime.scheduler.schedule_once(self._lag_max_ms / 2, partial(self._shrink, node_id))
 
     def _mark_lagging(self, partition: Partition, node_id: int) -> None:
         lag = partition.lagging_followers.get(node_id)
@@ -194,7 +200,7 @@ class Replication:
         partition.lagging_followers[node_id] = FollowerLag(self.offset_of(partition, node_id), since_ms)
 
     def _fetches(self, partition: Partition, node_id: int) -> bool:
-        leader, is_running = partition.leader, self._controller.is_running
+        leader, is_running = partition.leader, self._is_running
         return leader != NO_LEADER and node_id != leader and is_running(leader) and is_running(node_id)
 
     def _is_of(self, partition: Partition, leader_epoch: int) -> bool:
@@ -207,4 +213,4 @@ class Replication:
                     yield partition
 
     def _now_ms(self) -> float:
-        return self._cluster.clock.monotonic_ms()
+        return self._cluster.runtime.clock.monotonic_ms()

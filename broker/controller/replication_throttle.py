@@ -7,12 +7,10 @@ their rates. Different on purpose: the wait is the size divided by the rate, wit
 """
 
 import math
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition
 
-if TYPE_CHECKING:
-    from .services import ClusterState
+from .cluster_state import ClusterState
 
 _ALL = ("*",)
 
@@ -37,7 +35,7 @@ class _Debt:
 
 
 class ReplicationThrottle:
-    def __init__(self, cluster: "ClusterState") -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._debts: dict[tuple[str, int], _Debt] = {}  # by role and node id
 
@@ -58,7 +56,7 @@ class ReplicationThrottle:
         return read.next_offset if read.size else log.log_end_offset, self._wait_ms(rates)
 
     def _wait_ms(self, rates: dict[tuple[str, int], int]) -> float:
-        now_ms = self._cluster.clock.monotonic_ms()
+        now_ms = self._cluster.runtime.clock.monotonic_ms()
         return max(self._debts.setdefault(role, _Debt()).wait_ms(rate, now_ms) for role, rate in rates.items())
 
     def _rate(self, partition: Partition, role: str, node_id: int) -> int | None:

@@ -4,27 +4,23 @@ Follows the checks of Kafka's ReplicationControlManager (createTopics, createPar
 """
 
 from collections.abc import Collection, Iterable
-from random import Random  # noqa: TID251  (type only)
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import METADATA_TOPIC, invalid_topic_name
-from sluice.config.broker_config import Config, refused_topic_configs
+from sluice.config.broker_config import refused_topic_configs
 from sluice.protocol.errors import ErrorCode
 
+from .cluster_state import ClusterState
 from .replica_placement import assignment_problem, place, placement_problem
-
-if TYPE_CHECKING:
-    from .services import ClusterState
 
 
 class TopicRules:
     __slots__ = ("_cluster", "_config", "_random")
 
-    def __init__(self, cluster: "ClusterState", config: Config, random: Random) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._config = config
-        self._random = random
+        self._config = cluster.config
+        self._random = cluster.runtime.random
 
     def validate(self, new: NewTopic, beside: Collection[str] = ()) -> TopicError | None:
         """Return the error of a new topic; as in Kafka, its name may collide with those `beside` it in the request."""

@@ -4,6 +4,7 @@ Taken from the releases: their ApiKeys and Protocol classes up to 1.1, their mes
 broker with ZooKeeper, later ones with KRaft.
 """
 
+from sluice.config.broker_config import Config
 from sluice.config.kafka_releases import ALL
 from sluice.protocol.apis import API_KEYS, ApiKey
 
@@ -58,6 +59,15 @@ def advertised_by(release: str) -> dict[int, VersionRange]:
     if release == ALL:
         return {key: (handler.min_version, handler.max_version) for key, handler in HANDLERS.items()}
     return {key: versions for key, versions in _parse_versions(release).items() if key in HANDLERS}
+
+
+def advertised_with(config: Config) -> dict[int, VersionRange]:
+    """Return what a broker advertises: some APIs only if a property enables them."""
+    advertised = advertised_by(config.text("sluice.kafka.release"))
+    for key, handler in HANDLERS.items():
+        if handler.api.advertised_with and not config.boolean(handler.api.advertised_with):
+            advertised.pop(key, None)
+    return advertised
 
 
 def served_as(release: str) -> dict[int, VersionRange]:

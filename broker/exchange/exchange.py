@@ -11,21 +11,16 @@ handler, and on the frames that are sent.
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
-from sluice.broker.requests.action_queue import ActionQueue
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext, Wait
-from sluice.broker.requests.long_request import LongRequests
 from sluice.broker.requests.session import Session
-from sluice.broker.throttling.throttler import Throttler
 from sluice.broker.throttling.verdict import HeldRead, Verdict
-from sluice.clock import Clock
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message, free_arrays
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
 
 from .large_requests import LargeRequests, decode_usual
@@ -35,39 +30,26 @@ from .route import Route, count_responses
 from .routes import Routes
 from .throttled import ThrottledConnection
 
-if TYPE_CHECKING:
-    from sluice.broker.journal.journal import Journal
-
-    from .services import ExchangeHost
-
 _NO_READ = -1.0
 _pack_head = Struct(">ii").pack  # size, correlation id
 _pack_flexible_head = Struct(">iiB").pack  # ... and the count of tagged fields, which is always 0
 
 
 class Exchange:
-    def __init__(
-        self,
-        broker: "ExchangeHost",
-        clock: Clock,
-        throttler: Throttler,
-        throttled: DelayedOperationPurgatory,
-        actions: ActionQueue,
-        long_requests: LongRequests,
-        journal: "Journal | None" = None,
-    ) -> None:
-        self.clock = clock
-        self.journal = journal
-        self.routes = routes = Routes(broker, throttler, journal)
+    def __init__(self, broker: Broker) -> None:
+        self.clock = broker.clock
+        self.journal = broker.journal
+        self.routes = routes = Routes(broker)
         self._broker = broker
-        self._throttler = throttler
-        self._throttled = throttled
+        self._throttler = broker.throttler
+        self._throttled = broker.throttled
         self._opened_routes = routes.opened  # cheaper than a call of `find` for each request
-        self._actions = actions
-        self._large = LargeRequests(long_requests, throttler)
+        self._actions = broker.actions
+        self._large = LargeRequests(broker.cluster.runtime.long_requests, broker.throttler)
         self._read_ms = _NO_READ  # start of the current read, monotonic
         self._responded_routes: list[Route] = []  # one entry per response in the current read
         self._cache = ResponseCache(broker)
+        broker.hold_forwarded = routes.hold_forwarded
 
     def route(self, api_and_version: int) -> Route | None:
         """Return None if the version is not served; `api_and_version` is encoded as in a request."""

@@ -6,8 +6,8 @@ timeout. In one process a request is forwarded by handling it.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.protocol.error_response import fail
@@ -15,10 +15,6 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .route import Route
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import AllServices
-
 
 # Kafka's timeout for the channel to the controller (BrokerServer).
 FORWARDING_TIMEOUT_MS = 60_000
@@ -28,7 +24,7 @@ _CODE = ErrorCode.REQUEST_TIMED_OUT
 class Forwarded(DelayedRequest):
     __slots__ = ("_broker", "_request", "_then")
 
-    def __init__(self, ctx: RequestContext, request: Message, broker: "AllServices") -> None:
+    def __init__(self, ctx: RequestContext, request: Message, broker: Broker) -> None:
         super().__init__(ctx, FORWARDING_TIMEOUT_MS)
         self._request = request
         self._broker = broker

@@ -4,14 +4,12 @@ Each API has a handler module, named like its module in `sluice.protocol.apis` a
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from sluice.broker.broker import Handle
 from sluice.broker.requests.served_api import ServedApi
 
 from .index import INDEX
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import Handle
 
 
 class Handler:
@@ -24,9 +22,9 @@ class Handler:
         self.min_version = api.min_version
         self.max_version = api.max_version
 
-    def load(self) -> "Handle":
+    def load(self) -> Handle:
         # The type checker cannot verify that the handler accepts the request class of its API.
-        return cast("Handle", import_module(f"sluice.broker.handlers.{self.module}").handle)
+        return cast(Handle, import_module(f"sluice.broker.handlers.{self.module}").handle)
 
 
 HANDLERS = {key: Handler(key, module, api) for key, (module, api) in INDEX.items()}

@@ -2,21 +2,18 @@
 
 A response follows from the body of the request, the listener, and the metadata. It is cached while
 
-- no controller is in use (`Cluster.controller_in_use`): no broker has failed, so leaders and replicas do not change
+- no controller is in use (`Cluster.controller.if_made`): no broker has failed, so leaders and replicas do not change
 - no topic or partition is created or deleted (`Cluster.metadata_generation`)
 - there is no authorizer, no request quota (KIP-124), and no fault rule for the API
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
+from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.codec.wire import Parts
 
 from .route import Route
-
-if TYPE_CHECKING:
-    from .services import ExchangeHost
 
 # Of the bodies of requests and responses together. A topic takes about 100 bytes, and each of its partitions 30.
 _MOST_BYTES = 4 << 20
@@ -29,7 +26,7 @@ Cached = tuple[Parts, int, RequestSubject | None]
 
 
 class ResponseCache:
-    def __init__(self, broker: "ExchangeHost") -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._responses: dict[Key, Cached] = {}
         self._bytes = 0
@@ -46,7 +43,7 @@ class ResponseCache:
 
     @property
     def is_open(self) -> bool:
-        return self._broker.cluster.controller_in_use is None and self._broker.authorizer is None
+        return Cluster.controller.if_made(self._broker.cluster) is None and self._broker.authorizer is None
 
     def add(self, key: Key, generation: int, cached: Cached) -> None:
         """Keep a response that was made of metadata of this generation."""

@@ -1,8 +1,10 @@
 """One API in one version, as the exchange serves it."""
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from sluice.broker.broker import Handle
+from sluice.broker.journal.about import Reader
 from sluice.broker.requests.route import ApiRoute, Encode
 from sluice.broker.requests.served_api import Charge
 from sluice.broker.throttling.throttler import ChargeResponse
@@ -11,11 +13,6 @@ from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix, encoder
 
 from .registry import Handler
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import Handle
-    from sluice.broker.journal.about import Reader
-
 
 # Requests up to this size are not sliced. The smallest elements of most APIs have 2 bytes and take up to 0.1 ms: 25 ms
 # in all.
@@ -79,13 +76,13 @@ class Route(ApiRoute):
         self.latency_counts = [0] * (len(REQUEST_SECONDS_BOUNDS) + 1)
         self.latency_sum_s = 0.0
 
-    def set_handler(self, handler: "Handle") -> None:
+    def set_handler(self, handler: Handle) -> None:
         """Replace the handler, but not fault rules."""
         self.handler = handler
         if not self.has_faults:
             self.handle = handler
 
-    def set_faults(self, handle: "Handle | None") -> None:
+    def set_faults(self, handle: Handle | None) -> None:
         """Let fault rules handle the requests, or the handler again."""
         self.has_faults = handle is not None
         self.handle = self.handler if handle is None else handle

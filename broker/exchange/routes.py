@@ -3,23 +3,16 @@
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext, Wait
-from sluice.broker.throttling.throttler import Throttler
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.message import Message
 
 from .forwarding import Forwarded
-from .registry import HANDLERS
+from .registry import FORWARDED, HANDLERS
 from .route import Route
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import AllServices
-    from sluice.broker.journal.journal import Journal
-
-    from .services import ExchangeHost
 
 _API_AND_VERSION = Struct(">hh")
 _NOT_SERVED = (0, -1)  # version range of an unknown API
@@ -27,14 +20,14 @@ _OLDEST_API_VERSIONS = ApiKey.API_VERSIONS << 16
 
 
 class Routes:
-    def __init__(self, broker: "ExchangeHost", throttler: Throttler, journal: "Journal | None") -> None:
+    def __init__(self, broker: Broker) -> None:
         # API key and version as one number, as in a request -> route
         self.opened: dict[int, Route] = {}
         # Called with each new route, to add fault rules to its handler.
         self.on_opened: Callable[[Route], None] | None = None
         self._broker = broker
-        self._throttler = throttler
-        self._journal = journal
+        self._throttler = broker.throttler
+        self._journal = broker.journal
         self._held_apis: Collection[int] = ()
         self._pending_forwards: list[Forwarded] = []
 
@@ -63,8 +56,9 @@ class Routes:
         ctx.api, ctx.version = f"ApiVersions v{version}", version
         return route
 
-    def hold_forwarded(self, api_keys: Collection[int]) -> None:
-        """Park requests of these APIs until they time out; handle other parked ones."""
+    def hold_forwarded(self, hold: bool) -> None:
+        """Park requests for the controller until they time out, or handle the parked ones."""
+        api_keys = FORWARDED if hold else ()
         if api_keys == self._held_apis:
             return
         self._held_apis = api_keys
@@ -93,7 +87,7 @@ class Routes:
     def _update_hold(self, route: Route, api_key: int) -> None:
         route.set_handler(self._park_forwarded if api_key in self._held_apis else HANDLERS[api_key].load())
 
-    def _park_forwarded(self, ctx: RequestContext, request: Message, broker: "AllServices") -> Outcome:
+    def _park_forwarded(self, ctx: RequestContext, request: Message, broker: Broker) -> Outcome:
         forwarded = Forwarded(ctx, request, broker)
         self._pending_forwards.append(forwarded)
         return Wait(forwarded.force_complete, partial(self._broker.scheduler.delay, forwarded))

@@ -18,8 +18,10 @@ from itertools import count, islice
 from math import inf
 from random import Random  # noqa: TID251  (one generator per rule, made from its seed)
 
+from sluice.broker.broker import Broker
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.exchange.route import Route
+from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.actions.action import ConnectionAction, RequestAction, StateAction, node_ids_of
 from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.requests.route_faults import RouteFaults
@@ -35,7 +37,7 @@ from .connection_faults import ConnectionFaults
 from .fault import Fault, state_duration_ms
 from .leader_moves import LeaderMoves
 from .rule import Rule, parse_rule
-from .target import FaultedBroker, FaultTarget
+from .target import FaultTarget
 
 log = logging.getLogger("sluice.broker")
 
@@ -120,11 +122,12 @@ class FaultEngine:
 
     # -- brokers -------------------------------------------------------------------------------------------------------
 
-    def attach_broker(self, broker: FaultedBroker, server: SocketServer) -> None:
+    def attach_broker(self, broker: Broker, server: SocketServer) -> None:
         self._route_faults[broker.node_id] = {}
-        broker.exchange.routes.on_opened = partial(self._route_opened, broker)
-        for route in broker.exchange.routes:
-            self._route_opened(broker, route)
+        routes = server.exchange.routes
+        routes.on_opened = partial(self._route_opened, broker, routes)
+        for route in routes:
+            self._route_opened(broker, routes, route)
         server.on_connected = partial(self._connection_faults.connected, server)
         server.on_disconnected = self._connection_faults.lost
 
@@ -133,7 +136,7 @@ class FaultEngine:
 
     # -- RuleOwner -----------------------------------------------------------------------------------------------------
 
-    def waiting_on(self, broker: FaultedBroker) -> DelayedOperationPurgatory:
+    def waiting_on(self, broker: Broker) -> DelayedOperationPurgatory:
         if broker.fault_waits is None:
             # Completed waits reference their connections; they are few, so purges are cheap.
             broker.fault_waits = DelayedOperationPurgatory("Fault", broker.timer, purge_interval=0)
@@ -161,7 +164,7 @@ class FaultEngine:
         self.end(fault)
 
     def end_in(self, fault: Fault, delay_ms: float) -> None:
-        self._cluster.scheduler.schedule_once(delay_ms, partial(self.end, fault))
+        self._cluster.runtime.scheduler.schedule_once(delay_ms, partial(self.end, fault))
 
     def end(self, fault: Fault) -> None:
         fault.was_ended = True
@@ -206,16 +209,17 @@ class FaultEngine:
             raise FaultError(f"{at}.{problem.path}", problem.problem) from None
         return fault
 
-    def _route_opened(self, broker: FaultedBroker, route: Route) -> None:
+    def _route_opened(self, broker: Broker, routes: Routes, route: Route) -> None:
         for fault in self._faults.values():
-            self._put_on(broker, route, fault)
+            self._put_on(broker, routes, route, fault)
 
     def _put_on_routes(self, fault: Fault) -> None:
-        for broker in self._target.brokers.values():
-            for route in broker.exchange.routes:
-                self._put_on(broker, route, fault)
+        for server in self._target.servers.values():
+            routes = server.exchange.routes
+            for route in routes:
+                self._put_on(server.broker, routes, route, fault)
 
-    def _put_on(self, broker: FaultedBroker, route: Route, fault: Fault) -> None:
+    def _put_on(self, broker: Broker, routes: Routes, route: Route, fault: Fault) -> None:
         action = fault.action
         if (
             not fault.is_over
@@ -225,7 +229,7 @@ class FaultEngine:
         ):
             by_route = self._route_faults[broker.node_id]
             if route not in by_route:
-                by_route[route] = RouteFaults(self, broker, route)
+                by_route[route] = RouteFaults(self, broker, routes, route)
                 route.set_faults(by_route[route].handle)
             by_route[route].add(fault)
 
@@ -265,11 +269,11 @@ class FaultEngine:
         if delay_ms <= 0:
             begin(fault)
         else:
-            self._cluster.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else begin(fault))
+            self._cluster.runtime.scheduler.schedule_once(delay_ms, lambda: None if fault.is_over else begin(fault))
 
     @property
     def now_ms(self) -> float:
-        return self._cluster.clock.monotonic_ms()
+        return self._cluster.runtime.clock.monotonic_ms()
 
 
 def seed_of(state: tuple[object, ...]) -> int:

@@ -5,6 +5,7 @@ from math import inf
 from random import Random  # noqa: TID251  (the type of an argument)
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from sluice.broker.broker import Broker
 from sluice.broker.faults.actions.action import Action
 from sluice.broker.faults.matching.durations import parse_ms
 from sluice.broker.faults.matching.errors import RuleProblem
@@ -20,7 +21,7 @@ from .leader_moves import LeaderMoves
 from .rule import Rule
 
 if TYPE_CHECKING:
-    from .target import FaultedBroker, FaultTarget
+    from .target import FaultTarget
 
 # pending: `after` has not elapsed. over: it hits nothing any more, and the states that it set are undone.
 FaultState = Literal["pending", "in force", "over", "disabled", "removed"]
@@ -36,7 +37,7 @@ class RuleOwner(Protocol):
     @property
     def now_ms(self) -> float: ...
 
-    def waiting_on(self, broker: "FaultedBroker") -> DelayedOperationPurgatory:
+    def waiting_on(self, broker: Broker) -> DelayedOperationPurgatory:
         """Return the purgatory of requests that rules delay."""
 
     def record_hit(self, ctx: RequestContext, fault: "Fault") -> None:
@@ -118,7 +119,7 @@ class Fault:
         if self._owner is not None and not self.is_removed:
             self._owner.remove(self.id)
 
-    def hits_request(self, ctx: RequestContext, broker: "FaultedBroker", named: RequestEntities | None) -> bool:
+    def hits_request(self, ctx: RequestContext, broker: Broker, named: RequestEntities | None) -> bool:
         """Return whether it hits a request whose route and client match; count the hit.
 
         `named`: the request's entities, if the rule has conditions on them.

@@ -2,9 +2,10 @@
 
 from typing import Literal, Protocol
 
+from sluice.broker.broker import Broker
+from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.matching.conditions import RuleConditions
 from sluice.broker.faults.matching.match import Match
-from sluice.broker.handlers.services import AllServices
 from sluice.broker.network.connection import Connection
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.error_response import ErrorLevel
@@ -13,7 +14,7 @@ from sluice.protocol.message import Message
 
 from .broker_states import DesiredBrokerStates
 from .leader_moves import LeaderMoves
-from .target import FaultedBroker, FaultTarget
+from .target import FaultTarget
 
 
 class ActiveRule(Protocol):
@@ -53,9 +54,9 @@ class InterceptedRequest(Protocol):
     @property
     def request(self) -> Message: ...
     @property
-    def broker(self) -> FaultedBroker: ...
+    def broker(self) -> Broker: ...
     @property
-    def services(self) -> AllServices: ...
+    def routes(self) -> Routes: ...
 
     def wait_before(self, rule: ActiveRule, delay_ms: float) -> Outcome:
         """Park the request before its handling."""

@@ -3,37 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.exchange.exchange import Exchange
-from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.network.socket_server import SocketServer
-from sluice.broker.replica.fetch_session import FetchSessionCache
-from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.errors import SluiceError
-from sluice.purgatory.purgatory import DelayedOperationPurgatory
-from sluice.purgatory.timer import Timer
-
-
-class FaultedBroker(Protocol):
-    fault_waits: DelayedOperationPurgatory | None
-
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def cluster(self) -> Cluster: ...
-    @property
-    def metadata(self) -> MetadataCache: ...
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def started_ms(self) -> float: ...
-    @property
-    def timer(self) -> Timer: ...
-    @property
-    def exchange(self) -> Exchange: ...
-    @property
-    def fetch_sessions(self) -> FetchSessionCache: ...
 
 
 class FaultTarget(Protocol):
@@ -42,7 +16,7 @@ class FaultTarget(Protocol):
     @property
     def cluster(self) -> Cluster: ...
     @property
-    def brokers(self) -> Mapping[int, FaultedBroker]: ...
+    def brokers(self) -> Mapping[int, Broker]: ...
     @property
     def servers(self) -> Mapping[int, SocketServer]: ...
     @property

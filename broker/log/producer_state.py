@@ -17,7 +17,7 @@ transaction version 2, every transaction has a new epoch, and its marker a highe
 cannot end the next transaction (KIP-890).
 
 Before a producer's first transactional batch, the coordinator verifies that the partition is part of the transaction
-(broker/coordinator/transaction/verification.py). Meanwhile, the partition remembers the lowest sequence under
+(broker/handlers/transactions/verification.py). Meanwhile, the partition remembers the lowest sequence under
 verification, and rejects a later batch, even if its verification ends first.
 
 The first unstable offset is the start of the oldest transaction that is open, or whose marker is not below the high

@@ -5,7 +5,6 @@ broker has copies (controller/isolation.py).
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
 
 from sluice.config.broker_config import Endpoint
 
@@ -13,13 +12,13 @@ from .image import MetadataImage, PartitionLeadership
 from .topic import NO_LEADER, Partition, Topic
 
 
-class Node(Protocol):
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def endpoints(self) -> Mapping[str, Endpoint]: ...
-    @property
-    def rack(self) -> str | None: ...
+class Node:
+    """A broker as clients see it."""
+
+    def __init__(self, node_id: int, rack: str | None) -> None:
+        self.node_id = node_id
+        self.rack = rack
+        self.endpoints: dict[str, Endpoint] = {}
 
 
 class MetadataCache:

@@ -11,8 +11,8 @@ Different on purpose: a delayed close happens when its delay ends; Kafka checks 
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.config.broker_config import Config
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -22,9 +22,6 @@ from sluice.quotas.sensor import MAX_THROTTLE_TIME_MS
 from sluice.quotas.store import Address
 
 from .connection import Connection
-
-if TYPE_CHECKING:
-    from .services import NetworkHost
 
 MAX_CONNECTIONS = "max.connections"
 MAX_RATE = "max.connection.creation.rate"
@@ -117,7 +114,7 @@ class _Queue:
 
 
 class Acceptor:
-    def __init__(self, broker: "NetworkHost", listeners: Iterable[str], connections: Iterable[Connection]) -> None:
+    def __init__(self, broker: Broker, listeners: Iterable[str], connections: Iterable[Connection]) -> None:
         """Count the `connections` that exist already, regardless of the creation rates."""
         inter_broker = broker.config.value("inter.broker.listener.name")
         self.broker = broker

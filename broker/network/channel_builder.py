@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.security.authentication_counts import AuthenticationCounts
-from sluice.broker.security.sasl.authenticator import SaslAuthenticator
 from sluice.broker.security.sasl.listener import SaslListener
 from sluice.errors import ConfigError
 
+from .authenticator import SaslAuthenticator
 from .connection import Connection
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from sluice.broker.security.tls.principal_mapper import Rule
 
-    from .services import NetworkHost
     from .tls_transport import TlsAcceptor, TlsTransport
 
 log = logging.getLogger("sluice.broker")
@@ -31,7 +32,8 @@ _RULES = "ssl.principal.mapping.rules"
 class ChannelBuilder:
     def __init__(
         self,
-        broker: "NetworkHost",
+        broker: Broker,
+        exchange: Exchange,
         listener: str,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
@@ -42,9 +44,13 @@ class ChannelBuilder:
         self.name = listener
         self.authentications = AuthenticationCounts()
         self._broker = broker
+        self._exchange = exchange
         self._config = broker.config.of_listener(listener)
         protocol = broker.config.security_protocol(listener)
-        self._sasl = SaslListener(broker, self._config) if protocol.startswith("SASL_") else None
+        self._sasl: SaslListener | None = None
+        if protocol.startswith("SASL_"):
+            cluster = broker.cluster
+            self._sasl = SaslListener(self._config, cluster.runtime, lambda: cluster.scram_credentials)
         self._rules: list[Rule] = []
         self._tls = self._tls_acceptor(call_soon) if protocol.endswith("SSL") else None
         if self._tls is not None:
@@ -65,7 +71,10 @@ class ChannelBuilder:
     def _admit(self, connect: Callable[[], Connection]) -> Connection:
         connection = connect()
         if self._sasl is not None:
-            SaslAuthenticator(self._broker, self._sasl, connection, self.authentications).begin()
+            broker = self._broker
+            SaslAuthenticator(
+                broker.config, broker.scheduler, self._exchange, self._sasl, connection, self.authentications
+            ).begin()
         return connection
 
     # -- TLS -----------------------------------------------------------------------------------------------------------

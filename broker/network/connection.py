@@ -18,11 +18,10 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import Protocol
 
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.log.segment_memory import RetainedMemory
-from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import RequestContext, RequestHandler
+from sluice.broker.requests.context import RequestHandler
 from sluice.broker.requests.trace import ReadTimes
 from sluice.broker.requests.turn_queue import TURN_MS, TurnQueue
 from sluice.config.broker_config import EVERYWHERE, Endpoint
@@ -38,11 +37,6 @@ PIECES_AT_ONCE = 32
 # Bytes read after a request that gets no response, to notice a disconnect.
 _MOST_UNANSWERED_BYTES = 1 << 20
 _NO_LINGER = Struct("ii").pack(1, 0)  # makes close() send RST
-
-
-class ConnectionExchange(RequestHandler, Protocol):
-    def context(self, connection: Channel) -> RequestContext:
-        """Return the context of a new connection's requests."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -83,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        exchange: "ConnectionExchange",
+        exchange: Exchange,
         reader: FrameReader,
         advertised: Endpoint,
         turns: TurnQueue,

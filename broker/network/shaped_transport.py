@@ -20,10 +20,11 @@ from socket import SO_LINGER, SOL_SOCKET
 from struct import pack
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from sluice.broker.broker import Broker
+
 from .connection import Connection
 
 if TYPE_CHECKING:
-    from .services import NetworkHost
     from .tls_transport import TlsTransport
 
 # A limited transport moves the bytes of this time at once: nearly steady to a client.
@@ -45,7 +46,7 @@ class SetsOptions(Protocol):
     def setsockopt(self, level: int, name: int, value: bytes) -> None: ...
 
 
-def shape_transport(connection: Connection, broker: "NetworkHost") -> "ShapedTransport | None":
+def shape_transport(connection: Connection, broker: Broker) -> "ShapedTransport | None":
     """Return the connection's shaped transport, added if missing; None if it has ended."""
     from .tls_transport import TlsTransport
 
@@ -83,7 +84,7 @@ class ShapedTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def __init__(
         self,
         above: "Connection | TlsTransport",
-        broker: "NetworkHost",
+        broker: Broker,
         made: "Callable[[ShapedTransport], object] | None" = None,
     ) -> None:
         """Create a transport below `above`.

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
+from sluice.broker.exchange.exchange import Exchange
 from sluice.config.broker_config import Endpoint
 from sluice.errors import SluiceError
 from sluice.protocol.frame import FramePool, FrameReader
@@ -22,7 +24,6 @@ from .unsent_responses import UnsentResponses
 
 if TYPE_CHECKING:
     from .channel_builder import ChannelBuilder
-    from .services import NetworkHost
     from .tls_transport import TlsTransport
 
 # For tests that open a thousand connections at once.
@@ -52,9 +53,10 @@ class _IdleCheck(DelayedOperation):
 
 
 class SocketServer:
-    def __init__(self, broker: "NetworkHost", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, broker: Broker, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
         config = broker.config
         self.broker = broker
+        self.exchange = exchange
         self.connections: dict[Connection, None] = {}
         self.accepted = 0
         # Called with each new and each ended connection, for fault rules.
@@ -71,7 +73,7 @@ class SocketServer:
         self._stopped: asyncio.Future[None] | None = None
         self._journal = broker.journal
         self._loop = loop
-        self._turns = broker.cluster.turns
+        self._turns = broker.cluster.runtime.turns
         # An event loop without real sockets (sluice.testing) provides its own bind().
         self._bind: Callable[[str, int, int], socket.socket] = getattr(loop, "bind", bind)
         budget = config.integer("queued.max.request.bytes")
@@ -167,7 +169,7 @@ class SocketServer:
             return None
         from .channel_builder import ChannelBuilder
 
-        builder = ChannelBuilder(self.broker, listener.name, self._loop.call_soon)
+        builder = ChannelBuilder(self.broker, self.exchange, listener.name, self._loop.call_soon)
         self.channel_builders.append(builder)
         return builder
 
@@ -184,7 +186,7 @@ class SocketServer:
     def _connection(self, advertised: Endpoint) -> Connection:
         reader = FrameReader(self._pool, self._max_frame_bytes)
         connection = Connection(
-            self.broker.exchange, reader, advertised, self._turns, self._unsent_responses, self._made, self._lost
+            self.exchange, reader, advertised, self._turns, self._unsent_responses, self._made, self._lost
         )
         self.connections[connection] = None
         self.accepted += 1

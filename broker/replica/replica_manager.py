@@ -3,20 +3,19 @@
 Follows Kafka's ReplicaManager. Replicas share a partition's log, so nothing is copied.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.topic import Partition, Topic
-from sluice.config.broker_config import Config
+from sluice.broker.requests.runtime import Runtime
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 
-if TYPE_CHECKING:
-    from .services import ReplicatedCluster
-
 
 class ReplicaManager:
-    def __init__(self, node_id: int, config: Config, timer: Timer, cluster: "ReplicatedCluster") -> None:
+    def __init__(self, node_id: int, runtime: Runtime, timer: Timer, replicate: Callable[[Partition], None]) -> None:
+        """`replicate` is called after an append to a partition with followers."""
+        config = runtime.config
         self.fetches = DelayedOperationPurgatory(
             "Fetch", timer, config.integer("fetch.purgatory.purge.interval.requests")
         )
@@ -26,7 +25,9 @@ class ReplicaManager:
         # Kafka's purge interval for these is 1: they are few, and may reference much memory.
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer, 1)
         self._node_id = node_id
-        self._cluster = cluster
+        self._actions = runtime.actions
+        self._scheduler = runtime.scheduler
+        self._replicate = replicate
         self._replication_delay_ms = config.integer("sluice.replication.delay.ms")
 
     def leads(self, partition: Partition) -> bool:
@@ -34,20 +35,20 @@ class ReplicaManager:
 
     def appended(self, partition: Partition) -> None:
         if partition.log.has_followers:
-            self._cluster.controller.replication.appended(partition)
+            self._replicate(partition)
         else:
-            self._cluster.actions.defer(self.fetches, partition)
+            self._actions.defer(self.fetches, partition)
             for fetches in partition.follower_fetches:
-                self._cluster.actions.defer(fetches, partition)
+                self._actions.defer(fetches, partition)
 
     def records_deleted(self, partition: Partition) -> None:
         if partition.log.has_followers:
             followed = partial(self._replicas_follow, partition, partition.log.log_start_offset)
-            self._cluster.scheduler.schedule_once(self._replication_delay_ms, followed)
+            self._scheduler.schedule_once(self._replication_delay_ms, followed)
 
     def topic_deleted(self, topic: Topic) -> None:
         for partition in topic.partitions:
-            self._cluster.actions.defer(self.fetches, partition)
+            self._actions.defer(self.fetches, partition)
             self.produces.check_and_complete(partition)
             self.delete_records.check_and_complete(partition)
 

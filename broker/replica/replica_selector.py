@@ -5,16 +5,13 @@ not wait.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Partition
 from sluice.protocol.apis.fetch import PartitionData
 
 from .fetch_session import RequestedPartition
 from .partition_reader import PartitionReader
-
-if TYPE_CHECKING:
-    from .services import Peer
 
 # (partition led by this broker, fetch offset) -> node id of another replica, or None
 Select = Callable[[Partition, int], int | None]
@@ -65,15 +62,17 @@ class PreferredReplicaReader(PartitionReader):
         return data, 0
 
 
-def select_in_rack(broker: "Peer", partition: Partition, rack: str, fetch_offset: int) -> int | None:
+def select_in_rack(
+    metadata: MetadataCache,
+    replica_end: Callable[[Partition, int], int],
+    partition: Partition,
+    rack: str,
+    fetch_offset: int,
+) -> int | None:
     """Return the most caught-up replica in the rack, if the leader is in another one."""
-    racks = {node.node_id: node.rack for node in broker.metadata.live_brokers}
+    racks = {node.node_id: node.rack for node in metadata.live_brokers}
     if not rack or racks.get(partition.leader) == rack or fetch_offset < partition.log.log_start_offset:
         return None
-    ends = {
-        node_id: broker.cluster.replica_end(partition, node_id)
-        for node_id in partition.isr
-        if racks.get(node_id) == rack
-    }
+    ends = {node_id: replica_end(partition, node_id) for node_id in partition.isr if racks.get(node_id) == rack}
     caught_up = [(end, node_id) for node_id, end in ends.items() if end >= fetch_offset]
     return max(caught_up)[1] if caught_up else None

@@ -55,7 +55,7 @@ class Run:
         self.done = False  # over, and everything is restored
         self.steps: list[StepDone] = []
         self._moments, self.duration_ms, self._config = timeline(scenario)
-        self._clock = server.cluster.clock
+        self._clock = server.cluster.runtime.clock
         self._server = server
         self._context = ScenarioContext(server, None if scenario.seed is UNSET else scenario.seed, self._broker_started)
         self._on_step = on_step

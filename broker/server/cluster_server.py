@@ -2,22 +2,24 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from random import Random  # noqa: TID251  (type only)
 from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.controller import Controller
 from sluice.broker.controller.elections import Election
+from sluice.broker.exchange.advertised_versions import advertised_with, served_as
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition
 from sluice.broker.network.socket_server import STOP_GRACE_S, SocketServer
+from sluice.broker.on_demand import OnDemand
+from sluice.broker.requests.runtime import Runtime
 from sluice.broker.requests.worker import ThreadWorker
 from sluice.clock import Clock
 from sluice.config.broker_config import Config, Endpoint
 from sluice.errors import ClusterError, SluiceError, UnknownResourceError
 from sluice.protocol.errors import ErrorCode
-
-from .broker import Broker
 
 if TYPE_CHECKING:
     from sluice.broker.faults.engine import FaultEngine
@@ -29,25 +31,27 @@ _RESUME_AFTER_MS = 500
 class ClusterServer:
     def __init__(self, config: Config, clock: Clock, random: Random, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
-        self.cluster = Cluster(config, clock, random)
-        if not hasattr(loop, "bind"):  # not in virtual time
-            self.cluster.worker = ThreadWorker(loop.call_soon_threadsafe)
+        worker = None if hasattr(loop, "bind") else ThreadWorker(loop.call_soon_threadsafe)  # None: in virtual time
+        self.cluster = Cluster(Runtime(config, clock, random, worker))
         self.servers: dict[int, SocketServer] = {}
         self.brokers: dict[int, Broker] = {}
         self.is_stopping = False
-        self._clock = clock
-        self._random = random
         self._random_state = random.getstate()
         self._loop = loop
         self._starting: set[asyncio.Task[None]] = set()
         for _ in range(config.integer("sluice.brokers")):
-            broker = Broker(config, clock, random, self.cluster)
-            self.brokers[broker.node_id] = broker
-            self.servers[broker.node_id] = SocketServer(broker, loop)
+            server = self._new_server()
+            self.brokers[server.broker.node_id] = server.broker
+            self.servers[server.broker.node_id] = server
         if self.cluster.logs.directory is not None:
             from .log_dir_recovery import recover_log_dir
 
             recover_log_dir(self.cluster, self.cluster.logs.directory)
+
+    def _new_server(self, node_id: int | None = None) -> SocketServer:
+        release = self.config.text("sluice.kafka.release")
+        broker = Broker(self.cluster, advertised_with(self.config), served_as(release), node_id)
+        return SocketServer(broker, Exchange(broker), self._loop)
 
     async def start(self, listeners: Mapping[int, Sequence[Endpoint]] | None = None) -> None:
         """Listen as configured, or on `listeners` by node id.
@@ -66,21 +70,17 @@ class ClusterServer:
 
             JournalTopic(self.cluster, self.cluster.journal)
         if TRANSACTION_STATE_TOPIC in self.cluster.topics:
-            self.cluster.scheduler.schedule_once(_RESUME_AFTER_MS, self._resume_transactions)
+            self.cluster.runtime.scheduler.schedule_once(_RESUME_AFTER_MS, self._resume_transactions)
 
-    @cached_property
+    @OnDemand
     def faults(self) -> "FaultEngine":
-        """The fault rules, created on first use."""
+        """Make the engine of the fault rules with the first rule."""
         from sluice.broker.faults.engine import FaultEngine, seed_of
 
         return FaultEngine(self, seed_of(self._random_state))
 
-    @property
-    def faults_in_use(self) -> "FaultEngine | None":
-        return self.faults if "faults" in vars(self) else None
-
     def _resume_transactions(self) -> None:
-        for broker in self.cluster.brokers.values():
+        for broker in self.brokers.values():
             broker.resume_transactions()
 
     # Operations on single brokers. Each raises ClusterError if the broker's state does not allow it.
@@ -104,10 +104,10 @@ class ClusterServer:
         """Start a stopped broker on its former addresses, with only the state of the cluster."""
         controller = self._checked_controller(node_id, "start")
         before = self.servers[node_id]
-        broker = Broker(self.config, self._clock, self._random, self.cluster, node_id)
-        server = SocketServer(broker, self._loop)
-        if self.faults_in_use is not None:
-            self.faults_in_use.attach_broker(broker, server)
+        server = self._new_server(node_id)
+        broker = server.broker
+        if (faults := ClusterServer.faults.if_made(self)) is not None:
+            faults.attach_broker(broker, server)
         try:
             await server.start(before.endpoints, before.broker.endpoints.values())
         except SluiceError:
@@ -115,8 +115,8 @@ class ClusterServer:
             raise
         self.brokers[node_id], self.servers[node_id] = broker, server
         controller.started(broker)
-        if self.faults_in_use is not None:
-            self.faults_in_use.started(server)
+        if (faults := ClusterServer.faults.if_made(self)) is not None:  # made meanwhile, or before
+            faults.started(server)
         self._changed(node_id)
 
     def start_broker_soon(self, node_id: int, on_started: Callable[[SluiceError | None], None]) -> None:
@@ -141,8 +141,8 @@ class ClusterServer:
         self._changed(node_id)
 
     def _changed(self, node_id: int) -> None:
-        if self.faults_in_use is not None:
-            self.faults_in_use.broker_states.changed(node_id)
+        if (faults := ClusterServer.faults.if_made(self)) is not None:
+            faults.broker_states.changed(node_id)
 
     def move_leader(self, topic: str, index: int, node_id: int) -> None:
         problem = self.cluster.controller.move_leader(self.partition(topic, index), node_id)

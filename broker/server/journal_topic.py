@@ -19,8 +19,6 @@ from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
 
-from .broker import brokers_of
-
 _ALL = EventFilter()
 # Interval when a full page waits: at full rate a page is some 20 ms of events.
 _HURRY_MS = 5
@@ -38,13 +36,13 @@ _MOST_REPLICAS = 3
 class JournalTopic:
     def __init__(self, cluster: "Cluster", journal: Journal) -> None:
         self._cluster = cluster
-        self._reader = JournalReader(journal, cluster.clock)
+        self._reader = JournalReader(journal, cluster.runtime.clock)
         self._after = 0
         self._publish_later(POLL_MS)
         self._partition()
 
     def _publish_later(self, delay_ms: float) -> None:
-        self._cluster.scheduler.schedule_once(delay_ms, self._publish)
+        self._cluster.runtime.scheduler.schedule_once(delay_ms, self._publish)
 
     def _publish(self) -> None:
         found = self._reader.read(self._after, _ALL, PAGE_ENTRIES, PAGE_ENTRIES)
@@ -54,17 +52,17 @@ class JournalTopic:
 
     def _write(self, events: list[AnyEvent]) -> bool:
         partition = self._partition()
-        leader = None if partition is None else brokers_of(self._cluster).get(partition.leader)
+        leader = None if partition is None else self._cluster.leader_of(partition)
         if partition is None or leader is None:
             return False
-        log, now_ms = partition.log, self._cluster.clock.wall_ms()
+        log, now_ms = partition.log, self._cluster.runtime.clock.wall_ms()
         batch = build_batch(_record(offset, event) for offset, event in enumerate(events))
         result = log.append(memoryview(batch), now_ms, partition.leader_epoch, COORDINATOR)
         if result.error_code:
             return False
         enforce_retention(log, now_ms)  # the broker's own check, every five minutes, could be gigabytes too late
         leader.replicas.appended(partition)
-        leader.actions.complete()
+        self._cluster.runtime.actions.complete()
         return True
 
     def _partition(self) -> Partition | None:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
+from sluice.broker.broker import Broker, brokers_of
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.configs.resource import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.controller.metadata_log.durable_metadata import DurableMetadata
@@ -27,8 +28,6 @@ from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.security import AccessControlEntryRecord, UserScramCredentialRecord
 from sluice.protocol.metadata.topics import PartitionRecord
 from sluice.protocol.uuids import random_uuid
-
-from .broker import Broker, brokers_of
 
 log = logging.getLogger("sluice.broker")
 
@@ -51,7 +50,7 @@ def open_metadata(
         make_room=make_room,
         truncate_damaged=truncates,
     )
-    metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.scheduler.schedule_once, 0))
+    metadata = DurableMetadata(metadata_log, directory_id, partial(cluster.runtime.scheduler.schedule_once, 0))
     registrations = [
         _registration(broker, number, metadata.end_offset + number, directory_id)
         for number, broker in enumerate(brokers_of(cluster).values())

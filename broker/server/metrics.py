@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from sluice.broker.broker import Broker
 from sluice.broker.exchange.route import Route
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.throttling.throttle_histogram import OTHER
@@ -29,7 +30,6 @@ from sluice.quotas.mutation_quota import MutationUsage
 from sluice.quotas.sensor import UNLIMITED
 from sluice.version import __version__
 
-from .broker import Broker
 from .cluster_server import ClusterServer
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ class BrokerCollector(Collector):
         yield _gauge("sluice_log_bytes", [([], sum(t.log.size_in_bytes for t in _partitions(broker)))])
         yield _gauge("sluice_topics", [([], len(broker.metadata.topics))])
         yield _gauge("sluice_partitions", [([], sum(1 for _ in _partitions(broker)))])
-        telemetry = broker.telemetry_in_use
+        telemetry = Broker.telemetry.if_made(broker)
         yield _counter("sluice_telemetry_pushes_total", [([], telemetry.pushes if telemetry else 0)])
         yield _counter("sluice_telemetry_bytes_total", [([], telemetry.pushed_bytes if telemetry else 0)])
 
     def _requests(self) -> Iterator[Metric]:
-        routes = sorted(self._broker.exchange.routes, key=lambda route: (route.api_name, route.version))
+        routes = sorted(self._server.exchange.routes, key=lambda route: (route.api_name, route.version))
         rows: list[tuple[list[str], float]] = []
         for route in routes:
             good = route.requests - sum(route.errors.values())
@@ -100,10 +100,10 @@ class BrokerCollector(Collector):
             purgatories.append(broker.fault_waits)
         if self._server.acceptor is not None:
             purgatories.append(self._server.acceptor.waiting)
-        if broker.groups_in_use is not None:
-            purgatories += [broker.groups_in_use.rebalances, broker.groups_in_use.heartbeats]
-        if broker.share_partitions_in_use is not None:
-            purgatories.append(broker.share_partitions_in_use.locks)
+        if (groups := Broker.groups.if_made(broker)) is not None:
+            purgatories += [groups.rebalances, groups.heartbeats]
+        if (shares := Broker.share_partitions.if_made(broker)) is not None:
+            purgatories.append(shares.locks)
         yield _gauge("sluice_purgatory_operations", [([p.name], p.delayed) for p in purgatories])
         timer = broker.timer
         bounds = [bound / 1e3 for bound in LATENESS_BOUNDS_MS]
@@ -181,7 +181,7 @@ class BrokerCollector(Collector):
         yield _counter(prefix + "incrementalfetchsessionevictions_total", [([], sessions.evictions)])
 
     def _shares(self) -> Iterator[Metric]:
-        shares = self._broker.share_partitions_in_use
+        shares = Broker.share_partitions.if_made(self._broker)
         sessions = None if shares is None else shares.sessions
         prefix = "kafka_server_sharesessioncache_"
         yield _gauge(prefix + "sharesessionscount", [([], len(sessions) if sessions is not None else 0)])
@@ -204,7 +204,7 @@ class BrokerCollector(Collector):
         yield _counter(prefix + "acquisitionlocktimeout_total", [([], shares.timed_out_records if shares else 0)])
 
     def _faults(self) -> Iterator[Metric]:
-        broker, faults = self._broker, self._cluster.faults_in_use
+        broker, faults = self._broker, ClusterServer.faults.if_made(self._cluster)
         yield _counter("sluice_faults_total", [] if faults is None else self._fault_hits(faults))
         is_first = broker.node_id == min(broker.cluster.brokers)
         yield _counter(

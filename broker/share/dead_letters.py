@@ -8,8 +8,9 @@ they cannot be written.
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.controller.broker_node import BrokerNode
+from sluice.broker.coordinator.share.persisted import SharePartitionId
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.delayed_append import await_replication
@@ -18,10 +19,6 @@ from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.record import Record, iter_records
 
 from .aborted_records import fetched_batches
-from .delivery import SharePartitionId
-
-if TYPE_CHECKING:
-    from .services import ShareHost
 
 _logger = logging.getLogger("sluice.broker")
 
@@ -36,7 +33,7 @@ _RETRIABLE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, E
 
 
 def keep_dead_letters(
-    host: "ShareHost",
+    host: BrokerNode,
     key: SharePartitionId,
     source: Partition,
     first: int,
@@ -72,7 +69,7 @@ def keep_dead_letters(
     _append(host, topic.partitions[source.index % len(topic.partitions)], letters, done, 1)
 
 
-def _topic(host: "ShareHost", name: str) -> Topic | str:
+def _topic(host: BrokerNode, name: str) -> Topic | str:
     """Return the topic, or why it is missing."""
     prefix = host.config.text("errors.deadletterqueue.topic.name.prefix")
     if not name or name.startswith("__") or not name.startswith(prefix):
@@ -97,7 +94,7 @@ def _records(source: Partition, first: int, last: int) -> dict[int, Record]:
 
 
 def _append(
-    host: "ShareHost", partition: Partition, letters: list[Record], done: Callable[[], None], attempt: int
+    host: BrokerNode, partition: Partition, letters: list[Record], done: Callable[[], None], attempt: int
 ) -> None:
     now_ms = host.clock.wall_ms()
     leader = host.cluster.leader_of(partition)

@@ -1,17 +1,14 @@
-"""The values of deliveries to share groups: states, acknowledgements, settings, and what is persisted (KIP-932)."""
+"""The values of deliveries to share groups: states, acknowledgements, settings (KIP-932)."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.uuids import printed_uuid
 
 NO_MEMBER: Final = ""
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 BATCH_OPTIMIZED, RECORD_LIMIT = 0, 1
-
-Done = Callable[[ErrorCode], None]
 
 
 class AcknowledgeResult(NamedTuple):
@@ -34,16 +31,6 @@ class RecordState(IntEnum):
         return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
-class SharePartitionId(NamedTuple):
-    group_id: str
-    topic_id: bytes
-    partition: int
-
-    @property
-    def coordinator_key(self) -> str:
-        return f"{self.group_id}:{printed_uuid(self.topic_id)}:{self.partition}"
-
-
 class ShareSettings(NamedTuple):
     delivery_count_limit: int
     record_lock_duration_ms: int
@@ -55,21 +42,6 @@ class ShareSettings(NamedTuple):
     def undelivered(self) -> RecordState:
         """The state of records that were rejected or delivered too often."""
         return RecordState.ARCHIVING if self.keeps_dead_letters else RecordState.ARCHIVED
-
-
-class StateBatch(NamedTuple):
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
-
-
-class StateWrite(NamedTuple):
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-    batches: list[StateBatch]
 
 
 class AcknowledgementBatch(NamedTuple):

@@ -8,8 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.controller.broker_node import BrokerNode
+from sluice.broker.coordinator.share.persisted import SharePartitionId
+from sluice.broker.coordinator.share.persister import SharePersister
+from sluice.broker.coordinator.share.state import ShareState
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.channel import Channel
@@ -27,15 +30,11 @@ from .delivery import (
     Acknowledged,
     AcknowledgementBatch,
     AcknowledgeResult,
-    SharePartitionId,
     ShareSettings,
 )
 from .in_flight import AcquisitionLock
 from .sessions import MemberKey, ShareSession, ShareSessions
 from .share_partition import SharePartition, Status
-
-if TYPE_CHECKING:
-    from .services import ShareHost, StoredState
 
 # Errors of the share coordinator -> errors for the client (SharePartition.fetchPersisterError); others are unknown.
 _CLIENT_ERRORS = {
@@ -58,8 +57,9 @@ ACKNOWLEDGE_TYPES = {GAP: "gap", ACCEPT: "accept", RELEASE: "release", REJECT: "
 
 
 class SharePartitionManager:
-    def __init__(self, host: "ShareHost") -> None:
+    def __init__(self, host: BrokerNode, persister: SharePersister) -> None:
         self._host = host
+        self._persister = persister
         self._partitions: dict[SharePartitionId, SharePartition] = {}
         self.sessions = ShareSessions(
             host.config.integer("group.share.max.share.sessions"),
@@ -112,7 +112,7 @@ class SharePartitionManager:
             partition.leader_epoch,
             partial(self.settings, key.group_id),
             self.locks,
-            lambda write, done: self._host.share_persister.write_state(key, write, lambda code: done(_of_client(code))),
+            lambda write, done: self._persister.write_state(key, write, lambda code: done(_of_client(code))),
             partial(self.complete_fetches, key),
             partial(keep_dead_letters, self._host, key, partition),
             partial(self._record_timeout, key.group_id, partition),
@@ -120,7 +120,7 @@ class SharePartitionManager:
         self._partitions[key] = share
         share.status = Status.LOADING
         loaded = partial(self._loaded, key, share, partition, failed)
-        self._host.share_persister.read_state(key, share.leader_epoch, loaded)
+        self._persister.read_state(key, share.leader_epoch, loaded)
         return share
 
     def _loaded(
@@ -130,7 +130,7 @@ class SharePartitionManager:
         partition: Partition,
         failed: Callable[[ErrorCode], None],
         code: ErrorCode,
-        state: "StoredState | None",
+        state: ShareState | None,
     ) -> None:
         if self._partitions.get(key) is not share:
             failed(ErrorCode.NOT_LEADER_OR_FOLLOWER)

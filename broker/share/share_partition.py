@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from sluice.broker.coordinator.share.persisted import Done, StateBatch, StateWrite
 from sluice.broker.log.producer_state import AbortedTransaction
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
@@ -32,12 +33,9 @@ from .delivery import (
     AcknowledgementBatch,
     AcknowledgeResult,
     Acquired,
-    Done,
     FetchedBatch,
     RecordState,
     ShareSettings,
-    StateBatch,
-    StateWrite,
 )
 from .in_flight import AcquisitionLock, InFlightBatch, InFlightState
 from .in_flight_window import Gaps, InFlightWindow

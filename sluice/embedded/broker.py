@@ -185,7 +185,7 @@ class Broker(JournalAssertions):
         cluster = self._started.cluster
         if cluster.journal is None:
             raise ConfigError("there is no journal: sluice.journal.events is 0; set it to 16384, for example")
-        return JournalReader(cluster.journal, cluster.clock)
+        return JournalReader(cluster.journal, cluster.runtime.clock)
 
     @property
     def quotas(self) -> list[QuotasSet]:
@@ -314,7 +314,7 @@ class Broker(JournalAssertions):
             WaitTimeoutError: The condition was not met; the message lists the latest events.
         """
         wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
-        clock = self._started.cluster.clock
+        clock = self._started.cluster.runtime.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
         while (found := wait.poll()) is None:
             if clock.monotonic_ms() >= deadline_ms:

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from sluice.broker.coordinator.share.persisted import Done, StateBatch, StateWrite
 from sluice.broker.share.delivery import (
     ACCEPT,
     BATCH_OPTIMIZED,
@@ -23,12 +24,9 @@ from sluice.broker.share.delivery import (
     AcknowledgementBatch,
     AcknowledgeResult,
     Acquired,
-    Done,
     FetchedBatch,
     RecordState,
     ShareSettings,
-    StateBatch,
-    StateWrite,
 )
 from sluice.broker.share.share_partition import SharePartition
 from sluice.clock import ManualClock

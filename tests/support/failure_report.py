@@ -76,5 +76,5 @@ def _last_events(server: ClusterServer) -> Iterator[str]:
         yield from (f"  {traced}" for traced in trace)
         return
     yield f"{name}: {journal.written} events"
-    for event in JournalReader(journal, server._clock).events(after=max(0, journal.written - _EVENTS)):
+    for event in JournalReader(journal, server.cluster.runtime.clock).events(after=max(0, journal.written - _EVENTS)):
         yield f"  {format_event(event)}"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sluice.broker.broker import Broker, Handle
 from sluice.broker.exchange.registry import Handler
-from sluice.broker.handlers.services import AllServices, Handle
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.message import Message
 from tests.support.virtual_broker import VirtualBroker
@@ -16,7 +16,7 @@ def slow_handlers(monkeypatch: pytest.MonkeyPatch, broker: VirtualBroker, work_m
     def load_slow(handler: Handler) -> Handle:
         handle = load(handler)
 
-        def work(ctx: RequestContext, request: Message, services: AllServices) -> Message | Outcome:
+        def work(ctx: RequestContext, request: Message, services: Broker) -> Message | Outcome:
             broker.clock.advance(work_ms)
             return handle(ctx, request, services)
 

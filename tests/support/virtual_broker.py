@@ -12,13 +12,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sluice.broker.broker import Broker
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.network.connection import Connection
 from sluice.broker.network.shaped_transport import ShapedTransport
 from sluice.broker.network.socket_server import SocketServer
-from sluice.broker.server.broker import Broker
 from sluice.broker.server.cluster_server import ClusterServer
 from sluice.clock import ManualClock, TimerHandle
 from sluice.config.broker_config import Config

@@ -14,15 +14,14 @@ from typing import Literal, NamedTuple
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
 # Modules that declare what a folder uses of others: all that they import is for type checkers.
-INTERFACES = ("services", "hooks", "interfaces", "target")
+INTERFACES = ("interfaces", "target")
 # Other modules that are imported for types alone, and why that is worth it.
 TYPES_ONLY = {
     "sluice.audit.judge.model.verdict": "a command or an assertion loads the judge when it judges",
+    "sluice.broker.broker": "fault rules are described without a broker",
     "sluice.broker.controller.metadata_log.durable_metadata": "only a data directory has one",
     "sluice.broker.coordinator.group.consumer.classic_members": "only groups that migrate have them",
-    "sluice.broker.faults.actions.response_frame": "loaded with the first rule that changes a response",
     "sluice.broker.faults.fault": "fault rules are described without the engine",
-    "sluice.broker.journal.about": "only a broker with a journal reads what requests are about",
     "sluice.broker.log.log_storage": "protocols",
     "sluice.broker.network.connection": "sluice.faults describes rules without asyncio, which takes 20 ms to import",
     "sluice.broker.network.socket_server": "as above",

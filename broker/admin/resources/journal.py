@@ -94,7 +94,7 @@ def _beginning(reader: JournalReader, params: EventQuery, event_filter: EventFil
 async def _lines(
     server: ClusterServer, reader: JournalReader, event_filter: EventFilter, after: int
 ) -> AsyncIterator[bytes]:
-    clock, encode = server.cluster.clock, msgspec.json.encode
+    clock, encode = server.cluster.runtime.clock, msgspec.json.encode
     quiet_since_ms = clock.monotonic_ms()
     yield b"\n"  # send the response headers now: the first event may come late
     while not server.is_stopping:

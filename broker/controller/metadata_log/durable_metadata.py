@@ -6,10 +6,11 @@ ProducerIdControlManager.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from sluice.broker.metadata.features import KRAFT_VERSION
 from sluice.broker.metadata.topic import Partition, PartitionState, Topic
+from sluice.broker.security.acl.acl import Acl
+from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.metadata.brokers import UnregisterBrokerRecord
 from sluice.protocol.metadata.log import ProducerIdsRecord
@@ -31,10 +32,6 @@ from sluice.protocol.metadata.topics import (
 
 from .image import MetadataImage
 from .metadata_log import MetadataLog
-
-if TYPE_CHECKING:
-    from sluice.broker.security.acl.acl import Acl
-    from sluice.broker.security.sasl.scram_credentials import ScramCredential, ScramMechanism
 
 _TOPIC = 2
 
@@ -151,7 +148,7 @@ class DurableMetadata:
             ]
         )
 
-    def acls_changed(self, created: "Iterable[tuple[bytes, Acl]]", deleted: Iterable[bytes]) -> ErrorCode:
+    def acls_changed(self, created: Iterable[tuple[bytes, Acl]], deleted: Iterable[bytes]) -> ErrorCode:
         new = [
             AccessControlEntryRecord(
                 id=acl_id,
@@ -167,7 +164,7 @@ class DurableMetadata:
         ]
         return self.append([*new, *(RemoveAccessControlEntryRecord(id=acl_id) for acl_id in deleted)])
 
-    def scram_credential_set(self, user: str, mechanism: "ScramMechanism", credential: "ScramCredential") -> ErrorCode:
+    def scram_credential_set(self, user: str, mechanism: ScramMechanism, credential: ScramCredential) -> ErrorCode:
         return self.append(
             [
                 UserScramCredentialRecord(
@@ -181,7 +178,7 @@ class DurableMetadata:
             ]
         )
 
-    def scram_credential_removed(self, user: str, mechanism: "ScramMechanism") -> ErrorCode:
+    def scram_credential_removed(self, user: str, mechanism: ScramMechanism) -> ErrorCode:
         return self.append([RemoveUserScramCredentialRecord(name=user, mechanism=mechanism.value)])
 
     def producer_ids_allocated(self, node_id: int, next_producer_id: int) -> ErrorCode:

@@ -6,8 +6,9 @@ GroupCoordinatorService.partitionFor.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, Topic
 from sluice.errors import NotDurableError
 from sluice.protocol.codec.compile import encoder
@@ -18,9 +19,7 @@ from sluice.protocol.records.build import build_batch
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.protocol.records.record import Record
 
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
-
+N = TypeVar("N", bound=BrokerNode)
 KeyValue = tuple[bytes, bytes | None]  # without a value, a tombstone
 _SIGN = 2**31
 # Error of the append -> error for the client (CoordinatorOperationExceptionHelper,
@@ -47,7 +46,7 @@ def is_for(partition: Partition, key: str) -> bool:
 class CoordinatorLog:
     __slots__ = ("_host", "name")
 
-    def __init__(self, host: "CoordinatorHost", name: str) -> None:
+    def __init__(self, host: BrokerNode, name: str) -> None:
         self._host = host
         self.name = name
 
@@ -123,7 +122,7 @@ def batch_of(
     )
 
 
-def coordinator_of(host: "CoordinatorHost", topic: str, key: str) -> "CoordinatorHost | None":
+def coordinator_of(host: N, topic: str, key: str) -> N | None:
     """Return the live broker that coordinates a key, as far as this broker knows."""
     try:
         return host.leader_of(CoordinatorLog(host, topic).partition_of(key))

@@ -11,16 +11,13 @@ COORDINATOR_LOAD_IN_PROGRESS for a key that is being loaded, and with NOT_COORDI
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.metadata.topic import Partition
 from sluice.errors import NotDurableError
 from sluice.protocol.errors import ErrorCode
 
 from .coordinator_log import CoordinatorLog
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
 
 
 class ShardState(Enum):
@@ -49,7 +46,7 @@ class CoordinatorShards:
 
     def __init__(
         self,
-        host: "CoordinatorHost",
+        host: BrokerNode,
         log: CoordinatorLog,
         recover: Callable[[Partition], None],
         resign: Callable[[Partition], None],

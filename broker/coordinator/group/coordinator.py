@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.coordinator.common.coordinator_log import batch_of
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
+from sluice.broker.coordinator.share.persister import SharePersister
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from sluice.broker.coordinator.group.share.heartbeat import ShareProtocol
     from sluice.broker.coordinator.group.share.offsets import ShareOffsets
     from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol
-    from sluice.broker.coordinator.services import CoordinatorHost
 
 _NO_RETENTION_TIME = -1  # in OffsetCommit: use the broker's retention
 _NO_TIMESTAMP = -1
@@ -54,8 +55,8 @@ class Producer(NamedTuple):
 
 
 class GroupCoordinator(GroupRuntime):
-    def __init__(self, host: "CoordinatorHost") -> None:
-        super().__init__(host)
+    def __init__(self, host: BrokerNode, share_persister: SharePersister) -> None:
+        super().__init__(host, share_persister)
         config = host.config
         self.classic = ClassicProtocol(self)
         self._max_metadata = config.integer("offset.metadata.max.bytes")

@@ -6,10 +6,12 @@ coordinator serves all partitions that the broker leads.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, KeyValue, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
+from sluice.broker.coordinator.share.persister import SharePersister
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
@@ -22,9 +24,6 @@ from .group import Group
 from .offsets import CommittedOffset, OffsetStore, TopicPartition
 from .state_journal import GroupStateJournal
 from .timer import GroupTimer
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
 
 
 class Offset(NamedTuple):
@@ -40,8 +39,9 @@ class Recovered(NamedTuple):
 
 
 class GroupRuntime(ABC):
-    def __init__(self, host: "CoordinatorHost") -> None:
+    def __init__(self, host: BrokerNode, share_persister: SharePersister) -> None:
         self.host = host
+        self.share_persister = share_persister
         self.groups: dict[str, Group] = {}
         self.offsets = OffsetStore()
         self.log = CoordinatorLog(host, GROUP_METADATA_TOPIC)

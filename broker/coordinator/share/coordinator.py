@@ -8,30 +8,27 @@ Follows Kafka's ShareCoordinatorShard, ShareCoordinatorService and ShareCoordina
 """
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, encode_record, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC, Partition
 from sluice.broker.replica.delayed_append import await_replication
-from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+from .persisted import Done, SharePartitionId, StateWrite
 from .record_messages import SharePartitionKey, ShareSnapshotValue, ShareUpdateValue
 from .record_messages import StateBatch as StateBatchRecord
 from .replay import SNAPSHOT, UPDATE, replay
 from .state import UNKNOWN, ShareState, combine, state_of
 from .summary import PartitionSummary, failed_summary
 
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
-
 ReadDone = Callable[[ErrorCode, ShareState | None], None]
 
 
 class ShareCoordinator:
-    def __init__(self, host: "CoordinatorHost") -> None:
+    def __init__(self, host: BrokerNode) -> None:
         config = host.config
         self._host = host
         self._log = CoordinatorLog(host, SHARE_GROUP_STATE_TOPIC)

@@ -1,28 +1,27 @@
 """Requests to the share coordinators, by the leaders of share partitions and the group coordinator.
 
 Follows Kafka's DefaultStatePersister and PersisterStateManager: errors of a coordinator that moves are retried after
-an exponential backoff. Calls stay in this process (broker/replica/inter_broker.py).
+an exponential backoff. Calls stay in this process (broker/controller/inter_broker.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from sluice.broker.controller.broker_node import BrokerNode
+from sluice.broker.controller.inter_broker import send_request
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.metadata.topic import SHARE_GROUP_STATE_TOPIC
-from sluice.broker.replica.inter_broker import send_request
 from sluice.broker.requests.context import Sliced, at_once
-from sluice.broker.share.delivery import Done, SharePartitionId, StateWrite
 from sluice.protocol.errors import ErrorCode
 
+from .coordinator import ShareCoordinator
+from .persisted import Done, SharePartitionId, StateWrite
 from .state import ShareState
-from .summary import PartitionSummary, failed_summary
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost, ShareErrors, ShareStates, ShareSummaries
+from .summary import PartitionSummary, ShareErrors, ShareSummaries, failed_summary
 
 T = TypeVar("T")
-_Request = Callable[["ShareStates", Done], None]
+_Request = Callable[[ShareCoordinator, Done], None]
 # PersisterStateManager.REQUEST_BACKOFF_MS and MAX_FIND_COORD_ATTEMPTS; jitter as in Kafka's clients.
 _BACKOFF_MS, _ATTEMPTS, _JITTER = 1_000, 5, 0.2
 _RETRIABLE = frozenset(
@@ -41,8 +40,9 @@ def _code(_: SharePartitionId, code: ErrorCode) -> ErrorCode:
 
 
 class SharePersister:
-    def __init__(self, host: "CoordinatorHost") -> None:
+    def __init__(self, host: BrokerNode, coordinator_on: Callable[[BrokerNode], ShareCoordinator]) -> None:
         self._host = host
+        self._coordinator_on = coordinator_on
 
     # -- for the leaders of partitions ---------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ class SharePersister:
     ) -> None:
         found: list[ShareState | None] = [None]
 
-        def request(coordinator: "ShareStates", done: Done) -> None:
+        def request(coordinator: ShareCoordinator, done: Done) -> None:
             def read(code: ErrorCode, state: ShareState | None) -> None:
                 found[0] = state
                 done(code)
@@ -63,17 +63,17 @@ class SharePersister:
     def write_state(self, key: SharePartitionId, write: StateWrite, callback: Done) -> None:
         self._send(key, lambda coordinator, done: coordinator.write(key, write, done), callback)
 
-    # -- for the group coordinator: ShareStatePersister ----------------------------------------------------------------
+    # -- for the group coordinator -------------------------------------------------------------------------------------
 
     def initialize_state(
         self,
         group_id: str,
         start_offsets: Mapping[bytes, Mapping[int, int]],
         state_epoch: int,
-        callback: "Callable[[ShareErrors], None]",
+        callback: Callable[[ShareErrors], None],
         sliced: Sliced = at_once,
     ) -> None:
-        def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
+        def request(key: SharePartitionId, coordinator: ShareCoordinator, done: Done) -> None:
             coordinator.initialize(key, state_epoch, start_offsets[key.topic_id][key.partition], done)
 
         self._send_all(group_id, start_offsets, request, callback, _code, sliced)
@@ -82,10 +82,10 @@ class SharePersister:
         self,
         group_id: str,
         partitions: Mapping[bytes, Sequence[int]],
-        callback: "Callable[[ShareErrors], None]",
+        callback: Callable[[ShareErrors], None],
         sliced: Sliced = at_once,
     ) -> None:
-        def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
+        def request(key: SharePartitionId, coordinator: ShareCoordinator, done: Done) -> None:
             coordinator.delete(key, done)
 
         self._send_all(group_id, partitions, request, callback, _code, sliced)
@@ -94,12 +94,12 @@ class SharePersister:
         self,
         group_id: str,
         partitions: Mapping[bytes, Sequence[int]],
-        callback: "Callable[[ShareSummaries], None]",
+        callback: Callable[[ShareSummaries], None],
         sliced: Sliced = at_once,
     ) -> None:
         found: dict[SharePartitionId, PartitionSummary] = {}
 
-        def request(key: SharePartitionId, coordinator: "ShareStates", done: Done) -> None:
+        def request(key: SharePartitionId, coordinator: ShareCoordinator, done: Done) -> None:
             found[key] = coordinator.read_summary(key)
             done(found[key].error)
 
@@ -113,7 +113,7 @@ class SharePersister:
         self,
         group_id: str,
         partitions: Mapping[bytes, Mapping[int, int] | Sequence[int]],
-        request: Callable[[SharePartitionId, "ShareStates", Done], None],
+        request: Callable[[SharePartitionId, ShareCoordinator, Done], None],
         callback: Callable[[Mapping[bytes, Mapping[int, T]]], None],
         result: Callable[[SharePartitionId, ErrorCode], T],
         sliced: Sliced,
@@ -152,7 +152,7 @@ class SharePersister:
         if coordinator is None:
             responded(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         else:
-            send_request(self._host, coordinator, partial(request, coordinator.share_coordinator), responded)
+            send_request(self._host, coordinator, partial(request, self._coordinator_on(coordinator)), responded)
 
     def _send_again(self, key: SharePartitionId, request: _Request, done: Done, attempt: int) -> None:
         self._send(key, request, done, attempt)

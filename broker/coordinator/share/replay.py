@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from sluice.broker.coordinator.common.loader import RecordReader, RecordType, StoredRecord, read_batches
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.share.delivery import SharePartitionId
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import iter_records
 
+from .persisted import SharePartitionId
 from .record_messages import SharePartitionKey, ShareSnapshotValue, ShareUpdateValue
 
 SNAPSHOT, UPDATE = 0, 1

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from sluice.broker.share.delivery import SharePartitionId, StateBatch
 from sluice.protocol.uuids import uuid_from_printed
 
+from .persisted import SharePartitionId, StateBatch
 from .record_messages import ShareSnapshotValue, ShareUpdateValue
 from .record_messages import StateBatch as StateBatchRecord
 

@@ -1,5 +1,6 @@
 """What the group coordinator reads of a share partition."""
 
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -14,6 +15,10 @@ class PartitionSummary(NamedTuple):
     state_epoch: int = 0
     leader_epoch: int = 0
     delivery_complete_count: int = -1
+
+
+ShareErrors = Mapping[bytes, Mapping[int, ErrorCode]]
+ShareSummaries = Mapping[bytes, Mapping[int, PartitionSummary]]
 
 
 @cache

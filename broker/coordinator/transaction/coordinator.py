@@ -15,8 +15,9 @@ purpose: markers are written at once, in this process; only their replication ta
 """
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog, is_for
 from sluice.broker.coordinator.common.shards import CoordinatorShards
 from sluice.broker.metadata.features import TRANSACTION_VERSION
@@ -49,9 +50,6 @@ from .metadata import (
 )
 from .records import key_bytes, value_bytes
 from .replay import recover
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
 
 _LAST_USABLE_EPOCH = 2**15 - 2
 _RETRY_MS = 100  # before the Complete* record is written again
@@ -94,7 +92,7 @@ class _Entry:
 
 
 class TransactionCoordinator:
-    def __init__(self, host: "CoordinatorHost") -> None:
+    def __init__(self, host: BrokerNode) -> None:
         config = host.config
         self._host = host
         self._log = CoordinatorLog(host, TRANSACTION_STATE_TOPIC)

@@ -7,18 +7,16 @@ process instead of sending WriteTxnMarkers.
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from sluice.broker.controller.broker_node import BrokerNode
+from sluice.broker.controller.inter_broker import reaches
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
-from sluice.broker.replica.inter_broker import reaches
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.build import ABORT, COMMIT, build_transaction_marker
 from sluice.protocol.records.log_validator import COORDINATOR
 from sluice.purgatory.operation import DelayedOperation
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
 
 _logger = logging.getLogger("sluice.broker")
 
@@ -43,7 +41,7 @@ class Marker(NamedTuple):
     transaction_version: int
 
 
-def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
+def write_marker(host: BrokerNode, partition: Partition, marker: Marker, now_ms: int) -> ErrorCode:
     """End the transaction in a partition; in __consumer_offsets, commit or drop its offsets."""
     if not host.replicas.leads(partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -63,8 +61,8 @@ def write_marker(host: "CoordinatorHost", partition: Partition, marker: Marker, 
     if result.error_code:
         return ErrorCode(result.error_code)
     host.replicas.appended(partition)
-    if partition.topic.name == GROUP_METADATA_TOPIC and host.groups_in_use is not None:
-        host.groups_in_use.complete_transaction(partition, marker.producer_id, marker.committed)
+    if partition.topic.name == GROUP_METADATA_TOPIC:
+        host.complete_transaction(partition, marker.producer_id, committed=marker.committed)
     return ErrorCode.NONE
 
 
@@ -76,9 +74,7 @@ class MarkerWriter:
 
     __slots__ = ("_cancelled", "_done", "_host", "_marker", "_transactional_id", "_waiting")
 
-    def __init__(
-        self, host: "CoordinatorHost", transactional_id: str, marker: Marker, done: Callable[[], None]
-    ) -> None:
+    def __init__(self, host: BrokerNode, transactional_id: str, marker: Marker, done: Callable[[], None]) -> None:
         self._host = host
         self._transactional_id = transactional_id
         self._marker = marker

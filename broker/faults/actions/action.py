@@ -24,8 +24,9 @@ from .response_frame import ResponseFrame
 if TYPE_CHECKING:
     from random import Random  # noqa: TID251  (the type of what is injected; nothing is drawn from the module itself)
 
+    from sluice.broker.broker import Broker
     from sluice.broker.faults.interfaces import ActiveRule, InterceptedRequest
-    from sluice.broker.faults.target import FaultedBroker, FaultTarget
+    from sluice.broker.faults.target import FaultTarget
     from sluice.broker.network.connection import Connection
     from sluice.broker.network.socket_server import SocketServer
 
@@ -67,7 +68,7 @@ class Action(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     def check_cluster(self, fault: "ActiveRule", config: Config) -> None:
         """Raise RuleProblem if the action cannot work in a cluster with this config."""
 
-    def applies_to(self, broker: "FaultedBroker") -> bool:
+    def applies_to(self, broker: "Broker") -> bool:
         """Return whether the action affects matching requests now; others are not counted."""
         return True
 

@@ -155,10 +155,10 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
 def _fall_back(intercepted: "InterceptedRequest") -> Message:
     """Use version 0, which every client can read (KIP-511)."""
     ctx = intercepted.ctx
-    route = intercepted.broker.exchange.route(ApiKey.API_VERSIONS << 16)
+    route = intercepted.routes.find(ApiKey.API_VERSIONS << 16)
     assert route is not None  # version 0 is always served
     ctx.route = route
-    return unsupported_version(ctx, intercepted.services)
+    return unsupported_version(ctx, intercepted.broker)
 
 
 def _format(code: ErrorCode) -> str:

@@ -39,7 +39,7 @@ class AcquisitionLockLost(_AcknowledgementAction, frozen=True, tag="acquisition-
     def before(self, intercepted: "InterceptedRequest", hit: RuleHit) -> Message | Outcome | None:
         group_id = cast("ShareFetchRequest | ShareAcknowledgeRequest", intercepted.request).group_id
         if group_id is not None:
-            intercepted.services.share_partitions.expire_locks(group_id)
+            intercepted.broker.share_partitions.expire_locks(group_id)
         return None
 
 

@@ -35,8 +35,8 @@ from sluice.protocol.types import ZERO_UUID
 from .action import RequestAction, RuleHit, node_ids_of
 
 if TYPE_CHECKING:
+    from sluice.broker.broker import Broker
     from sluice.broker.faults.interfaces import ActiveRule, InterceptedRequest
-    from sluice.broker.faults.target import FaultedBroker
 
 _METADATA, _LIST_OFFSETS, _DESCRIBE_TOPIC_PARTITIONS = 3, 2, 75
 # The first version whose responses name the leader (KIP-951).
@@ -137,7 +137,7 @@ class EmptyMetadata(RequestAction, frozen=True, tag="empty-metadata"):
     def can_hit(self, api_key: int, version: int) -> bool:
         return api_key == _METADATA
 
-    def applies_to(self, broker: "FaultedBroker") -> bool:
+    def applies_to(self, broker: "Broker") -> bool:
         if self.after_start is None:
             return True
         return broker.clock.monotonic_ms() - broker.started_ms < parse_ms(self.after_start, "action.after_start")
@@ -213,7 +213,7 @@ def _matched_partitions(outcome: Message | Outcome, match: Match) -> Iterator[_M
                 yield partition
 
 
-def _hints(broker: "FaultedBroker", outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
+def _hints(broker: "Broker", outcome: Message | Outcome, match: Match) -> Iterator[_Hinted]:
     for topic, index, partition in _hintable(outcome):
         name = topic if isinstance(topic, str) else name_of(topic, broker.metadata.topics_by_id)
         if partition.current_leader is not None and match.hits_partition(name, index):

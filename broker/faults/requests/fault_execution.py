@@ -12,6 +12,8 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker, Handle
+from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
@@ -29,8 +31,6 @@ from sluice.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from sluice.broker.faults.interfaces import ActiveRule
-    from sluice.broker.faults.target import FaultedBroker
-    from sluice.broker.handlers.services import AllServices, Handle
 
 
 class _Wait(DelayedRequest):
@@ -80,16 +80,16 @@ class FaultExecution:
     def __init__(
         self,
         owner: RuleOwner,
-        broker: "FaultedBroker",
-        services: "AllServices",
-        handle: "Handle",
+        broker: Broker,
+        routes: Routes,
+        handle: Handle,
         ctx: RequestContext,
         request: Message,
         hits: Iterator[RuleHit],
     ) -> None:
         # `hits` is lazy: each rule is matched after the previous ones acted on the request.
         self.broker = broker
-        self.services = services
+        self.routes = routes
         self.ctx = ctx
         self.request = request
         self._overwriting: list[ActiveRule] = []
@@ -115,14 +115,14 @@ class FaultExecution:
                 continue
             if outcome is not None:
                 return outcome if isinstance(outcome, Wait) else self.after(outcome)
-        outcome = self._handle(self.ctx, self.request, self.services)
+        outcome = self._handle(self.ctx, self.request, self.broker)
         return outcome if _is_unfinished(outcome) else self.after(outcome)
 
     def after(self, outcome: Message | Outcome) -> Message | Outcome:
         while self._repeats:
             self._repeats -= 1
             self.ctx.error_code = 0
-            outcome = self._handle(self.ctx, self.request, self.services)
+            outcome = self._handle(self.ctx, self.request, self.broker)
             if _is_unfinished(outcome):
                 return outcome
         while self._split_off:

@@ -7,9 +7,10 @@ ids are cached per name. For a Produce request of one partition, one key covers 
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.exchange.route import Route
+from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.actions.action import RequestAction, RuleHit
 from sluice.broker.faults.fault import Fault, RuleOwner
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
@@ -22,10 +23,6 @@ from sluice.protocol.message import Message
 
 from .fault_execution import FaultExecution
 
-if TYPE_CHECKING:
-    from sluice.broker.faults.target import FaultedBroker
-    from sluice.broker.handlers.services import AllServices
-
 # Size of each cache: clients, and names per client. A full cache is cleared.
 _MOST_CACHED = 4096
 # The names in a Produce request with one partition: topic name or id, partition, transactional id.
@@ -36,10 +33,11 @@ _ClientKey = tuple[str, tuple[str, str], str, str]
 class RouteFaults:
     """The rules of one route, in the order of addition."""
 
-    def __init__(self, owner: RuleOwner, broker: "FaultedBroker", route: Route) -> None:
+    def __init__(self, owner: RuleOwner, broker: Broker, routes: Routes, route: Route) -> None:
         self.faults: dict[Fault, None] = {}
         self._owner = owner
         self._broker = broker
+        self._routes = routes
         self._route = route
         self._is_produce = route.api_key == ApiKey.PRODUCE
         self._read = reader_of(route.api_key)
@@ -55,7 +53,7 @@ class RouteFaults:
             del self.faults[fault]
             self._by_client.clear()
 
-    def handle(self, ctx: RequestContext, request: Message, services: "AllServices") -> Message | Outcome:
+    def handle(self, ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
         session = ctx.session
         client_key = (session.client_id, session.client_software, session.user, ctx.connection.advertised.name)
         try:
@@ -63,12 +61,12 @@ class RouteFaults:
         except KeyError:
             rules = self._rules_of(client_key)
         if rules is None:
-            return self._route.handler(ctx, request, services)
+            return self._route.handler(ctx, request, broker)
         key = None
         if self._is_produce:
             key = _one_partition(request)  # type: ignore[arg-type]  # of that type
             if key in rules.unmatched:
-                return self._route.handler(ctx, request, services)
+                return self._route.handler(ctx, request, broker)
         named = None
         faults: Sequence[Fault] = rules.unnamed
         if rules.with_names:
@@ -77,14 +75,14 @@ class RouteFaults:
             if not faults and key is not None:
                 rules.add_unmatched(key)
         if not faults or (JOURNAL_TOPIC in self._broker.metadata.topics and self._reads_journal(ctx, request)):
-            return self._route.handler(ctx, request, services)
+            return self._route.handler(ctx, request, broker)
         hits = self._hits(ctx, faults, named)
         first = next(hits, None)
         if first is None:
-            return self._route.handler(ctx, request, services)
+            return self._route.handler(ctx, request, broker)
         hits = chain((first,), hits)
         execution = ctx.fault = FaultExecution(
-            self._owner, self._broker, services, self._route.handler, ctx, request, hits
+            self._owner, self._broker, self._routes, self._route.handler, ctx, request, hits
         )
         return execution.begin()
 

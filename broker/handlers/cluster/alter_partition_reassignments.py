@@ -4,8 +4,7 @@ Follows ReplicationControlManager.alterPartitionReassignments. Different on purp
 in `adding_replicas` when a new reassignment contains it, too.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.reassignment import changes_factor, is_reassigned, plan, reverted
 from sluice.broker.controller.replica_placement import assignment_problem
@@ -24,13 +23,10 @@ from sluice.protocol.apis.alter_partition_reassignments import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("AlterPartitionReassignments", "0-1", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: "ClusterServices") -> Message:
+def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, broker: Broker) -> Message:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _denied(ctx, request, denial)
     if not request.topics:
@@ -77,7 +73,7 @@ def _denied(
 
 
 def _reassign(
-    ctx: RequestContext, broker: "ClusterServices", name: str, requested: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: Broker, name: str, requested: ReassignablePartition, may_change_factor: bool
 ) -> ReassignablePartitionResponse:
     code, message = _begin(ctx, broker, name, requested, may_change_factor)
     ctx.error_code = ctx.error_code or code
@@ -87,7 +83,7 @@ def _reassign(
 
 
 def _begin(
-    ctx: RequestContext, broker: "ClusterServices", name: str, requested: ReassignablePartition, may_change_factor: bool
+    ctx: RequestContext, broker: Broker, name: str, requested: ReassignablePartition, may_change_factor: bool
 ) -> tuple[ErrorCode, str | None]:
     cluster = broker.cluster
     topic = broker.metadata.topics.get(name)

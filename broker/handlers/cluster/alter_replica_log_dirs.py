@@ -4,8 +4,8 @@ A broker has one log directory, the only one that is accepted.
 """
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
@@ -19,18 +19,13 @@ from sluice.protocol.errors import ErrorCode
 
 from .describe_log_dirs import log_dir
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("AlterReplicaLogDirs", "0-2")
 
 # A moving replica's directory is "<topic>-<partition>.<32 digits>-future"; file names have up to 255 characters.
 _MAX_NAME_CHARS = 255 - len(".-future") - 32
 
 
-def handle(
-    ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: "ClusterServices"
-) -> AlterReplicaLogDirsResponse:
+def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: Broker) -> AlterReplicaLogDirsResponse:
     # The last directory for a repeated partition counts.
     requested = {
         (topic.name, index): directory.path
@@ -58,7 +53,7 @@ def handle(
     )
 
 
-def _move(ctx: RequestContext, broker: "ClusterServices", name: str, index: int, path: str) -> ErrorCode:
+def _move(ctx: RequestContext, broker: Broker, name: str, index: int, path: str) -> ErrorCode:
     if len(f"{name}-{index}") > _MAX_NAME_CHARS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if path != log_dir(broker.cluster.logs):

@@ -5,8 +5,7 @@ UNSUPPORTED_VERSION and the versions of ApiVersions, readable by all clients. Up
 0 are omitted, since Java clients up to 3.7 reject them (KAFKA-17492).
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis import ApiKey
@@ -18,9 +17,6 @@ from sluice.protocol.apis.api_versions import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("ApiVersions", "0-5")
 
 _LEGAL_SOFTWARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
@@ -30,7 +26,7 @@ _LEVEL_0_SINCE = 4
 _ANY_NODE = -1
 
 
-def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterServices") -> ApiVersionsResponse:
+def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: Broker) -> ApiVersionsResponse:
     if ctx.version >= _SOFTWARE_SINCE:
         name, version = request.client_software_name, request.client_software_version
         if not (_is_legal(name) and _is_legal(version)):
@@ -68,7 +64,7 @@ def handle(ctx: RequestContext, request: ApiVersionsRequest, broker: "ClusterSer
     )
 
 
-def unsupported_version(ctx: RequestContext, broker: "ClusterServices") -> ApiVersionsResponse:
+def unsupported_version(ctx: RequestContext, broker: Broker) -> ApiVersionsResponse:
     ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
     own = [api for api in broker.api_keys if api.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -3,8 +3,7 @@
 Brokers reject requests for controllers (KIP-919).
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.cache import Node
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -15,15 +14,12 @@ from sluice.protocol.apis.describe_cluster import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("DescribeCluster", "0-2")
 
 _BROKERS, _CONTROLLERS = 1, 2
 
 
-def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: "ClusterServices") -> DescribeClusterResponse:
+def handle(ctx: RequestContext, request: DescribeClusterRequest, broker: Broker) -> DescribeClusterResponse:
     if request.endpoint_type == _CONTROLLERS:
         return _error_response(
             ctx,

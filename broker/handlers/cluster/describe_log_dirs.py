@@ -5,8 +5,7 @@ Follows ReplicaManager.describeLogDirs. There is one directory: `log.dirs` or, w
 deleted.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.log.log_manager import LogManager
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
@@ -21,9 +20,6 @@ from sluice.protocol.apis.describe_log_dirs import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("DescribeLogDirs", "0-5")
 
 _MEMORY = "memory"
@@ -33,7 +29,7 @@ def log_dir(logs: LogManager) -> str:
     return _MEMORY if logs.directory is None else logs.directory.path
 
 
-def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: "ClusterServices") -> DescribeLogDirsResponse:
+def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: Broker) -> DescribeLogDirsResponse:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

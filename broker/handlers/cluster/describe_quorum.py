@@ -6,8 +6,8 @@ single no-op record.
 """
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import METADATA_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -23,15 +23,12 @@ from sluice.protocol.apis.describe_quorum import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("DescribeQuorum", "0-2", forwarded=True)
 
 _LEADER_EPOCH = 1  # the controller never moves
 
 
-def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: "ClusterServices") -> DescribeQuorumResponse:
+def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: Broker) -> DescribeQuorumResponse:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeQuorumResponse(error_code=ctx.error_code, error_message=denial)
@@ -57,7 +54,7 @@ def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: "Cluster
     )
 
 
-def _quorum(ctx: RequestContext, broker: "ClusterServices") -> DescribeQuorumResponse:
+def _quorum(ctx: RequestContext, broker: Broker) -> DescribeQuorumResponse:
     cluster = broker.cluster
     leader_id, end_offset = cluster.quorum_leader_id, cluster.metadata_end_offset
     replicas = {

@@ -1,7 +1,6 @@
 """ElectLeaders, key 43, versions 0-2. Follows ReplicationControlManager.electLeaders."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.elections import Election
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
@@ -17,15 +16,12 @@ from sluice.protocol.apis.elect_leaders import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("ElectLeaders", "0-2", forwarded=True)
 
 _ELECTIONS = {election.value: election for election in (Election.PREFERRED, Election.UNCLEAN)}
 
 
-def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterServices") -> Message:
+def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: Broker) -> Message:
     """For all topics (null), omit partitions that need no election."""
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
@@ -56,9 +52,7 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: "ClusterSe
     )
 
 
-def _elect_all(
-    ctx: RequestContext, broker: "ClusterServices", topic: Topic, election: Election
-) -> ReplicaElectionResult:
+def _elect_all(ctx: RequestContext, broker: Broker, topic: Topic, election: Election) -> ReplicaElectionResult:
     before = ctx.error_code
     results = [_elect(ctx, broker, topic.name, partition.index, election) for partition in topic.partitions]
     needed = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
@@ -66,9 +60,7 @@ def _elect_all(
     return ReplicaElectionResult(topic=topic.name, partition_result=needed)
 
 
-def _elect(
-    ctx: RequestContext, broker: "ClusterServices", name: str, index: int, election: Election
-) -> PartitionResult:
+def _elect(ctx: RequestContext, broker: Broker, name: str, index: int, election: Election) -> PartitionResult:
     cluster = broker.cluster
     topic = broker.metadata.topics.get(name)
     if topic is None:

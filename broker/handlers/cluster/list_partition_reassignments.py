@@ -4,8 +4,8 @@ Follows ReplicationControlManager.listPartitionReassignments: unknown partitions
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.reassignment import is_reassigned
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
@@ -19,14 +19,11 @@ from sluice.protocol.apis.list_partition_reassignments import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("ListPartitionReassignments", "0", forwarded=True)
 
 
 def handle(
-    ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: "ClusterServices"
+    ctx: RequestContext, request: ListPartitionReassignmentsRequest, broker: Broker
 ) -> ListPartitionReassignmentsResponse:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         return _denied(ctx, request, denial)

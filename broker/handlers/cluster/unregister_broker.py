@@ -3,23 +3,17 @@
 Follows ReplicationControlManager.unregisterBroker. Its replicas stay assigned to it; a running broker is fenced.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.apis.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("UnregisterBroker", "0", forwarded=True)
 
 
-def handle(
-    ctx: RequestContext, request: UnregisterBrokerRequest, broker: "ClusterServices"
-) -> UnregisterBrokerResponse:
+def handle(ctx: RequestContext, request: UnregisterBrokerRequest, broker: Broker) -> UnregisterBrokerResponse:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     cluster, node_id = broker.cluster, request.broker_id

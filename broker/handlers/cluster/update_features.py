@@ -4,8 +4,8 @@ Follows FeatureControlManager.updateFeatures: one error fails the whole request.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -23,9 +23,6 @@ from sluice.protocol.apis.update_features import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ClusterServices
-
 API = served("UpdateFeatures", "0-2", forwarded=True)
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
@@ -33,7 +30,7 @@ _FAILED = "The update failed for all features since the following feature had an
 _RESULTS_UNTIL = 1
 
 
-def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: "ClusterServices") -> UpdateFeaturesResponse:
+def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: Broker) -> UpdateFeaturesResponse:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     updates = list(ctx.sliced(request.feature_updates))
@@ -52,7 +49,7 @@ def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: "Cluster
     )
 
 
-def _problem(broker: "ClusterServices", update: FeatureUpdateKey, levels: Mapping[str, int]) -> str | None:
+def _problem(broker: Broker, update: FeatureUpdateKey, levels: Mapping[str, int]) -> str | None:
     name, level = update.feature, update.max_version_level
     invalid = f"Invalid update version {level} for feature {name}. "
     if update.upgrade_type not in (_UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE):

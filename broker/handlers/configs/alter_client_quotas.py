@@ -4,8 +4,8 @@ Follows ClientQuotaControlManager.alterClientQuotas; `sluice.quotas.client_quota
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -20,15 +20,10 @@ from sluice.protocol.apis.alter_client_quotas import (
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import TYPES, Entity
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("AlterClientQuotas", "0-1", forwarded=True)
 
 
-def handle(
-    ctx: RequestContext, request: AlterClientQuotasRequest, broker: "ConfigServices"
-) -> AlterClientQuotasResponse:
+def handle(ctx: RequestContext, request: AlterClientQuotasRequest, broker: Broker) -> AlterClientQuotasResponse:
     """Alter each entity as a whole.
 
     As in Kafka, the first alteration of a repeated entity applies, and its result is an error.
@@ -51,7 +46,7 @@ def handle(
 
 def _alter(
     ctx: RequestContext,
-    broker: "ConfigServices",
+    broker: Broker,
     entity: Entity,
     entry: EntryData,
     validate_only: bool,

@@ -1,8 +1,8 @@
 """AlterConfigs, key 33, versions 0-2 (KIP-133)."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.alter_configs import (
@@ -14,13 +14,10 @@ from sluice.protocol.apis.alter_configs import (
 
 from .config_alteration import Alteration, alter_resources
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("AlterConfigs", "0-2", forwarded=True)
 
 
-def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigServices") -> AlterConfigsResponse:
+def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: Broker) -> AlterConfigsResponse:
     alterations = [_replacement(ctx, broker, resource) for resource in ctx.sliced(request.resources)]
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
@@ -28,7 +25,7 @@ def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: "ConfigSer
     return AlterConfigsResponse(responses=responses)
 
 
-def _replacement(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
+def _replacement(ctx: RequestContext, broker: Broker, resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     own = {config.name: config.value for config in ctx.sliced(configs) if config.value is not None}
     nulls = [config.name for config in ctx.sliced(configs) if config.value is None]

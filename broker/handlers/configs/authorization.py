@@ -1,14 +1,10 @@
 """Authorization to describe or alter the configs of a resource (ControllerApis.authorizeAlterResource)."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import CLUSTER_NAME, AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
 
 _OF_CLUSTER = ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 # Config type -> resource type, and the error without authorization.
@@ -21,9 +17,7 @@ _PROTECTED = {
 }
 
 
-def unauthorized(
-    ctx: RequestContext, broker: "ConfigServices", operation: AclOperation, kind: int, name: str
-) -> ApiError | None:
+def unauthorized(ctx: RequestContext, broker: Broker, operation: AclOperation, kind: int, name: str) -> ApiError | None:
     if kind not in _PROTECTED:
         return None
     resource_type, code = _PROTECTED[kind]

@@ -2,17 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import BROKER, ApiError
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation
 from sluice.protocol.errors import ErrorCode
 
 from .authorization import unauthorized
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
 
 _Response = TypeVar("_Response")
 _NO_ERROR = ApiError(ErrorCode.NONE, None)
@@ -28,7 +26,7 @@ class Alteration(NamedTuple):
 
 def alter_resources(
     ctx: RequestContext,
-    broker: "ConfigServices",
+    broker: Broker,
     alterations: list[Alteration],
     response_class: Callable[..., _Response],
     *,
@@ -48,7 +46,7 @@ def alter_resources(
 
 
 def _alter(
-    ctx: RequestContext, broker: "ConfigServices", alteration: Alteration, times: int, validate_only: bool
+    ctx: RequestContext, broker: Broker, alteration: Alteration, times: int, validate_only: bool
 ) -> ApiError | None:
     kind, name, _, _, apply = alteration
     return (

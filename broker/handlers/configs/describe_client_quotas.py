@@ -3,8 +3,7 @@
 Follows ClientQuotasImage.describe. As in Kafka, quotas in broker properties (KIP-13) are not returned.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
@@ -19,18 +18,13 @@ from sluice.protocol.apis.describe_client_quotas import (
 from sluice.protocol.errors import ErrorCode
 from sluice.quotas.client_quotas import IP, TYPES, Entity
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("DescribeClientQuotas", "0-1")
 
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 _MATCH_TYPES = {_EXACT: "MATCH_TYPE_EXACT", _DEFAULT: "MATCH_TYPE_DEFAULT", _SPECIFIED: "MATCH_TYPE_SPECIFIED"}
 
 
-def handle(
-    ctx: RequestContext, request: DescribeClientQuotasRequest, broker: "ConfigServices"
-) -> DescribeClientQuotasResponse:
+def handle(ctx: RequestContext, request: DescribeClientQuotasRequest, broker: Broker) -> DescribeClientQuotasResponse:
     """Return the matching entities; without components every one, or with `strict` none."""
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)

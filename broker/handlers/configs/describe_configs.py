@@ -1,7 +1,6 @@
 """DescribeConfigs, key 32, versions 0-4. Follows Kafka's ConfigHelper."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.broker_configs import is_alterable
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CONFIG_SOURCES, ApiError
 from sluice.broker.requests.context import RequestContext
@@ -19,9 +18,6 @@ from sluice.protocol.apis.describe_configs import (
 from sluice.protocol.errors import ErrorCode
 
 from .authorization import unauthorized
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
 
 API = served("DescribeConfigs", "0-4")
 
@@ -41,7 +37,7 @@ CONFIG_TYPES = {
 }
 
 
-def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "ConfigServices") -> DescribeConfigsResponse:
+def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: Broker) -> DescribeConfigsResponse:
     if not all(broker.configs.is_served(resource.resource_type) for resource in ctx.sliced(request.resources)):
         invalid = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
         return DescribeConfigsResponse(
@@ -53,7 +49,7 @@ def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: "Config
 
 
 def _describe(
-    ctx: RequestContext, broker: "ConfigServices", request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext, broker: Broker, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     ctx.pause()  # not only after several resources, because a topic takes a millisecond
     configs, kind, name = broker.configs, resource.resource_type, resource.resource_name

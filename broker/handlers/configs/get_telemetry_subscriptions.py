@@ -4,8 +4,7 @@ Advertised only with `sluice.telemetry`, as Kafka does with a plugin; without it
 ClientMetricsManager.processGetTelemetrySubscriptionRequest.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.protocol.apis.get_telemetry_subscriptions import (
@@ -16,16 +15,13 @@ from sluice.protocol.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("GetTelemetrySubscriptions", "0", advertised_with="sluice.telemetry")
 
 _ACCEPTED_COMPRESSION_TYPES = [ZSTD, LZ4, GZIP, SNAPPY]
 
 
 def handle(
-    ctx: RequestContext, request: GetTelemetrySubscriptionsRequest, broker: "ConfigServices"
+    ctx: RequestContext, request: GetTelemetrySubscriptionsRequest, broker: Broker
 ) -> GetTelemetrySubscriptionsResponse:
     telemetry = broker.telemetry
     client_instance_id = request.client_instance_id

@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs, key 44, versions 0-1 (KIP-339)."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import Change, Operation
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -15,14 +15,11 @@ from sluice.protocol.apis.incremental_alter_configs import (
 
 from .config_alteration import Alteration, alter_resources
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 
 
 def handle(
-    ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: "ConfigServices"
+    ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: Broker
 ) -> IncrementalAlterConfigsResponse:
     alterations = [_changes(ctx, broker, resource) for resource in ctx.sliced(request.resources)]
     responses = alter_resources(
@@ -31,7 +28,7 @@ def handle(
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-def _changes(ctx: RequestContext, broker: "ConfigServices", resource: AlterConfigsResource) -> Alteration:
+def _changes(ctx: RequestContext, broker: Broker, resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
     changes = {config.name: Change(config.config_operation, config.value) for config in ctx.sliced(configs)}
     nulls = [c.name for c in ctx.sliced(configs) if c.value is None and c.config_operation != Operation.DELETE]

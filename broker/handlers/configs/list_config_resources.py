@@ -1,7 +1,6 @@
 """ListConfigResources, key 74, versions 0-1."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -13,17 +12,12 @@ from sluice.protocol.apis.list_config_resources import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("ListConfigResources", "0-1")
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
-def handle(
-    ctx: RequestContext, request: ListConfigResourcesRequest, broker: "ConfigServices"
-) -> ListConfigResourcesResponse:
+def handle(ctx: RequestContext, request: ListConfigResourcesRequest, broker: Broker) -> ListConfigResourcesResponse:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE_CONFIGS):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -6,8 +6,7 @@ ClientMetricsManager.processPushTelemetryRequest.
 Metrics of more than 1 MiB are decompressed in the worker: 3 KB can become 100 MB, which takes 0.1 s.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.client_metrics_manager import is_reserved, unpacked_size
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -19,15 +18,12 @@ from sluice.protocol.records.invalid import SectionTooLarge
 
 from .get_telemetry_subscriptions import selectors
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ConfigServices
-
 API = served("PushTelemetry", "0", advertised_with="sluice.telemetry")
 
 _SHORT_BYTES = 1024 * 1024
 
 
-def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: Broker) -> Message | Outcome:
     def respond(code: ErrorCode) -> PushTelemetryResponse:
         ctx.error_code = code
         return PushTelemetryResponse(error_code=code)
@@ -48,7 +44,7 @@ def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: "ConfigSe
     except SectionTooLarge:
         return respond_after(
             ctx,
-            broker.cluster.worker,
+            broker.runtime.worker,
             lambda: unpacked_size(metrics, compression),
             lambda size: respond(telemetry.pushed(instance, size)),
             len(metrics),

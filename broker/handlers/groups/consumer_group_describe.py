@@ -4,8 +4,8 @@ Follows Kafka's GroupMetadataManager.consumerGroupDescribe and ConsumerGroup.asD
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember
@@ -22,18 +22,13 @@ from sluice.protocol.apis.consumer_group_describe import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("ConsumerGroupDescribe", "0-1")
 
 _CLASSIC, _CONSUMER = 0, 1
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def handle(
-    ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: "GroupServices"
-) -> ConsumerGroupDescribeResponse:
+def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: Broker) -> ConsumerGroupDescribeResponse:
     if not broker.serves_groups("consumer"):
         ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
         failed = [DescribedGroup(group_id=name, error_code=ctx.error_code) for name in ctx.sliced(request.group_ids)]
@@ -50,7 +45,7 @@ def handle(
 
 
 def _without_hidden_topics(
-    ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
+    ctx: RequestContext, broker: Broker, described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
     topics = [_topics(group) for group in ctx.sliced(described)]
     hidden = broker.auth.have_hidden_topics(ctx, topics)
@@ -73,7 +68,7 @@ def _topics(group: DescribedGroup) -> set[str]:
     }
 
 
-def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGroup:
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not group_id:

@@ -3,8 +3,7 @@
 Follows Kafka's GroupCoordinatorService.consumerGroupHeartbeat.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -15,13 +14,10 @@ from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("ConsumerGroupHeartbeat", "0-1")
 
 
-def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest, broker: Broker) -> Message | Outcome:
     topics = request.subscribed_topic_names or ()
     if not broker.serves_groups("consumer"):
         return _error_response(ctx, ErrorCode.UNSUPPORTED_VERSION)

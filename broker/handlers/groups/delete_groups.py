@@ -5,8 +5,8 @@ No group here needs the error message of v3.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
@@ -17,13 +17,10 @@ from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("DeleteGroups", "0-3")
 
 
-def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: Broker) -> Message | Outcome:
     names = list(dict.fromkeys(ctx.sliced(request.groups_names)))
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
     allowed = [group_id for group_id in ctx.sliced(names) if group_id not in denied]
@@ -36,7 +33,7 @@ def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: "GroupServ
 
 
 def _delete(
-    ctx: RequestContext, broker: "GroupServices", names: Sequence[str], known_errors: Mapping[str, ErrorCode]
+    ctx: RequestContext, broker: Broker, names: Sequence[str], known_errors: Mapping[str, ErrorCode]
 ) -> Message | Outcome:
     results = [
         DeletableGroupResult(

@@ -4,8 +4,8 @@ A group of another type is described like a missing one.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.common.coordinator_log import partition_for
 from sluice.broker.coordinator.group.classic.group import DEAD_NAME, STABLE, ClassicGroup
 from sluice.broker.handlers.java_hash_map import in_hash_map_order, topic_partition_hash
@@ -21,15 +21,12 @@ from sluice.protocol.apis.describe_groups import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("DescribeGroups", "0-6")
 
 _NOT_FOUND_SINCE = 6
 
 
-def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupServices") -> DescribeGroupsResponse:
+def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: Broker) -> DescribeGroupsResponse:
     allowed, denied = list[str](), list[DescribedGroup]()
     for group_id in ctx.sliced(request.groups):
         if broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
@@ -45,7 +42,7 @@ def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: "GroupSe
     return DescribeGroupsResponse(groups=described)
 
 
-def _by_shard(ctx: RequestContext, broker: "GroupServices", group_ids: list[str]) -> list[str]:
+def _by_shard(ctx: RequestContext, broker: Broker, group_ids: list[str]) -> list[str]:
     """Return groups by the partitions of their coordinators, as Kafka does, with its order of the partitions."""
     topic = broker.metadata.topics.get(GROUP_METADATA_TOPIC)
     if topic is None or len(group_ids) == 1:
@@ -58,7 +55,7 @@ def _by_shard(ctx: RequestContext, broker: "GroupServices", group_ids: list[str]
     return [group_id for index in ordered for group_id in ctx.sliced(by_partition[index])]
 
 
-def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGroup:
     error = broker.groups.error(group_id)
     if error:
         ctx.error_code = error

@@ -4,8 +4,7 @@ Follows KafkaApis.getCoordinator. Different on purpose: the first request create
 returns COORDINATOR_NOT_AVAILABLE until it exists.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
 from sluice.broker.coordinator.share.state import parse_coordinator_key
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
@@ -14,9 +13,6 @@ from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from sluice.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
 
 API = served("FindCoordinator", "0-6")
 
@@ -30,7 +26,7 @@ _PROTECTED = {
 _BATCHED_SINCE, _SHARE_SINCE = 4, 6
 
 
-def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupServices") -> FindCoordinatorResponse:
+def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: Broker) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if ctx.version >= _BATCHED_SINCE else [request.key]
     found = [_coordinator(ctx, broker, request.key_type, key) for key in ctx.sliced(keys)]
     if ctx.version >= _BATCHED_SINCE:
@@ -41,7 +37,7 @@ def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: "GroupS
     )
 
 
-def _coordinator(ctx: RequestContext, broker: "GroupServices", key_type: int, key: str) -> Coordinator:
+def _coordinator(ctx: RequestContext, broker: Broker, key_type: int, key: str) -> Coordinator:
     if key_type not in _TOPICS:
         code = ErrorCode.INVALID_REQUEST
         return _error_result(ctx, key, code, code.message)

@@ -1,25 +1,21 @@
 """Heartbeat, key 12, versions 0-4. Follows Kafka's GroupCoordinatorService.heartbeat."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("Heartbeat", "0-4")
 
 
-def handle(ctx: RequestContext, request: HeartbeatRequest, broker: "GroupServices") -> HeartbeatResponse:
+def handle(ctx: RequestContext, request: HeartbeatRequest, broker: Broker) -> HeartbeatResponse:
     error = ctx.error_code = _heartbeat(ctx, broker, request)
     return HeartbeatResponse(error_code=error)
 
 
-def _heartbeat(ctx: RequestContext, broker: "GroupServices", request: HeartbeatRequest) -> ErrorCode:
+def _heartbeat(ctx: RequestContext, broker: Broker, request: HeartbeatRequest) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return broker.groups.heartbeat(request) if request.group_id else ErrorCode.INVALID_GROUP_ID

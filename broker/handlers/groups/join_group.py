@@ -1,7 +1,6 @@
 """JoinGroup, key 11, versions 0-9. Follows Kafka's GroupCoordinatorService.joinGroup."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.classic.protocol import join_error
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -12,15 +11,12 @@ from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("JoinGroup", "0-9")
 
 _REBALANCE_TIMEOUT_SINCE = 1
 
 
-def handle(ctx: RequestContext, request: JoinGroupRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: JoinGroupRequest, broker: Broker) -> Message | Outcome:
     if ctx.version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     outcome = _join(ctx, broker, request)
@@ -39,7 +35,7 @@ def handle(ctx: RequestContext, request: JoinGroupRequest, broker: "GroupService
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _join(ctx: RequestContext, broker: "GroupServices", request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
+def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> JoinGroupResponse | Outcome:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return join_error(ctx.version, "", ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:

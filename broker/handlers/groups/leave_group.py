@@ -4,8 +4,8 @@ The reason (KIP-800) is ignored.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -15,9 +15,6 @@ from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("LeaveGroup", "0-5")
 
 _BATCHED_SINCE = 3
@@ -25,7 +22,7 @@ _BATCHED_SINCE = 3
 _AT_ONCE = 500
 
 
-def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: Broker) -> Message | Outcome:
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -52,7 +49,7 @@ def handle(ctx: RequestContext, request: LeaveGroupRequest, broker: "GroupServic
 
 
 def _leave(
-    ctx: RequestContext, broker: "GroupServices", group_id: str, leaving: Sequence[MemberIdentity]
+    ctx: RequestContext, broker: Broker, group_id: str, leaving: Sequence[MemberIdentity]
 ) -> list[MemberResponse] | ErrorCode:
     members: list[MemberResponse] = []
     for start in range(0, max(len(leaving), 1), _AT_ONCE):

@@ -1,20 +1,16 @@
 """ListGroups, key 16, versions 0-5. Follows Kafka's GroupMetadataManager.listGroups."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("ListGroups", "0-5")
 
 
-def handle(ctx: RequestContext, request: ListGroupsRequest, broker: "GroupServices") -> ListGroupsResponse:
+def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> ListGroupsResponse:
     groups = broker.groups
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

@@ -5,8 +5,8 @@ to ZooKeeper.
 """
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -23,15 +23,12 @@ from sluice.protocol.message import Message
 from .replicated_response import ReplicationErrors, respond_when_replicated
 from .topic_lookup import authorized_topics, merge_topics, partition_error
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("OffsetCommit", "0-10")
 
 _TOPIC_IDS_SINCE = 10
 
 
-def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: Broker) -> Message | Outcome:
     new: list[NewOffset] = []
     pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

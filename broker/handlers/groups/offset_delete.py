@@ -5,8 +5,8 @@ Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffs
 
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -23,16 +23,13 @@ from sluice.protocol.types import ZERO_UUID
 from .replicated_response import ReplicationErrors, respond_when_replicated
 from .topic_lookup import authorized_topics, merge_topics, partition_error
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("OffsetDelete", "0")
 
 # Offsets that are deleted together, before other requests are served: 2 ms.
 _AT_ONCE = 1000
 
 
-def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: Broker) -> Message | Outcome:
     if not broker.auth.authorize(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -73,9 +70,7 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: "GroupServ
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _delete(
-    ctx: RequestContext, broker: "GroupServices", group_id: str, topics: list[OffsetDeleteResponseTopic]
-) -> ErrorCode:
+def _delete(ctx: RequestContext, broker: Broker, group_id: str, topics: list[OffsetDeleteResponseTopic]) -> ErrorCode:
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
     existing = (

@@ -6,8 +6,9 @@ OffsetMetadataManager.fetchOffsets.
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.offsets import CommittedOffset, TopicPartition
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -30,9 +31,6 @@ from sluice.protocol.types import ZERO_UUID
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("OffsetFetch", "0-10")
 
 _MISSING_OFFSET_OK_SINCE = 1
@@ -48,7 +46,7 @@ class _RequestedTopic(NamedTuple):
     partition_indexes: Iterable[int]
 
 
-def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: Broker) -> Message | Outcome:
     requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(ctx, request)]
     groups = [_fetch(ctx, broker, group, request.require_stable) for group in ctx.sliced(requested)]
 
@@ -112,7 +110,7 @@ def _of_one_group(ctx: RequestContext, group: OffsetFetchResponseGroup) -> Offse
 
 
 def _fetch(
-    ctx: RequestContext, broker: "GroupServices", requested: OffsetFetchRequestGroup, require_stable: bool
+    ctx: RequestContext, broker: Broker, requested: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
         return _group_error(ctx, requested, ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -170,7 +168,7 @@ def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error:
 
 
 def _named(
-    ctx: RequestContext, broker: "GroupServices", topics: Iterable[OffsetFetchRequestTopics]
+    ctx: RequestContext, broker: Broker, topics: Iterable[OffsetFetchRequestTopics]
 ) -> Iterator[_RequestedTopic]:
     for topic in ctx.sliced(topics):
         name = topic.name
@@ -180,7 +178,7 @@ def _named(
         yield _RequestedTopic(name, topic.topic_id, topic.partition_indexes)
 
 
-def _all(ctx: RequestContext, broker: "GroupServices", offsets: Iterable[TopicPartition]) -> Iterator[_RequestedTopic]:
+def _all(ctx: RequestContext, broker: Broker, offsets: Iterable[TopicPartition]) -> Iterator[_RequestedTopic]:
     for name, partitions in groupby(ctx.sliced(sorted(offsets)), key=lambda partition: partition[0]):
         known = broker.metadata.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:

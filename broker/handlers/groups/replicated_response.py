@@ -6,8 +6,8 @@ ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.delayed_append import await_replication
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -15,16 +15,13 @@ from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 ReplicationErrors = Mapping[str, ErrorCode]
 _NO_ERRORS: ReplicationErrors = {}
 
 
 def respond_when_replicated(
     ctx: RequestContext,
-    broker: "GroupServices",
+    broker: Broker,
     group_ids: Iterable[str],
     respond: Callable[[ReplicationErrors], Message],
 ) -> Message | Outcome:

@@ -3,8 +3,7 @@
 Follows KafkaApis.handleSyncGroupRequest and GroupCoordinatorService.syncGroup.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -14,15 +13,12 @@ from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("SyncGroup", "0-5")
 
 _PROTOCOL_SINCE = 5
 
 
-def handle(ctx: RequestContext, request: SyncGroupRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: SyncGroupRequest, broker: Broker) -> Message | Outcome:
     outcome = _sync(ctx, broker, request)
     if not isinstance(outcome, SyncGroupResponse):
         return outcome
@@ -39,7 +35,7 @@ def handle(ctx: RequestContext, request: SyncGroupRequest, broker: "GroupService
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _sync(ctx: RequestContext, broker: "GroupServices", request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
+def _sync(ctx: RequestContext, broker: Broker, request: SyncGroupRequest) -> SyncGroupResponse | Outcome:
     if ctx.version >= _PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
@@ -12,14 +13,11 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 _Topic = TypeVar("_Topic", bound=Message)
 
 
 def authorized_topics(
-    ctx: RequestContext, broker: "GroupServices", requested: Sequence[tuple[str, bytes]], *, by_id: bool
+    ctx: RequestContext, broker: Broker, requested: Sequence[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
     """Look up each name or id. Errors do not reveal whether a denied topic exists."""
     found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in ctx.sliced(requested)]

@@ -1,8 +1,8 @@
 """The append of the records of a Produce request."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.log.log_results import AppendResult
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
@@ -26,9 +26,6 @@ from sluice.protocol.records.validate import check_produced
 
 from .delayed_partitions import DelayedPartitions, PendingPartition
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 ALL = -1  # acks: wait for all in-sync replicas
 _ACKS = (ALL, 0, 1)
 NO_RECORDS = memoryview(b"")
@@ -43,7 +40,7 @@ _Moved = dict[Partition, PartitionProduceResponse]  # partitions that this broke
 
 def append(
     ctx: RequestContext,
-    broker: "RecordServices",
+    broker: Broker,
     request: ProduceRequest,
     errors: PartitionErrors,
     denied: Collection[str],
@@ -115,7 +112,7 @@ def append(
         return respond([])
     ctx.survives_disconnect = True  # as in Kafka, a request that was read is appended
     copied_bytes = sum(len(item.records) for item in long)
-    return respond_after(ctx, broker.cluster.worker, lambda: [item.validate() for item in long], respond, copied_bytes)
+    return respond_after(ctx, broker.runtime.worker, lambda: [item.validate() for item in long], respond, copied_bytes)
 
 
 class _LongAppend:
@@ -172,7 +169,7 @@ def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[
 
 def _append(
     ctx: RequestContext,
-    broker: "RecordServices",
+    broker: Broker,
     acks: int,
     partition: Partition,
     data: PartitionProduceData,
@@ -202,7 +199,7 @@ def _append(
 
 
 def append_response(
-    ctx: RequestContext, broker: "RecordServices", partition: Partition, index: int, size: int, result: AppendResult
+    ctx: RequestContext, broker: Broker, partition: Partition, index: int, size: int, result: AppendResult
 ) -> PartitionProduceResponse:
     if result.error_code:
         return _failed(ctx, index, result)
@@ -241,7 +238,7 @@ def error_result(
     )
 
 
-def _name_leaders(ctx: RequestContext, broker: "RecordServices", response: ProduceResponse, moved: _Moved) -> None:
+def _name_leaders(ctx: RequestContext, broker: Broker, response: ProduceResponse, moved: _Moved) -> None:
     leaders: dict[int, NodeEndpoint] = {}
     for partition, result in moved.items():
         known = broker.metadata.leadership(partition)
@@ -261,7 +258,7 @@ class _DelayedProduce(DelayedPartitions[PartitionProduceResponse]):
     def __init__(
         self,
         ctx: RequestContext,
-        broker: "RecordServices",
+        broker: Broker,
         timeout_ms: int,
         response: ProduceResponse,
         pending: list[PendingPartition[PartitionProduceResponse]],

@@ -4,21 +4,18 @@ A denied topic gets the same error whether or not it exists.
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.replica.fetch_session import RequestedPartition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 _TOPIC_IDS_SINCE = 13  # in Produce
 
 
-def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Collection[str]:
+def unwritable_topics(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Collection[str]:
     if broker.authorizer is None:
         return ()
     by_id = broker.metadata.topics_by_id
@@ -32,7 +29,7 @@ def unwritable_topics(ctx: RequestContext, broker: "RecordServices", request: Pr
 
 
 def deny_unreadable(
-    ctx: RequestContext, broker: "RecordServices", requested: Collection[RequestedPartition], *, for_follower: bool
+    ctx: RequestContext, broker: Broker, requested: Collection[RequestedPartition], *, for_follower: bool
 ) -> None:
     if for_follower:
         denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(requested)

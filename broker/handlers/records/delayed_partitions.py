@@ -1,16 +1,14 @@
 """The delayed operation of Produce and DeleteRecords, which awaits the replicas of partitions."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
 
 
 class _PartitionResult(Protocol):
@@ -38,7 +36,7 @@ class DelayedPartitions(DelayedRequest, Generic[_Result]):
     def __init__(
         self,
         ctx: RequestContext,
-        broker: "RecordServices",
+        broker: Broker,
         timeout_ms: int,
         response: Message,
         pending: list[PendingPartition[_Result]],

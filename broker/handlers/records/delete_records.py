@@ -3,8 +3,7 @@
 Follows KafkaApis.handleDeleteRecordsRequest, Partition.deleteRecordsOnLeader and DelayedDeleteRecords.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import INTERNAL_TOPICS
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
@@ -19,9 +18,6 @@ from sluice.protocol.errors import ErrorCode
 
 from .delayed_partitions import DelayedPartitions, PendingPartition
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 API = served("DeleteRecords", "0-2")
 
 _HIGH_WATERMARK = -1  # the offset that deletes all readable records
@@ -30,9 +26,7 @@ _NO_LOW_WATERMARK = -1
 _Pending = PendingPartition[DeleteRecordsPartitionResult]
 
 
-def handle(
-    ctx: RequestContext, request: DeleteRecordsRequest, broker: "RecordServices"
-) -> DeleteRecordsResponse | Outcome:
+def handle(ctx: RequestContext, request: DeleteRecordsRequest, broker: Broker) -> DeleteRecordsResponse | Outcome:
     requested: dict[str, dict[int, int]] = {}
     for topic in ctx.sliced(request.topics):
         for item in ctx.sliced(topic.partitions):
@@ -62,7 +56,7 @@ def handle(
 
 
 def _delete(
-    ctx: RequestContext, broker: "RecordServices", name: str, index: int, offset: int, pending: list[_Pending]
+    ctx: RequestContext, broker: Broker, name: str, index: int, offset: int, pending: list[_Pending]
 ) -> DeleteRecordsPartitionResult:
     partition = broker.metadata.partition(name, index)
     if partition is None:

@@ -1,8 +1,8 @@
 """DescribeProducers, key 61, version 0 (KIP-664); any replica answers."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.handlers.java_hash_map import in_hash_map_order, long_hash
 from sluice.broker.metadata.topic import invalid_topic_name
 from sluice.broker.requests.context import RequestContext
@@ -17,15 +17,10 @@ from sluice.protocol.apis.describe_producers import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 API = served("DescribeProducers", "0")
 
 
-def handle(
-    ctx: RequestContext, request: DescribeProducersRequest, broker: "RecordServices"
-) -> DescribeProducersResponse:
+def handle(ctx: RequestContext, request: DescribeProducersRequest, broker: Broker) -> DescribeProducersResponse:
     valid = [topic.name for topic in ctx.sliced(request.topics) if invalid_topic_name(topic.name) is None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
     return DescribeProducersResponse(
@@ -42,7 +37,7 @@ def handle(
 
 
 def _describe(
-    ctx: RequestContext, broker: "RecordServices", topic: str, index: int, denied: Collection[str]
+    ctx: RequestContext, broker: Broker, topic: str, index: int, denied: Collection[str]
 ) -> PartitionResponse:
     if (problem := invalid_topic_name(topic)) is not None:
         return _error_result(ctx, index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)

@@ -7,8 +7,7 @@ The steps: wait for `min_bytes` (long poll), read, charge the quota. If a thrott
 the size from the index, wait for the throttle time, read, correct the charge.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.log.log_results import LogRead
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import RequestedPartition
@@ -22,13 +21,10 @@ from .general_fetch import Fetch, begin_fetch
 from .session_fetch import read_in_session
 from .single_partition_fetch import build_response, eligible_partition, read_available, waits_at_end
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 
-def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Message | Outcome:
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else wait."""
     if request.session_id:
         response = read_in_session(ctx, broker, request)
@@ -45,7 +41,7 @@ def handle(ctx: RequestContext, request: FetchRequest, broker: "RecordServices")
     return _handle_general(ctx, broker, request)
 
 
-def _handle_general(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Message | Outcome:
+def _handle_general(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Message | Outcome:
     fetch = ctx.fetch = begin_fetch(ctx, broker, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
@@ -82,9 +78,7 @@ class _DelayedSinglePartitionFetch(DelayedRequest):
 
     __slots__ = ("_broker", "_found", "_item", "_partition", "_request")
 
-    def __init__(
-        self, ctx: RequestContext, broker: "RecordServices", request: FetchRequest, partition: Partition
-    ) -> None:
+    def __init__(self, ctx: RequestContext, broker: Broker, request: FetchRequest, partition: Partition) -> None:
         super().__init__(ctx, request.max_wait_ms)
         self._broker = broker
         self._request = request

@@ -1,8 +1,8 @@
 """The general path of Fetch: all partitions, sessions, quotas, followers, old clients and fault rules."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.journal.about import partitions_subject
 from sluice.broker.metadata.topic import Partition, Topic, Traffic
 from sluice.broker.replica.failing_reader import FailingReader
@@ -35,9 +35,6 @@ from .authorization import deny_unreadable
 from .down_conversion import respond_converted
 from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 OldFormat = tuple[PartitionData, Topic, int]
 _TOPIC_IDS_SINCE = 13
 _RETURNS_LEADER_SINCE = 16
@@ -45,7 +42,7 @@ _ANY_REPLICA_SINCE = 11
 _LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-def begin_fetch(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> "Fetch | None":
+def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "Fetch | None":
     epoch = request.session_epoch
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
@@ -97,7 +94,7 @@ class Fetch:
     def __init__(
         self,
         ctx: RequestContext,
-        broker: "RecordServices",
+        broker: Broker,
         request: FetchRequest,
         requested: Collection[RequestedPartition],
         *,
@@ -151,7 +148,9 @@ class Fetch:
         if broker.selects_replicas:
 
             def select(partition: Partition, fetch_offset: int) -> int | None:
-                return select_in_rack(broker, partition, request.rack_id, fetch_offset)
+                return select_in_rack(
+                    broker.metadata, broker.cluster.replica_end, partition, request.rack_id, fetch_offset
+                )
 
             reader = PreferredReplicaReader(reader, broker.node_id, select)
         return reader
@@ -260,7 +259,7 @@ class Fetch:
         """Return the response in the client's formats, converted in the worker if this takes long."""
         if not self._old_formats:
             return response
-        return respond_converted(self._ctx, self._broker.cluster.worker, self._old_formats, response)
+        return respond_converted(self._ctx, self._broker.runtime.worker, self._old_formats, response)
 
     def sent(self, response: Message) -> bool:
         for traffic, size in self._ctx.sliced(self.fetched):

@@ -6,8 +6,8 @@ legacyFetchOffsetsBefore.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
@@ -22,9 +22,6 @@ from sluice.protocol.apis.list_offsets import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.records.invalid import InvalidRecords
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
 
 API = served("ListOffsets", "0-11")
 
@@ -49,7 +46,7 @@ _CONSUMER, _DEBUGGING = -1, -2
 _READ_COMMITTED = 1
 
 
-def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServices") -> ListOffsetsResponse:
+def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> ListOffsetsResponse:
     hidden = broker.auth.filter_denied(
         ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(request.topics)]
     )
@@ -104,7 +101,7 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: "RecordServ
 
 def _partition_response(
     ctx: RequestContext,
-    broker: "RecordServices",
+    broker: Broker,
     request: ListOffsetsRequest,
     topic_name: str,
     requested: ListOffsetsPartition,
@@ -169,7 +166,7 @@ def _find(partition: Partition, timestamp: int, end: int) -> tuple[int, int, int
 
 def _list(
     ctx: RequestContext,
-    broker: "RecordServices",
+    broker: Broker,
     request: ListOffsetsRequest,
     topic_name: str,
     requested: ListOffsetsPartition,

@@ -1,7 +1,6 @@
 """OffsetForLeaderEpoch, key 23, versions 0-4 (KIP-320)."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -14,15 +13,10 @@ from sluice.protocol.apis.offset_for_leader_epoch import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 API = served("OffsetForLeaderEpoch", "0-4")
 
 
-def handle(
-    ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: "RecordServices"
-) -> OffsetForLeaderEpochResponse:
+def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: Broker) -> OffsetForLeaderEpochResponse:
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)
     names = [topic.topic for topic in ctx.sliced(request.topics)]
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
@@ -43,7 +37,7 @@ def handle(
 
 
 def _end_offset(
-    ctx: RequestContext, broker: "RecordServices", topic_name: str, requested: OffsetForLeaderPartition
+    ctx: RequestContext, broker: Broker, topic_name: str, requested: OffsetForLeaderPartition
 ) -> EpochEndOffset:
     partition = broker.metadata.partition(topic_name, requested.partition)
     if partition is None:

@@ -3,8 +3,7 @@
 Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and DelayedProduce.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.produce import (
@@ -21,9 +20,6 @@ from .append import ALL, NO_RECORDS, PartitionErrors, append, append_response, e
 from .authorization import unwritable_topics
 from .transactional_produce import produce_when_verified
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 API = served("Produce", "0-13", charge=Charge.PRODUCE_BYTES)
 
 _NOT_DELAYED = (1, ALL)  # values of acks that need no wait if the leader is the only replica
@@ -31,7 +27,7 @@ _FLAGS_AT = ATTRIBUTES_AT + 1
 _NO_ERRORS: PartitionErrors = {}
 
 
-def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: ProduceRequest, broker: Broker) -> Message | Outcome:
     """Append the records; with acks=all, respond after replication.
 
     The fast path serves the usual request: one batch for one partition without followers.
@@ -62,7 +58,7 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: "RecordServices
     return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [partition_response])])
 
 
-def _handle_any(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
+def _handle_any(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
     for topic in ctx.sliced(request.topic_data):
         for item in ctx.sliced(topic.partition_data):
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above

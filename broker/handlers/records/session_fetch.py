@@ -4,10 +4,11 @@ Its responses and its session equal those of `Fetch` in general_fetch.py, which 
 between its read and its response.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec import Struct
 
+from sluice.broker.broker import Broker
 from sluice.broker.journal.about import partitions_subject
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.replica.fetch_session import RequestedPartition
@@ -18,9 +19,6 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 from .single_partition_fetch import FORMATS_KNOWN_SINCE, READ_COMMITTED, read_available
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
 
 _TOPIC_IDS_SINCE = 13
 
@@ -45,7 +43,7 @@ class SessionFetch(Struct, gc=False):
         return FetchResponse(throttle_time_ms, 0, self.session_id)
 
 
-def read_in_session(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> FetchResponse | None:
+def read_in_session(ctx: RequestContext, broker: Broker, request: FetchRequest) -> FetchResponse | None:
     """Read, update the session, and set `ctx.fetch`; return None if only the general path can."""
     sessions = broker.fetch_sessions
     session = sessions.find(request.session_id)

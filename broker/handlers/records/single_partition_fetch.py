@@ -3,8 +3,7 @@
 Its responses equal those of `Fetch` in general_fetch.py, which serves other requests and errors.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.log.log_results import LogRead
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.fetch_session import FINAL_EPOCH
@@ -12,16 +11,13 @@ from sluice.broker.replica.partition_reader import aborted_transactions, partiti
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 READ_COMMITTED = 1
 # Clients before v10 do not support zstd (KIP-110); those before v4, no record batches.
 FORMATS_KNOWN_SINCE = 10
 _RECORD_BATCHES_SINCE = 4
 
 
-def eligible_partition(ctx: RequestContext, broker: "RecordServices", request: FetchRequest) -> Partition | None:
+def eligible_partition(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Partition | None:
     if request.session_epoch != FINAL_EPOCH or request.session_id:
         return None
     try:
@@ -84,7 +80,7 @@ def build_response(request: FetchRequest, partition: Partition, found: LogRead) 
     return FetchResponse(0, 0, 0, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
 
 
-def waits_at_end(broker: "RecordServices", request: FetchRequest, partition: Partition) -> bool:
+def waits_at_end(broker: Broker, request: FetchRequest, partition: Partition) -> bool:
     log = partition.log
     end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     return (

@@ -7,9 +7,9 @@ Follows KafkaApis.handleProduceRequest and ReplicaManager.handleProduceAppend.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING
 
-from sluice.broker.coordinator.transaction.verification import Errors, verify
+from sluice.broker.broker import Broker
+from sluice.broker.handlers.transactions.verification import Errors, verify
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
@@ -28,9 +28,6 @@ from sluice.protocol.records.validate import check_produced
 from .append import PartitionErrors, append, error_response
 from .authorization import unwritable_topics
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import RecordServices
-
 _ADDS_PARTITIONS_SINCE = 12
 _ABORTABLE_SINCE = 11
 _TOPIC_IDS_SINCE = 13
@@ -46,7 +43,7 @@ _RETRIABLE = frozenset(
 )
 
 
-def produce_when_verified(ctx: RequestContext, broker: "RecordServices", request: ProduceRequest) -> Message | Outcome:
+def produce_when_verified(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
     batches = [batch for batch in _first_batches(ctx, request) if batch.is_transactional]
     if not batches:  # a message set with the same bit set
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
@@ -80,7 +77,7 @@ class _Verification:
     def __init__(
         self,
         ctx: RequestContext,
-        broker: "RecordServices",
+        broker: Broker,
         transactional_id: str,
         producer_id: int,
         producer_epoch: int,
@@ -132,7 +129,7 @@ def _header(item: PartitionProduceData) -> BatchHeader | None:
 
 
 def _transactional_writes(
-    ctx: RequestContext, broker: "RecordServices", request: ProduceRequest, denied: Collection[str]
+    ctx: RequestContext, broker: Broker, request: ProduceRequest, denied: Collection[str]
 ) -> dict[Partition, BatchHeader]:
     writes = {}
     for topic in ctx.sliced(request.topic_data):
@@ -155,7 +152,7 @@ def _transactional_writes(
     return writes
 
 
-def _partition(ctx: RequestContext, broker: "RecordServices", data: TopicProduceData, index: int) -> Partition | None:
+def _partition(ctx: RequestContext, broker: Broker, data: TopicProduceData, index: int) -> Partition | None:
     metadata = broker.metadata
     by_id = ctx.version >= _TOPIC_IDS_SINCE
     topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)

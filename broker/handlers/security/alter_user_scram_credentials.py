@@ -4,8 +4,7 @@ Follows ScramControlManager.alterCredentials: repeated users always fail, others
 only salted passwords.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
@@ -19,9 +18,6 @@ from sluice.protocol.apis.alter_user_scram_credentials import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 API = served("AlterUserScramCredentials", "0", forwarded=True)
 
 _MECHANISMS = {mechanism.value: mechanism for mechanism in ScramMechanism}
@@ -31,7 +27,7 @@ _Error = tuple[ErrorCode, str]
 
 
 def handle(
-    ctx: RequestContext, request: AlterUserScramCredentialsRequest, broker: "SecurityServices"
+    ctx: RequestContext, request: AlterUserScramCredentialsRequest, broker: Broker
 ) -> AlterUserScramCredentialsResponse:
     changes: dict[str, Change] = {}
     errors: dict[str, _Error] = {}
@@ -65,7 +61,7 @@ def handle(
     return AlterUserScramCredentialsResponse(results=results)
 
 
-def _change_error(ctx: RequestContext, broker: "SecurityServices", change: Change) -> _Error | None:
+def _change_error(ctx: RequestContext, broker: Broker, change: Change) -> _Error | None:
     if not change.name:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
     mechanism = _MECHANISMS.get(change.mechanism)
@@ -81,7 +77,7 @@ def _change_error(ctx: RequestContext, broker: "SecurityServices", change: Chang
     return None
 
 
-def _apply(ctx: RequestContext, broker: "SecurityServices", change: Change) -> ErrorCode:
+def _apply(ctx: RequestContext, broker: Broker, change: Change) -> ErrorCode:
     mechanism = _MECHANISMS[change.mechanism]
     known, metadata_log = broker.cluster.scram_credentials, broker.cluster.metadata_log
     if isinstance(change, ScramCredentialUpsertion):

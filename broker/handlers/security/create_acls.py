@@ -3,8 +3,7 @@
 Follows AclApis.handleCreateAcls and AclControlManager.createAcls, with the same order and messages of checks.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -13,15 +12,12 @@ from sluice.protocol.errors import ErrorCode
 
 from .describe_acls import expect_known
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 API = served("CreateAcls", "0-3", forwarded=True)
 
 _TOO_MANY = "Unable to perform excessively large batch operation."
 
 
-def handle(ctx: RequestContext, request: CreateAclsRequest, broker: "SecurityServices") -> CreateAclsResponse:
+def handle(ctx: RequestContext, request: CreateAclsRequest, broker: Broker) -> CreateAclsResponse:
     creations = request.creations
     for requested in ctx.sliced(creations):
         expect_known(

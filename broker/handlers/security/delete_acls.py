@@ -3,8 +3,7 @@
 Follows AclApis.handleDeleteAcls and AclControlManager.deleteAcls.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -20,15 +19,12 @@ from sluice.protocol.errors import ErrorCode
 
 from .describe_acls import expect_known
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 API = served("DeleteAcls", "0-3", forwarded=True)
 
 _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete operation."
 
 
-def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: "SecurityServices") -> DeleteAclsResponse:
+def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> DeleteAclsResponse:
     for requested in ctx.sliced(request.filters):
         expect_known(
             requested.resource_type_filter,

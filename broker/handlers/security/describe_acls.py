@@ -4,8 +4,8 @@ Follows AclApis.handleDescribeAcls. Resources and entries are sorted; Kafka's or
 """
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -18,13 +18,10 @@ from sluice.protocol.apis.describe_acls import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 API = served("DescribeAcls", "0-3")
 
 
-def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: "SecurityServices") -> DescribeAclsResponse:
+def handle(ctx: RequestContext, request: DescribeAclsRequest, broker: Broker) -> DescribeAclsResponse:
     requested = AclFilter(
         ResourceType(request.resource_type_filter),
         request.resource_name_filter,

@@ -1,8 +1,8 @@
 """DescribeUserScramCredentials, key 50, version 0 (KIP-554). Follows ScramImage.describe."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
@@ -14,14 +14,11 @@ from sluice.protocol.apis.describe_user_scram_credentials import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 API = served("DescribeUserScramCredentials", "0")
 
 
 def handle(
-    ctx: RequestContext, request: DescribeUserScramCredentialsRequest, broker: "SecurityServices"
+    ctx: RequestContext, request: DescribeUserScramCredentialsRequest, broker: Broker
 ) -> DescribeUserScramCredentialsResponse:
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
@@ -34,9 +31,7 @@ def handle(
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _describe(
-    ctx: RequestContext, broker: "SecurityServices", user: str, times: int
-) -> DescribeUserScramCredentialsResult:
+def _describe(ctx: RequestContext, broker: Broker, user: str, times: int) -> DescribeUserScramCredentialsResult:
     if times > 1:
         return DescribeUserScramCredentialsResult(
             user=user,

@@ -3,8 +3,7 @@
 Outside an exchange it returns ILLEGAL_SASL_STATE, as KafkaApis does. Follows SaslServerAuthenticator.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.sasl.mechanism import SaslError
@@ -12,18 +11,13 @@ from sluice.protocol.apis.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from sluice.protocol.codec.wire import LONGEST_STRING
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 # A message can contain an authorization id, and only short strings can be encoded.
 _LONGEST_MESSAGE = LONGEST_STRING // 4  # bytes of a character
 
 API = served("SaslAuthenticate", "0-2", charge=Charge.NONE)
 
 
-def handle(
-    ctx: RequestContext, request: SaslAuthenticateRequest, broker: "SecurityServices"
-) -> SaslAuthenticateResponse | Outcome:
+def handle(ctx: RequestContext, request: SaslAuthenticateRequest, broker: Broker) -> SaslAuthenticateResponse | Outcome:
     sasl = ctx.authenticator
     if sasl is None or not sasl.expects_token():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE

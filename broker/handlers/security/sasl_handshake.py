@@ -4,22 +4,16 @@ Returns ILLEGAL_SASL_STATE on listeners without SASL and after authentication, a
 SaslServerAuthenticator.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import SecurityServices
-
 API = served("SaslHandshake", "0-1", charge=Charge.NONE)
 
 
-def handle(
-    ctx: RequestContext, request: SaslHandshakeRequest, broker: "SecurityServices"
-) -> SaslHandshakeResponse | Outcome:
+def handle(ctx: RequestContext, request: SaslHandshakeRequest, broker: Broker) -> SaslHandshakeResponse | Outcome:
     sasl = ctx.authenticator
     if sasl is None or not sasl.expects_handshake():
         ctx.error_code = ErrorCode.ILLEGAL_SASL_STATE

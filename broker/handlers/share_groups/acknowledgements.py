@@ -5,17 +5,15 @@ Follows KafkaApis.handleAcknowledgements and validateAcknowledgementBatches.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch, AcknowledgeResult
 from sluice.broker.share.sessions import MemberKey, TopicIdPartition
 from sluice.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ShareServices
 
 _RENEWS_SINCE = 2
 _LONGEST_MEMBER_ID = 36
@@ -30,7 +28,7 @@ class Batch(Protocol):
 
 
 def member_of(
-    ctx: RequestContext, broker: "ShareServices", group_id: str | None, member_id: str | None
+    ctx: RequestContext, broker: Broker, group_id: str | None, member_id: str | None
 ) -> MemberKey | ErrorCode:
     if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
@@ -44,7 +42,7 @@ def member_of(
 
 
 def topic_errors(
-    ctx: RequestContext, broker: "ShareServices", partitions: Iterable[TopicIdPartition]
+    ctx: RequestContext, broker: Broker, partitions: Iterable[TopicIdPartition]
 ) -> dict[TopicIdPartition, ErrorCode]:
     partitions = list(partitions)
     by_id = broker.metadata.topics_by_id
@@ -64,7 +62,7 @@ def topic_errors(
 
 def acknowledge(
     ctx: RequestContext,
-    broker: "ShareServices",
+    broker: Broker,
     member: MemberKey,
     requested: Mapping[TopicIdPartition, Sequence[Batch]],
     done: Callable[[Results], None],

@@ -5,8 +5,8 @@ Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.share.offsets import AlterDone
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -24,13 +24,10 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("AlterShareGroupOffsets", "0")
 
 
-def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
     error = _error(ctx, request, broker)
     if error:
         ctx.error_code = error
@@ -54,7 +51,7 @@ def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: 
     return respond_when_done(ctx, start, partial(_respond, ctx, failed))
 
 
-def _error(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: "GroupServices") -> ErrorCode:
+def _error(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: Broker) -> ErrorCode:
     if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
@@ -88,7 +85,7 @@ def _once(
 
 
 def _failed(
-    ctx: RequestContext, broker: "GroupServices", requested: AlterShareGroupOffsetsRequestTopic, error: ErrorCode
+    ctx: RequestContext, broker: Broker, requested: AlterShareGroupOffsetsRequestTopic, error: ErrorCode
 ) -> AlterShareGroupOffsetsResponseTopic:
     topic = broker.metadata.topics.get(requested.topic_name)
     return AlterShareGroupOffsetsResponseTopic(

@@ -4,8 +4,8 @@ Follows KafkaApis.handleDeleteShareGroupOffsetsRequest.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
@@ -19,15 +19,12 @@ from sluice.protocol.apis.delete_share_group_offsets import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("DeleteShareGroupOffsets", "0")
 
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def handle(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
     error = _error(ctx, request, broker)
     if error:
         return _respond(ctx, [], DeleteShareGroupOffsetsResponse(error_code=error, error_message=error.message))
@@ -43,7 +40,7 @@ def handle(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker:
     return respond_when_done(ctx, start, partial(_respond, ctx, failed))
 
 
-def _error(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker: "GroupServices") -> ErrorCode:
+def _error(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker: Broker) -> ErrorCode:
     if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
     if not broker.auth.authorize(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):

@@ -5,8 +5,9 @@ Follows KafkaApis.handleDescribeShareGroupOffsetsRequest.
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.share.offsets import DescribedTopics
 from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -25,9 +26,6 @@ from sluice.protocol.apis.describe_share_group_offsets import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("DescribeShareGroupOffsets", "0-1")
 
 _NO_OFFSET = -1
@@ -42,9 +40,7 @@ class _Wait(NamedTuple):
 _Described = tuple[_Wait, Callable[[], DescribedTopics]]
 
 
-def handle(
-    ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broker: "GroupServices"
-) -> Message | Outcome:
+def handle(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
     waits: list[_Wait] = []
     for requested in ctx.sliced(request.groups):
@@ -81,7 +77,7 @@ def handle(
     return respond_when_done(ctx, start, respond)
 
 
-def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
+def _error(ctx: RequestContext, broker: Broker, requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
     if not broker.features.level(SHARE_VERSION):
         return ErrorCode.UNSUPPORTED_VERSION
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
@@ -90,13 +86,13 @@ def _error(ctx: RequestContext, broker: "GroupServices", requested: DescribeShar
 
 
 def _visible(
-    ctx: RequestContext, broker: "GroupServices", topics: list[DescribeShareGroupOffsetsRequestTopic]
+    ctx: RequestContext, broker: Broker, topics: list[DescribeShareGroupOffsetsRequestTopic]
 ) -> dict[str, list[int]]:
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in topics))
     return {topic.topic_name: topic.partitions for topic in ctx.sliced(topics) if topic.topic_name not in hidden}
 
 
-def _authorized(ctx: RequestContext, broker: "GroupServices", wait: _Wait, found: DescribedTopics) -> DescribedTopics:
+def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: DescribedTopics) -> DescribedTopics:
     """Leave out topics that the client must not see, or return an error for those that it requested."""
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in wait.topics or found))
     if not hidden:
@@ -122,5 +118,5 @@ def _authorized(ctx: RequestContext, broker: "GroupServices", wait: _Wait, found
     return found + denied
 
 
-def _hidden(ctx: RequestContext, broker: "GroupServices", names: Iterable[str]) -> Collection[str]:
+def _hidden(ctx: RequestContext, broker: Broker, names: Iterable[str]) -> Collection[str]:
     return broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)

@@ -1,19 +1,15 @@
 """The current leaders that responses of share groups report after a move (as KIP-951 for Fetch)."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.config.broker_config import Endpoint
 from sluice.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ShareServices
 
 _HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 class Leaders:
-    def __init__(self, ctx: RequestContext, broker: "ShareServices") -> None:
+    def __init__(self, ctx: RequestContext, broker: Broker) -> None:
         self._ctx = ctx
         self._broker = broker
         self.endpoints: dict[int, Endpoint] = {}

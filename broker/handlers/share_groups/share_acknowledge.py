@@ -1,8 +1,8 @@
 """ShareAcknowledge, key 79, versions 1-2 (KIP-932). Follows KafkaApis.handleShareAcknowledgeRequest."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
@@ -21,13 +21,10 @@ from sluice.protocol.message import Message
 from .acknowledgements import Results, acknowledge, member_of
 from .leaders import Leaders
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ShareServices
-
 API = served("ShareAcknowledge", "1-2")
 
 
-def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: "ShareServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: Broker) -> Message | Outcome:
     member = member_of(ctx, broker, request.group_id, request.member_id)
     if isinstance(member, ErrorCode):
         return _failed(ctx, member)
@@ -53,9 +50,7 @@ def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: "Share
     return respond_when_done(ctx, start, respond)
 
 
-def _response(
-    ctx: RequestContext, broker: "ShareServices", group_id: str, results: Results
-) -> ShareAcknowledgeResponse:
+def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Results) -> ShareAcknowledgeResponse:
     leaders = Leaders(ctx, broker)
     topics: dict[bytes, list[PartitionData]] = {}
     for (topic_id, index), (code, message) in ctx.sliced(results.items()):

@@ -9,8 +9,8 @@ divided evenly.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.requests.served_api import Charge, served
@@ -23,13 +23,10 @@ from sluice.purgatory.operation import DelayedOperation
 from .acknowledgements import Results, acknowledge, member_of
 from .share_read import ShareRead
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ShareServices
-
 API = served("ShareFetch", "1-2", charge=Charge.SHARE_FETCH_BYTES)
 
 
-def handle(ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: ShareFetchRequest, broker: Broker) -> Message | Outcome:
     member = member_of(ctx, broker, request.group_id, request.member_id)
     if isinstance(member, ErrorCode):
         return _failed(ctx, member)
@@ -45,7 +42,7 @@ def handle(ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServic
 
 
 def _session(
-    ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices", member: MemberKey
+    ctx: RequestContext, request: ShareFetchRequest, broker: Broker, member: MemberKey
 ) -> ShareSession | ErrorCode:
     sessions = broker.share_partitions.sessions
     topics = request.topics
@@ -87,9 +84,7 @@ class _Refusal(DelayedRequest):
 class _ShareFetch:
     __slots__ = ("_acknowledged", "_broker", "_ctx", "_has_read", "_is_parked", "_read", "_request", "_session")
 
-    def __init__(
-        self, ctx: RequestContext, request: ShareFetchRequest, broker: "ShareServices", session: ShareSession
-    ) -> None:
+    def __init__(self, ctx: RequestContext, request: ShareFetchRequest, broker: Broker, session: ShareSession) -> None:
         self._ctx = ctx
         self._request = request
         self._broker = broker

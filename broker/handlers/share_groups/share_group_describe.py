@@ -4,8 +4,7 @@ Follows Kafka's KafkaApis.handleShareGroupDescribe, GroupMetadataManager.shareGr
 ShareGroup.asDescribedGroup.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.coordinator.group.share.group import ShareGroup
 from sluice.broker.coordinator.group.share.member import ShareMember
@@ -24,17 +23,12 @@ from sluice.protocol.apis.share_group_describe import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("ShareGroupDescribe", "1")
 
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def handle(
-    ctx: RequestContext, request: ShareGroupDescribeRequest, broker: "GroupServices"
-) -> ShareGroupDescribeResponse:
+def handle(ctx: RequestContext, request: ShareGroupDescribeRequest, broker: Broker) -> ShareGroupDescribeResponse:
     described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
     if request.include_authorized_operations:
         for group in ctx.sliced(described):
@@ -47,7 +41,7 @@ def handle(
 
 
 def _without_hidden_topics(
-    ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
+    ctx: RequestContext, broker: Broker, described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
     # A group with a topic that the client must not see is replaced by an error.
     topics = [
@@ -61,7 +55,7 @@ def _without_hidden_topics(
     ]
 
 
-def _describe(ctx: RequestContext, broker: "GroupServices", group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGroup:
     if not broker.features.level(SHARE_VERSION):
         return _failed(group_id, ErrorCode.UNSUPPORTED_VERSION)
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):

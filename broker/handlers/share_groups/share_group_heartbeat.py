@@ -3,8 +3,7 @@
 Follows Kafka's GroupCoordinatorService.shareGroupHeartbeat; see broker/coordinator/group/share/heartbeat.py.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.metadata.features import SHARE_VERSION
@@ -15,15 +14,12 @@ from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatReques
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("ShareGroupHeartbeat", "1")
 
 _LONGEST_MEMBER_ID = 36  # a UUID with hyphens
 
 
-def handle(ctx: RequestContext, request: ShareGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: ShareGroupHeartbeatRequest, broker: Broker) -> Message | Outcome:
     if not broker.features.level(SHARE_VERSION):
         return _error_response(ctx, ErrorCode.UNSUPPORTED_VERSION)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

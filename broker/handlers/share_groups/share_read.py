@@ -2,13 +2,14 @@
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
+from sluice.broker.coordinator.share.persisted import SharePartitionId
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Traffic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.share.aborted_records import fetched_batches
-from sluice.broker.share.delivery import Acquired, FetchedBatch, SharePartitionId
+from sluice.broker.share.delivery import Acquired, FetchedBatch
 from sluice.broker.share.sessions import INITIAL_EPOCH, ShareSession, TopicIdPartition
 from sluice.broker.share.share_partition import SharePartition, Status
 from sluice.protocol.apis.share_fetch import (
@@ -25,16 +26,13 @@ from sluice.protocol.errors import ErrorCode
 from .acknowledgements import Results, topic_errors
 from .leaders import Leaders
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import ShareServices
-
 
 class ShareRead:
     def __init__(
         self,
         ctx: RequestContext,
         request: ShareFetchRequest,
-        broker: "ShareServices",
+        broker: Broker,
         session: ShareSession,
         partitions: list[TopicIdPartition],
     ) -> None:

@@ -5,8 +5,8 @@ the member, and not again within two heartbeat intervals of a failure, which the
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.streams.heartbeat import CreationError
 from sluice.broker.coordinator.group.streams.topology import Status, TopicInfo
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
@@ -16,16 +16,13 @@ from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 _REPORTED_ERRORS = 3
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 def create_internal_topics(
     ctx: RequestContext,
-    broker: "GroupServices",
+    broker: Broker,
     missing: Mapping[str, TopicInfo],
     response: StreamsGroupHeartbeatResponse,
 ) -> None:
@@ -51,14 +48,14 @@ def create_internal_topics(
         _add_detail(response, f"; Creation failed: {summary}.")
 
 
-def _denied(ctx: RequestContext, broker: "GroupServices", missing: Mapping[str, TopicInfo]) -> list[str]:
+def _denied(ctx: RequestContext, broker: Broker, missing: Mapping[str, TopicInfo]) -> list[str]:
     if broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False):
         return []
     denied = broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, missing)
     return [name for name in missing if name in denied]
 
 
-def _create(ctx: RequestContext, broker: "GroupServices", topic: TopicInfo) -> Topic | TopicError:
+def _create(ctx: RequestContext, broker: Broker, topic: TopicInfo) -> Topic | TopicError:
     if broker.throttler.refuses_auto_creation(ctx, topic.partitions):
         return TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
     replicas = topic.replication_factor or -1

@@ -5,8 +5,8 @@ and KafkaApis.handleStreamsGroupDescribe.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import STREAMS
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.coordinator.group.streams.member import StreamsMember
@@ -32,18 +32,13 @@ from sluice.protocol.apis.streams_group_describe import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("StreamsGroupDescribe", "0-1")
 
 _NOT_STORED = 1  # topology description status
 _HIDDEN_TOPICS = "The described group uses topics that the client is not authorized to describe."
 
 
-def handle(
-    ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: "GroupServices"
-) -> StreamsGroupDescribeResponse:
+def handle(ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: Broker) -> StreamsGroupDescribeResponse:
     described = [_describe(ctx, request, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
     if request.include_authorized_operations:
         for group in ctx.sliced(described):
@@ -56,7 +51,7 @@ def handle(
 
 
 def _without_hidden_topics(
-    ctx: RequestContext, broker: "GroupServices", described: list[DescribedGroup]
+    ctx: RequestContext, broker: Broker, described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
     # A group with a topic that the client must not see is replaced by an error.
     topics = [_topics(group) for group in ctx.sliced(described)]
@@ -80,7 +75,7 @@ def _topics(group: DescribedGroup) -> set[str]:
 
 
 def _describe(
-    ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: "GroupServices", group_id: str
+    ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: Broker, group_id: str
 ) -> DescribedGroup:
     if not broker.serves_groups(STREAMS):
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)

@@ -6,8 +6,8 @@ broker/coordinator/group/streams/heartbeat.py.
 
 from collections.abc import Collection
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import STREAMS, HeartbeatError
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, invalid_topic_name
@@ -24,13 +24,10 @@ from sluice.protocol.message import Message
 
 from .internal_topics import create_internal_topics
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("StreamsGroupHeartbeat", "0-1")
 
 
-def handle(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "GroupServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: Broker) -> Message | Outcome:
     error = _access_error(ctx, request, broker)
     if error is not None:
         return _error_response(ctx, *error)
@@ -48,9 +45,7 @@ def handle(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _access_error(
-    ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: "GroupServices"
-) -> HeartbeatError | None:
+def _access_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, broker: Broker) -> HeartbeatError | None:
     if not broker.serves_groups(STREAMS):
         return HeartbeatError(ErrorCode.UNSUPPORTED_VERSION, None)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

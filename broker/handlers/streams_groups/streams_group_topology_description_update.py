@@ -3,8 +3,7 @@
 Kafka rejects it without `group.streams.topology.description.plugin.class`, which names a Java class.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -14,16 +13,13 @@ from sluice.protocol.apis.streams_group_topology_description_update import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import GroupServices
-
 API = served("StreamsGroupTopologyDescriptionUpdate", "0")
 
 _NO_PLUGIN = "The broker has no streams group topology description plugin configured."
 
 
 def handle(
-    ctx: RequestContext, request: StreamsGroupTopologyDescriptionUpdateRequest, broker: "GroupServices"
+    ctx: RequestContext, request: StreamsGroupTopologyDescriptionUpdateRequest, broker: Broker
 ) -> StreamsGroupTopologyDescriptionUpdateResponse:
     code, message = ErrorCode.UNSUPPORTED_VERSION, _NO_PLUGIN
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

@@ -6,8 +6,8 @@ brokers are not charged to a quota.
 
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, TopicError
 from sluice.broker.metadata.topic import Topic
@@ -23,10 +23,7 @@ from sluice.protocol.apis.create_partitions import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TopicServices
-    from sluice.quotas.mutation_quota import ControllerMutationQuota
+from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 API = served("CreatePartitions", "0-3", charge=Charge.MUTATIONS, forwarded=True)
 
@@ -38,7 +35,7 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
 
-def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "TopicServices") -> Message:
+def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: Broker) -> Message:
     times = Counter(requested.name for requested in ctx.sliced(request.topics))
     once = [requested for requested in ctx.sliced(request.topics) if times[requested.name] == 1]
     results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]
@@ -60,7 +57,7 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: "Topic
     return response
 
 
-def _additional(ctx: RequestContext, broker: "TopicServices", once: Collection[CreatePartitionsTopic]) -> int:
+def _additional(ctx: RequestContext, broker: Broker, once: Collection[CreatePartitionsTopic]) -> int:
     topics = broker.metadata.topics
     return sum(
         max(0, requested.count - len(topics[requested.name].partitions))
@@ -71,10 +68,10 @@ def _additional(ctx: RequestContext, broker: "TopicServices", once: Collection[C
 
 def _create(
     ctx: RequestContext,
-    broker: "TopicServices",
+    broker: Broker,
     requested: CreatePartitionsTopic,
     validate_only: bool,
-    quota: "ControllerMutationQuota | None",
+    quota: ControllerMutationQuota | None,
 ) -> CreatePartitionsTopicResult:
     cluster = broker.cluster
     topic = broker.metadata.topics.get(requested.name)

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.controller.configs.resource import CONFIG_SOURCES
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import METADATA_TOPIC, Topic
@@ -20,10 +20,7 @@ from sluice.protocol.apis.create_topics import (
 )
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TopicServices
-    from sluice.quotas.mutation_quota import ControllerMutationQuota
+from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 API = served("CreateTopics", "0-7", charge=Charge.MUTATIONS, forwarded=True)
 
@@ -31,7 +28,7 @@ _QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
-def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: "TopicServices") -> Message:
+def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: Broker) -> Message:
     times = Counter(topic.name for topic in ctx.sliced(request.topics))
     names = [name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC]
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
@@ -91,12 +88,12 @@ def _new_topic(ctx: RequestContext, requested: CreatableTopic) -> NewTopic:
 
 def _create(
     ctx: RequestContext,
-    broker: "TopicServices",
+    broker: Broker,
     requested: CreatableTopic,
     new: NewTopic,
     times: int,
     validate_only: bool,
-    quota: "ControllerMutationQuota | None",
+    quota: ControllerMutationQuota | None,
     beside: set[str],
 ) -> CreatableTopicResult:
     if times > 1:

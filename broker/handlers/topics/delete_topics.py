@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import NamedTuple
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.expired import expired
@@ -18,14 +19,11 @@ from sluice.protocol.apis.delete_topics import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
-
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TopicServices
-    from sluice.quotas.mutation_quota import ControllerMutationQuota
+from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 API = served("DeleteTopics", "0-6", charge=Charge.MUTATIONS, forwarded=True)
 
-_Quota = Union["ControllerMutationQuota", None]
+_Quota = ControllerMutationQuota | None
 
 _DISABLED_SINCE = 3
 _BY_ID_SINCE = 6
@@ -33,7 +31,7 @@ _QUOTA_IS_STRICT_SINCE = 5
 _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: "TopicServices") -> Message:
+def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: Broker) -> Message:
     if ctx.version < _BY_ID_SINCE:
         requested = [DeleteTopicState(name=name) for name in ctx.sliced(request.topic_names)]
     else:
@@ -89,7 +87,7 @@ class _Denied(NamedTuple):
     hidden: Collection[str]
 
 
-def _denied(ctx: RequestContext, broker: "TopicServices", names: list[str], ids: list[bytes]) -> _Denied:
+def _denied(ctx: RequestContext, broker: Broker, names: list[str], ids: list[bytes]) -> _Denied:
     if broker.auth.authorize_cluster(ctx, AclOperation.DELETE, log_denied=False):
         return _Denied((), ())
     found = (broker.metadata.topics_by_id.get(id_) for id_ in ctx.sliced(ids))
@@ -105,7 +103,7 @@ def _malformed(ctx: RequestContext, state: DeleteTopicState) -> DeletableTopicRe
 
 
 def _delete_by_id(
-    ctx: RequestContext, broker: "TopicServices", topic_id: bytes, times: int, denied: _Denied, quota: _Quota
+    ctx: RequestContext, broker: Broker, topic_id: bytes, times: int, denied: _Denied, quota: _Quota
 ) -> DeletableTopicResult:
     state = DeleteTopicState(topic_id=topic_id)
     if times > 1:
@@ -121,7 +119,7 @@ def _delete_by_id(
 
 def _delete_by_name(
     ctx: RequestContext,
-    broker: "TopicServices",
+    broker: Broker,
     name: str,
     times: int,
     topic: Topic | None,
@@ -144,7 +142,7 @@ def _delete_by_name(
     return _delete(ctx, broker, topic, quota)
 
 
-def _delete(ctx: RequestContext, broker: "TopicServices", topic: Topic, quota: _Quota) -> DeletableTopicResult:
+def _delete(ctx: RequestContext, broker: Broker, topic: Topic, quota: _Quota) -> DeletableTopicResult:
     state = DeleteTopicState(name=topic.name, topic_id=topic.topic_id)
     if quota is not None and not quota.record(len(topic.partitions)):
         return _failed(ctx, state, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)

@@ -4,8 +4,7 @@ Follows DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTop
 without a cursor makes the whole request fail with UNKNOWN_SERVER_ERROR.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic, invalid_topic_name
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -19,14 +18,11 @@ from sluice.protocol.apis.describe_topic_partitions import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TopicServices
-
 API = served("DescribeTopicPartitions", "0")
 
 
 def handle(
-    ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: "TopicServices"
+    ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: Broker
 ) -> DescribeTopicPartitionsResponse:
     """Return the page at the cursor, of the requested topics or of all."""
     topics, cursor = broker.metadata.topics, request.cursor
@@ -62,7 +58,7 @@ def handle(
 
 
 def _describe(
-    ctx: RequestContext, broker: "TopicServices", topic: Topic, start: int, end: int
+    ctx: RequestContext, broker: Broker, topic: Topic, start: int, end: int
 ) -> DescribeTopicPartitionsResponseTopic:
     fenced = broker.metadata.fenced
     known = [(partition.index, broker.metadata.leadership(partition)) for partition in topic.partitions[start:end]]
@@ -88,7 +84,7 @@ def _describe(
     )
 
 
-def _unknown(ctx: RequestContext, broker: "TopicServices", name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: RequestContext, broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
     invalid = invalid_topic_name(name) is not None
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ctx.error_code = ctx.error_code or code

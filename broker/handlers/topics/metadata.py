@@ -3,8 +3,7 @@
 Follows KafkaApis.handleTopicMetadataRequest. Equal requests often get a cached response (exchange/response_cache.py).
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.cache import Node
 from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic, invalid_topic_name
 from sluice.broker.requests.context import RequestContext
@@ -21,9 +20,6 @@ from sluice.protocol.apis.metadata import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TopicServices
-
 API = served("Metadata", "0-13", cached=True)
 
 # Other topics get them even if they do not exist.
@@ -31,7 +27,7 @@ _WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION
 _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the field
 
 
-def handle(ctx: RequestContext, request: MetadataRequest, broker: "TopicServices") -> MetadataResponse:
+def handle(ctx: RequestContext, request: MetadataRequest, broker: Broker) -> MetadataResponse:
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
         known = list(metadata.topics.values())
@@ -87,7 +83,7 @@ def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
     return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port, node.rack)
 
 
-def _name(ctx: RequestContext, broker: "TopicServices", requested: MetadataRequestTopic) -> str | None:
+def _name(ctx: RequestContext, broker: Broker, requested: MetadataRequestTopic) -> str | None:
     if requested.topic_id == ZERO_UUID:
         return requested.name or ""
     topic = broker.metadata.topics_by_id.get(requested.topic_id)
@@ -100,7 +96,7 @@ def _hidden(ctx: RequestContext, requested: MetadataRequestTopic) -> MetadataRes
 
 
 def _topic_response(
-    ctx: RequestContext, broker: "TopicServices", request: MetadataRequest, requested: MetadataRequestTopic
+    ctx: RequestContext, broker: Broker, request: MetadataRequest, requested: MetadataRequestTopic
 ) -> MetadataResponseTopic:
     metadata = broker.metadata
     if requested.topic_id != ZERO_UUID:
@@ -124,13 +120,13 @@ def _topic_response(
     return _failed(ctx, broker.auto_create_topic(name), name)
 
 
-def _may_create(ctx: RequestContext, broker: "TopicServices", name: str) -> bool:
+def _may_create(ctx: RequestContext, broker: Broker, name: str) -> bool:
     return broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False) or broker.auth.authorize(
         ctx, AclOperation.CREATE, ResourceType.TOPIC, name
     )
 
 
-def _describe(ctx: RequestContext, broker: "TopicServices", topic: Topic) -> MetadataResponseTopic:
+def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> MetadataResponseTopic:
     fenced, image = broker.metadata.fenced, broker.metadata.image
     partitions = []
     none = list[int]()  # shared: a topic may have a thousand partitions

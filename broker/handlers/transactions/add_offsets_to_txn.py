@@ -3,8 +3,7 @@
 Clients of transaction version 2 do not send it.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.common.coordinator_log import CoordinatorLog
 from sluice.broker.coordinator.transaction.metadata import LEGACY_CLIENT
 from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC, TopicPartition
@@ -17,15 +16,12 @@ from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest, AddO
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("AddOffsetsToTxn", "0-4")
 
 _FENCED_SINCE = 2
 
 
-def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: Broker) -> Message | Outcome:
     denied_code = _unauthorized(ctx, broker, request)
     if denied_code:
         ctx.error_code = denied_code
@@ -57,7 +53,7 @@ def handle(ctx: RequestContext, request: AddOffsetsToTxnRequest, broker: "Transa
     )
 
 
-def _unauthorized(ctx: RequestContext, broker: "TransactionServices", request: AddOffsetsToTxnRequest) -> ErrorCode:
+def _unauthorized(ctx: RequestContext, broker: Broker, request: AddOffsetsToTxnRequest) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):

@@ -4,8 +4,8 @@ Follows KafkaApis.handleAddPartitionsToTxnRequest.
 """
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
 from sluice.broker.metadata.topic import INTERNAL_TOPICS, TopicPartition
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -24,9 +24,6 @@ from sluice.protocol.apis.add_partitions_to_txn import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("AddPartitionsToTxn", "0-5")
 
 _FROM_BROKERS_SINCE = 4
@@ -36,7 +33,7 @@ _Codes = dict[TopicPartition, ErrorCode]
 _Result = _Codes | ErrorCode
 
 
-def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: "TransactionServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: Broker) -> Message | Outcome:
     """Return an error code for each partition; any error adds no partition of its transaction."""
     if ctx.version >= _FROM_BROKERS_SINCE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -88,7 +85,7 @@ def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransact
 
 def _add(
     ctx: RequestContext,
-    broker: "TransactionServices",
+    broker: Broker,
     transaction: AddPartitionsToTxnTransaction,
     topics: list[AddPartitionsToTxnTopic],
     done: Callable[[_Result], None],
@@ -126,9 +123,7 @@ def _add(
         )
 
 
-def _unwritable(
-    ctx: RequestContext, broker: "TransactionServices", name: TopicPartition, denied: Collection[str]
-) -> ErrorCode:
+def _unwritable(ctx: RequestContext, broker: Broker, name: TopicPartition, denied: Collection[str]) -> ErrorCode:
     if name.topic in denied or (name.topic in INTERNAL_TOPICS and ctx.version < _FROM_BROKERS_SINCE):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = broker.metadata.partition(*name) is not None

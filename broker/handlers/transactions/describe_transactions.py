@@ -1,8 +1,8 @@
 """DescribeTransactions, key 65, version 0 (KIP-664)."""
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -14,21 +14,16 @@ from sluice.protocol.apis.describe_transactions import (
 )
 from sluice.protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("DescribeTransactions", "0")
 
 
-def handle(
-    ctx: RequestContext, request: DescribeTransactionsRequest, broker: "TransactionServices"
-) -> DescribeTransactionsResponse:
+def handle(ctx: RequestContext, request: DescribeTransactionsRequest, broker: Broker) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
         transaction_states=[_describe(ctx, broker, name) for name in ctx.sliced(request.transactional_ids)]
     )
 
 
-def _describe(ctx: RequestContext, broker: "TransactionServices", transactional_id: str) -> TransactionState:
+def _describe(ctx: RequestContext, broker: Broker, transactional_id: str) -> TransactionState:
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _error_result(ctx, transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not transactional_id:

@@ -3,8 +3,7 @@
 The response is sent after the decision, possibly before the markers are written.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT, LEGACY_CLIENT
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -15,16 +14,13 @@ from sluice.protocol.apis.end_txn import EndTxnRequest, EndTxnResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("EndTxn", "0-5")
 
 _FENCED_SINCE = 2
 _RAISES_EPOCH_SINCE = 5
 
 
-def handle(ctx: RequestContext, request: EndTxnRequest, broker: "TransactionServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: EndTxnRequest, broker: Broker) -> Message | Outcome:
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         ctx.error_code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -4,8 +4,7 @@ Without a transactional id, the response always has a new id, as in Kafka's Tran
 previous producer is fenced.
 """
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.transaction.coordinator import ProducerResult
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
@@ -16,15 +15,12 @@ from sluice.protocol.apis.init_producer_id import InitProducerIdRequest, InitPro
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("InitProducerId", "0-5")  # 6 is unstable (two-phase commit)
 
 _FENCED_SINCE = 4
 
 
-def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "TransactionServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: Broker) -> Message | Outcome:
     denied_code = _unauthorized(ctx, broker, request.transactional_id)
     if denied_code:
         return _error_response(ctx, denied_code)
@@ -38,7 +34,7 @@ def handle(ctx: RequestContext, request: InitProducerIdRequest, broker: "Transac
         return _error_response(ctx, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactional_id: str | None) -> ErrorCode:
+def _unauthorized(ctx: RequestContext, broker: Broker, transactional_id: str | None) -> ErrorCode:
     # Write access to any topic includes idempotent writes (KIP-679).
     if transactional_id is not None:
         authorized = broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
@@ -50,7 +46,7 @@ def _unauthorized(ctx: RequestContext, broker: "TransactionServices", transactio
 
 
 def _initialize(
-    ctx: RequestContext, broker: "TransactionServices", request: InitProducerIdRequest, transactional_id: str
+    ctx: RequestContext, broker: Broker, request: InitProducerIdRequest, transactional_id: str
 ) -> Message | Outcome:
     expected = None if request.producer_id == -1 else (request.producer_id, request.producer_epoch)
 

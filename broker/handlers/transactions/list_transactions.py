@@ -1,7 +1,6 @@
 """ListTransactions, key 66, versions 0-2 (KIP-664)."""
 
-from typing import TYPE_CHECKING
-
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.transaction import metadata as states
 from sluice.broker.coordinator.transaction.metadata import TransactionMetadata
 from sluice.broker.requests.context import RequestContext
@@ -15,17 +14,12 @@ from sluice.protocol.apis.list_transactions import (
 from sluice.protocol.errors import ErrorCode
 from sluice.text.regex import InvalidRegexError, Regex, compile_regex
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("ListTransactions", "0-2")
 
 _STATES = {state.label: state for state in states.TransactionState}
 
 
-def handle(
-    ctx: RequestContext, request: ListTransactionsRequest, broker: "TransactionServices"
-) -> ListTransactionsResponse:
+def handle(ctx: RequestContext, request: ListTransactionsRequest, broker: Broker) -> ListTransactionsResponse:
     expression = request.transactional_id_pattern or ""
     try:
         pattern = compile_regex(expression) if expression else None

@@ -4,11 +4,10 @@ Follows KafkaApis.handleTxnOffsetCommitRequest and CoordinatorPartitionWriter.ma
 """
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.coordinator import Producer
 from sluice.broker.coordinator.group.group import Commit, NewOffset
-from sluice.broker.coordinator.transaction.verification import verify
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
 from sluice.broker.handlers.groups.topic_lookup import authorized_topics, merge_topics, partition_error
 from sluice.broker.requests.context import Outcome, RequestContext
@@ -25,8 +24,7 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.batch import NO_SEQUENCE
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
+from .verification import verify
 
 API = served("TxnOffsetCommit", "0-6")
 
@@ -35,7 +33,7 @@ _ADDS_PARTITION_SINCE = 5
 _TOPIC_IDS_SINCE = 6
 
 
-def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "TransactionServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: Broker) -> Message | Outcome:
     new: list[NewOffset] = []
     pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
     if denied := _denied(ctx, broker, request):
@@ -117,7 +115,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: "Transa
     )
 
 
-def _denied(ctx: RequestContext, broker: "TransactionServices", request: TxnOffsetCommitRequest) -> ErrorCode:
+def _denied(ctx: RequestContext, broker: Broker, request: TxnOffsetCommitRequest) -> ErrorCode:
     if not broker.auth.authorize(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
@@ -143,7 +141,7 @@ def _error_response(ctx: RequestContext, request: TxnOffsetCommitRequest, code: 
 
 
 def _commit(
-    ctx: RequestContext, broker: "TransactionServices", request: TxnOffsetCommitRequest, new: list[NewOffset]
+    ctx: RequestContext, broker: Broker, request: TxnOffsetCommitRequest, new: list[NewOffset]
 ) -> list[ErrorCode]:
     if not new:
         return []

@@ -4,8 +4,8 @@ The response waits until the markers are replicated. In v2, the transaction vers
 """
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
 from sluice.broker.coordinator.transaction.markers import Marker, write_marker
 from sluice.broker.metadata.topic import Partition, TopicPartition
 from sluice.broker.replica.delayed_append import await_replication
@@ -25,15 +25,12 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.invalid import InvalidRecords
 
-if TYPE_CHECKING:
-    from sluice.broker.handlers.services import TransactionServices
-
 API = served("WriteTxnMarkers", "0-2", cluster_action=True)
 
 _Codes = dict[TopicPartition, ErrorCode]
 
 
-def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: "TransactionServices") -> Message | Outcome:
+def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: Broker) -> Message | Outcome:
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
     authorized = broker.auth.authorize_cluster(
@@ -87,7 +84,7 @@ def _failed(ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCod
     )
 
 
-def _replication_error(ctx: RequestContext, broker: "TransactionServices", partition: Partition) -> ErrorCode:
+def _replication_error(ctx: RequestContext, broker: Broker, partition: Partition) -> ErrorCode:
     return ErrorCode.REQUEST_TIMED_OUT if broker.replicas.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

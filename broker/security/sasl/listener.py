@@ -6,19 +6,19 @@ module; `sasl.jaas.config` without a mechanism's prefix, which Kafka's brokers i
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.requests.runtime import Runtime
 from sluice.config.listener_config import ListenerConfig
 from sluice.config.value_types import parse_users
 from sluice.text.error_text import expected
 
 from .jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, LoginModule, parse_jaas
 from .mechanism import Mechanism
-
-if TYPE_CHECKING:
-    from sluice.broker.security.services import SaslHost
-
-    from .oauthbearer import Validator
+from .oauthbearer import OAuthBearerMechanism, Validator
+from .plain import PlainMechanism
+from .scram import ScramServerMechanism
+from .scram_credentials import ScramCredentials, ScramMechanism
+from .unsecured_jws import TokenValidator
 
 _ENABLED = "sasl.enabled.mechanisms"
 _JAAS = "sasl.jaas.config"
@@ -44,9 +44,12 @@ NewMechanism = Callable[[], Mechanism]
 class SaslListener:
     """The mechanisms of a listener, each with a factory of exchanges."""
 
-    def __init__(self, host: "SaslHost", config: ListenerConfig) -> None:
-        self._host = host
+    def __init__(
+        self, config: ListenerConfig, runtime: Runtime, scram_credentials: Callable[[], ScramCredentials]
+    ) -> None:
         self._config = config
+        self._runtime = runtime
+        self._scram_credentials = scram_credentials
         self.name = config.listener
         self.max_receive_bytes = config.integer(_MAX_RECEIVE)
         self.mechanisms = {name: self._mechanism(name) for name in self._enabled()}
@@ -61,7 +64,7 @@ class SaslListener:
         return max(0, min(limits)) if limits else None
 
     def _enabled(self) -> list[str]:
-        release = self._host.config.text("sluice.kafka.release")
+        release = self._runtime.config.text("sluice.kafka.release")
         served = [name for name in _MODULES if _release_has(release, name)]
         enabled = self._config.names(_ENABLED)
         if self._config.is_set(_ENABLED):
@@ -78,7 +81,6 @@ class SaslListener:
         return chosen
 
     def _mechanism(self, name: str) -> NewMechanism:
-        # Each module is loaded only if its mechanism is enabled.
         options = self._options(name)
         if name == "PLAIN":
             return self._plain(options)
@@ -87,25 +89,20 @@ class SaslListener:
         return self._scram(name)
 
     def _plain(self, options: Mapping[str, str]) -> NewMechanism:
-        from .plain import PlainMechanism
-
         of_module = {
             option.removeprefix(_USER_OPTION): password
             for option, password in options.items()
             if option.startswith(_USER_OPTION)
         }
-        passwords = parse_users(self._host.config.text(_USERS)) | of_module
+        passwords = parse_users(self._runtime.config.text(_USERS)) | of_module
         if not passwords and self._config.is_set(_ENABLED):
             problem = f'PLAIN has no users; add user_NAME="PASSWORD" to {PLAIN_MODULE}, or set {_USERS}'
             raise self._config.wrong(_JAAS, problem, "PLAIN")
         return lambda: PlainMechanism(passwords)
 
     def _scram(self, name: str) -> NewMechanism:
-        from .scram import ScramServerMechanism
-        from .scram_credentials import ScramMechanism
-
         mechanism = next(mechanism for mechanism in ScramMechanism if mechanism.sasl_name == name)
-        credentials, random_bytes = self._host.scram_credentials, self._host.random.randbytes
+        credentials, random_bytes = self._scram_credentials(), self._runtime.random.randbytes
 
         def new_nonce() -> str:
             return b64encode(random_bytes(_NONCE_BYTES)).decode()
@@ -113,20 +110,16 @@ class SaslListener:
         return lambda: ScramServerMechanism(mechanism, credentials, new_nonce)
 
     def _oauthbearer(self, options: Mapping[str, str]) -> NewMechanism:
-        from .oauthbearer import OAuthBearerMechanism
-
         if self._config.text(_JWKS_URL):
             signed = self._signed_tokens()
-            return lambda: OAuthBearerMechanism(signed, self._host.clock.wall_ms)
-        from .unsecured_jws import TokenValidator
-
+            return lambda: OAuthBearerMechanism(signed, self._runtime.clock.wall_ms)
         try:
             validator = TokenValidator(options)
         except ValueError as error:
             raise self._config.wrong(_JAAS, str(error), "OAUTHBEARER") from None
-        return lambda: OAuthBearerMechanism(validator, self._host.clock.wall_ms)
+        return lambda: OAuthBearerMechanism(validator, self._runtime.clock.wall_ms)
 
-    def _signed_tokens(self) -> "Validator":
+    def _signed_tokens(self) -> Validator:
         try:
             from .signed_jwt import SignedTokenValidator
         except ModuleNotFoundError as missing:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.broker.server.cluster_server import ClusterServer
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.metadata import MetadataRequest
 from sluice.quotas.entity import DEFAULT, QuotaEntity
@@ -36,7 +37,7 @@ def test_the_number_of_quotas_is_limited() -> None:
 def test_without_rules_no_fault_engine_is_created() -> None:
     broker = VirtualBroker()
     assert faults(broker.cluster_server).rows == []
-    assert broker.cluster_server.faults_in_use is None
+    assert ClusterServer.faults.if_made(broker.cluster_server) is None
 
 
 def test_fault_rules_are_those_of_the_admin_port() -> None:

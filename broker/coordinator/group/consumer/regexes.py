@@ -67,7 +67,7 @@ class RegexSubscriptions:
             apply(resolved())
 
         group.resolves_regexes = True
-        self._cluster.worker.run(
+        self._cluster.runtime.worker.run(
             lambda: {regex: ResolvedRegex(resolve(regex, names), version, now_ms) for regex in regexes}, done
         )
 

@@ -6,19 +6,16 @@ GroupCoordinatorService. A result that arrives after the group moved to another 
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.runtime import GroupRuntime
+from sluice.broker.coordinator.share.summary import ShareErrors
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
 from . import records
 from .group import ShareGroup
 from .state_partitions import UNKNOWN_TOPIC, Partitions, StatePartitions, Topics, TopicState
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import ShareErrors
 
 _BY_THE_LEADER = -1  # start offset: the partition's leader applies share.auto.offset.reset
 _EARLIEST = 0
@@ -58,7 +55,7 @@ class StateInitialization:
         topic = self._cluster.topics_by_id.get(topic_id)
         return UNKNOWN_TOPIC if topic is None else topic.name
 
-    def apply(self, group: ShareGroup, results: "ShareErrors") -> None:
+    def apply(self, group: ShareGroup, results: ShareErrors) -> None:
         """Record that partitions are initialized, unless any failed."""
         partitions = {topic_id: list(errors) for topic_id, errors in results.items()}
         if not self._is_current(group) or not partitions:
@@ -81,7 +78,7 @@ class StateInitialization:
 
         def replicated(lost: Collection[Partition]) -> None:
             if not lost and self._is_current(group):
-                state = self._runtime.host.share_persister
+                state = self._runtime.share_persister
                 state.initialize_state(group.group_id, offsets, state_epoch, partial(self.apply, group))
 
         self._runtime.await_replication(group.group_id, replicated)

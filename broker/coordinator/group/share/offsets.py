@@ -6,12 +6,11 @@ reports its result to a callback.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.coordinator.group.modern_group import wrong_group
 from sluice.broker.coordinator.group.runtime import GroupRuntime
-from sluice.broker.coordinator.share.summary import NO_OFFSET, PartitionSummary
+from sluice.broker.coordinator.share.summary import NO_OFFSET, PartitionSummary, ShareErrors, ShareSummaries
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import Sliced
 from sluice.protocol.apis import alter_share_group_offsets as alter_api
@@ -23,9 +22,6 @@ from sluice.protocol.types import ZERO_UUID
 from .group import ShareGroup
 from .heartbeat import ShareProtocol
 from .state_partitions import StatePartitions, TopicState
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import ShareErrors, ShareSummaries
 
 _NO_COUNT = -1
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -58,7 +54,7 @@ class ShareOffsets:
             partitions = {topic.topic_id: _existing(topic, some, sliced) for topic, some in sliced(known)}
             names = [name for name in sliced(requested) if name not in topics]
 
-        def build(summaries: "ShareSummaries") -> DescribedTopics:
+        def build(summaries: ShareSummaries) -> DescribedTopics:
             found = [self._described_topic(*one, sliced) for one in sliced(summaries.items())]
             if requested is None:
                 return found
@@ -74,7 +70,7 @@ class ShareOffsets:
             ]
 
         if partitions:
-            read_summary = self._runtime.host.share_persister.read_summary
+            read_summary = self._runtime.share_persister.read_summary
             read_summary(group_id, partitions, lambda summaries: done(partial(build, summaries)), sliced)
         else:
             done(partial(build, {}))
@@ -170,7 +166,7 @@ class ShareOffsets:
                 self._initialization.apply(group, results)
             done(partial(_with_errors, response, results, sliced))
 
-        self._runtime.host.share_persister.initialize_state(group_id, offsets, group.group_epoch, finish, sliced)
+        self._runtime.share_persister.initialize_state(group_id, offsets, group.group_epoch, finish, sliced)
 
     # -- deleting ------------------------------------------------------------------------------------------------------
 
@@ -202,7 +198,7 @@ class ShareOffsets:
             done(response)
         else:
             finish = partial(self._finish_delete, group, response, done)
-            self._runtime.host.share_persister.delete_state(group_id, deleted, finish)
+            self._runtime.share_persister.delete_state(group_id, deleted, finish)
 
     def _finish_delete(
         self,
@@ -250,7 +246,7 @@ class ShareOffsets:
                 done(results)
 
         for group_id, partitions in requests:
-            self._runtime.host.share_persister.delete_state(group_id, partitions, partial(deleted, group_id))
+            self._runtime.share_persister.delete_state(group_id, partitions, partial(deleted, group_id))
         if not requests:
             done(results)
 

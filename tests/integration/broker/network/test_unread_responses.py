@@ -88,7 +88,7 @@ def test_requests_of_a_client_that_does_not_read_large_responses_are_not_handled
         with client:
             await loop.sock_sendall(client, frame(MetadataRequest(topics=None), 9, client_id="c") * requests)
             await broker_handles_requests()
-            (route,) = server.brokers[1].exchange.routes
+            (route,) = server.servers[1].exchange.routes
             assert 0 < route.requests < requests / 2
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MIB)
             while route.requests < requests:

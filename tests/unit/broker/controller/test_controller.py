@@ -152,7 +152,7 @@ def test_partition_is_offline_until_an_in_sync_replica_restarts() -> None:
     (topic,) = cluster.client(node_id=2).call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9).topics
     found = [(one.error_code, one.leader_id, one.offline_replicas) for one in topic.partitions]
     assert found == [(ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])]
-    counted = [route.errors for route in cluster.cluster_server.brokers[2].exchange.routes if route.errors]
+    counted = [route.errors for route in cluster.cluster_server.servers[2].exchange.routes if route.errors]
     assert counted == [{ErrorCode.LEADER_NOT_AVAILABLE: 1}], "partition errors are counted"
     assert send(cluster, 2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     start(cluster, 1)

@@ -91,7 +91,7 @@ class Cluster:
         always = nullcontext() if self.cached else patch.object(ResponseCache, "is_open", new=False)
         with always:
             for node_id, listener in ((node_id, listener) for node_id in NODES for listener in (0, 1)):
-                controller = self.virtual.cluster.controller_in_use
+                controller = type(self.virtual.cluster).controller.if_made(self.virtual.cluster)
                 if controller is not None and controller.has_stopped(node_id):
                     continue
                 client = self.virtual.client(node_id=node_id, listener=listener)
@@ -107,8 +107,8 @@ class Cluster:
         """Return the counted requests and errors, and the journal."""
         routes = [
             (node_id, route.label, route.requests, route.errors)
-            for node_id, broker in self.virtual.cluster_server.brokers.items()
-            for route in broker.exchange.routes
+            for node_id, server in self.virtual.cluster_server.servers.items()
+            for route in server.exchange.routes
         ]
         return [*routes, *self.virtual.journal.events()]
 

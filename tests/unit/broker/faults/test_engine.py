@@ -444,7 +444,7 @@ def test_restarted_broker_applies_the_rules() -> None:
 
 def test_route_without_rules_keeps_its_handler(client: Client, broker: VirtualBroker) -> None:
     client.call(produce(9), 9)
-    (route,) = broker.broker.exchange.routes
+    (route,) = broker.server.exchange.routes
     handler = route.handle
     faults = broker.cluster_server.faults
     faults.add(Rule(Error(70), api="Fetch"))

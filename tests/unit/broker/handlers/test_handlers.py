@@ -431,7 +431,7 @@ def client_above_the_request_quota(name: str, version: int, monkeypatch: pytest.
     broker, topic_id = populated_broker("quota.profile=kafka-4.4")
     broker.broker.cluster.client_quotas.alter({"user": "ANONYMOUS"}, {"request_percentage": 1.0})
     slow_handlers(monkeypatch, broker, work_ms=250)
-    for route in broker.broker.exchange.routes:  # already used by the setup above
+    for route in broker.server.exchange.routes:  # already used by the setup above
         monkeypatch.setattr(route, "handle", HANDLERS[route.api_key].load())
     client = broker.client()
     client.send(valid_request(name, version, topic_id), version)

@@ -4,8 +4,11 @@ from random import Random
 
 import pytest
 
+from sluice.broker.broker import Broker
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.network.channel_builder import ChannelBuilder
-from sluice.broker.server.broker import Broker
+from sluice.broker.requests.runtime import Runtime
 from sluice.clock import ManualClock
 from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
@@ -65,11 +68,11 @@ def test_client_that_matches_no_mapping_rule_is_rejected(caplog: pytest.LogCaptu
 
 def test_invalid_mapping_rules_fail_the_start() -> None:
     config = Config.load(None, [*MUTUAL, "ssl.principal.mapping.rules=x"])
-    broker = Broker(config, ManualClock(), Random(0))
+    broker = Broker(Cluster(Runtime(config, ManualClock(), Random(0))), {}, {})
     with pytest.raises(
         ConfigError, match=r"^--override: ssl\.principal\.mapping\.rules: invalid rule x; expected DEFAULT or "
     ):
-        ChannelBuilder(broker, "SSL", lambda action: None)
+        ChannelBuilder(broker, Exchange(broker), "SSL", lambda action: None)
 
 
 def test_principal_over_sasl_ssl_is_the_authenticated_user() -> None:

@@ -324,7 +324,7 @@ def test_disconnect_during_a_parked_request_is_noticed_and_removes_the_request(b
     client.leave()
     assert client.closed_at_ms == 0, "a connection with a parked request is read, so that its end is noticed"
     assert len(broker.broker.replicas.fetches) == 0, "the fetch of a disconnected client is removed"
-    assert [route.requests for route in broker.broker.exchange.routes] == [0], (
+    assert [route.requests for route in broker.server.exchange.routes] == [0], (
         "a response that was not sent is not counted"
     )
     assert broker.server.connections == {}

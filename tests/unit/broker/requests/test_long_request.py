@@ -69,19 +69,19 @@ LARGE = ["x" * 300] * 1000  # a frame that has a buffer of its own
 def sliced_broker(*overrides: str) -> VirtualBroker:
     """Return a broker that suspends each long request as often as it may."""
     broker = broker_with_topic("group.initial.rebalance.delay.ms=0", *overrides, partitions=4)
-    broker.cluster.long_requests.slice_ms = 0.0
+    broker.cluster.runtime.long_requests.slice_ms = 0.0
     return broker
 
 
 def before_each_wait(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Call `act` before each wait in the queue of turns."""
-    add = broker.cluster.turns.add
+    add = broker.cluster.runtime.turns.add
 
     def acted(work: Callable[[], None]) -> None:
         act()
         add(work)
 
-    monkeypatch.setattr(broker.cluster.turns, "add", acted)
+    monkeypatch.setattr(broker.cluster.runtime.turns, "add", acted)
 
 
 def count_slices(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> list[None]:
@@ -191,7 +191,7 @@ def test_small_request_for_all_topics_is_sliced(monkeypatch: pytest.MonkeyPatch)
     for broker in (whole, sliced):
         for number in range(100):
             broker.topic(f"topic-{number}", partitions=2)
-    whole.cluster.long_requests.slice_ms = 10_000
+    whole.cluster.runtime.long_requests.slice_ms = 10_000
     expected = whole.client().call(request, 9)
     slices = count_slices(sliced, monkeypatch)
     assert sliced.client().call(request, 9) == expected
@@ -310,7 +310,7 @@ def test_requests_after_a_long_one_are_answered_in_order(groups: list[str]) -> N
 def test_number_of_long_requests_in_progress_is_bounded(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six clients send at once, of which one disconnects, one sends a malformed end and one is closed by the broker."""
     broker = sliced_broker(f"num.io.threads={threads}")
-    requests = broker.cluster.long_requests
+    requests = broker.cluster.runtime.long_requests
     in_progress: list[int] = []
     before_each_wait(broker, monkeypatch, lambda: in_progress.append(requests.in_progress))
     clients = [broker.client() for _ in range(6)]
@@ -518,13 +518,13 @@ def test_finished_request_is_not_referenced() -> None:
 def test_time_between_slices_is_not_charged_to_the_request_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = sliced_broker()
     broker.cluster.client_quotas.alter({"client-id": None}, {"request_percentage": 100.0})
-    add = broker.cluster.turns.add
+    add = broker.cluster.runtime.turns.add
 
     def slow(work: Callable[[], None]) -> None:
         add(work)
         broker.clock._now_ms += 10_000
 
-    monkeypatch.setattr(broker.cluster.turns, "add", slow)
+    monkeypatch.setattr(broker.cluster.runtime.turns, "add", slow)
     client = broker.client()
     client.send(DescribeGroupsRequest(groups=NAMES), 6)
     broker.advance(3_600_000)

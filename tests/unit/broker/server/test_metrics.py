@@ -8,9 +8,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 import sluice
+from sluice.broker.coordinator.share.persisted import SharePartitionId
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.server.metrics import registry
-from sluice.broker.share.delivery import SharePartitionId
 from sluice.broker.throttling.throttle_histogram import OTHER
 from sluice.metrics import METRICS
 from sluice.protocol.apis.api_versions import ApiVersionsRequest

@@ -266,7 +266,7 @@ def test_request_between_brokers_is_exempt_if_authorized(
     broker = broker_with_quota(monkeypatch, "kafka-4.4")
     client = broker.client()
     client.call(WriteTxnMarkersRequest(), 1)
-    (route,) = broker.broker.exchange.routes
+    (route,) = broker.server.exchange.routes
 
     def handle(ctx: RequestContext, request: Message, services: object) -> WriteTxnMarkersResponse:
         broker.clock.advance(WORK_MS)

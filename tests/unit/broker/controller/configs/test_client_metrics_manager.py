@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.broker.broker import Broker
 from sluice.broker.server.metrics import registry
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -139,7 +140,7 @@ def test_telemetry_metrics_count_accepted_pushes_and_bytes() -> None:
 
 def test_telemetry_metrics_are_zero_without_pushes(broker: VirtualBroker) -> None:
     assert registry(broker.cluster_server).get_sample_value("sluice_telemetry_pushes_total") == 0
-    assert broker.broker.telemetry_in_use is None
+    assert Broker.telemetry.if_made(broker.broker) is None
 
 
 def test_push_without_metrics_is_accepted_and_not_counted() -> None:
@@ -232,7 +233,7 @@ def test_invalid_push_is_rejected_and_not_counted(change: dict[str, Any], code: 
 def test_large_metrics_are_decompressed_in_the_worker(size: int, broken: bool, code: ErrorCode) -> None:
     """A few KB can become 100 MB, which would hold the event loop for 0.1 s."""
     broker, client, subscription = subscribed()
-    worker = broker.cluster.worker = HeldWorker()
+    worker = broker.cluster.runtime.worker = HeldWorker()
     metrics = compress(ZSTD, bytes(size), 2)
     request = PushTelemetryRequest(
         client_instance_id=ID,

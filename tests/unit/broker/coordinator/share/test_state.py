@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.broker.coordinator.share.persisted import SharePartitionId, StateBatch
 from sluice.broker.coordinator.share.state import combine, parse_coordinator_key
-from sluice.broker.share.delivery import SharePartitionId, StateBatch
 
 TOPIC_ID = bytes(range(16))
 BATCH = st.builds(

@@ -37,7 +37,7 @@ def test_election_for_all_partitions_omits_those_that_need_none() -> None:
 def test_omitted_partitions_are_not_counted_as_errors(broker: VirtualBroker) -> None:
     broker.topic(partitions=2)
     broker.client().call(ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None), 2)
-    assert [route.errors for route in broker.broker.exchange.routes] == [{}]
+    assert [route.errors for route in broker.server.exchange.routes] == [{}]
 
 
 @pytest.mark.parametrize(

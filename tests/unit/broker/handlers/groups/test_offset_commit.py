@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequest,
@@ -124,7 +125,7 @@ def test_retention_time_beyond_the_largest_time_wraps_as_in_kafka(topic: Topic, 
 
 def test_commit_without_a_valid_partition_creates_no_group(broker: VirtualBroker) -> None:
     broker.client().call(commit_request(topic="u"), 9)
-    assert broker.broker.groups_in_use is None
+    assert Broker.groups.if_made(broker.broker) is None
 
 
 def test_commit_above_the_batch_size_limit_is_rejected_as_a_whole() -> None:

@@ -29,7 +29,7 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def with_worker(*overrides: str, **configs: Any) -> tuple[VirtualBroker, HeldWorker]:
     broker = broker_with_topic(*overrides, **configs)
-    worker = broker.cluster.worker = HeldWorker()
+    worker = broker.cluster.runtime.worker = HeldWorker()
     return broker, worker
 
 
@@ -165,7 +165,7 @@ def test_long_records_are_converted_for_old_clients_in_the_worker(version: int, 
     assert (len(worker), client.responses) == (1, [])
     worker.work()
     converted = fetched_bytes(client.response().message)
-    broker.cluster.worker = Worker()
+    broker.cluster.runtime.worker = Worker()
     assert converted == fetched_bytes(client.call(fetch(0), version))
 
 

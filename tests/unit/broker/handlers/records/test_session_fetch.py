@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sluice.broker.broker import Broker
 from sluice.broker.handlers.records.session_fetch import read_in_session
-from sluice.broker.handlers.services import RecordServices
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.replica.fetch_session import FetchSessionCache
 from sluice.broker.requests.context import RequestContext
@@ -119,7 +119,10 @@ class History:
         )
         now_ms = self.broker.clock.wall_ms()
         traffic = [topic.traffic_on(broker.node_id).bytes_out for topic in self.broker.cluster.topics.values()]
-        routes = [(r.label, r.requests, r.errors, r.latency_counts, r.latency_sum_s) for r in broker.exchange.routes]
+        routes = [
+            (r.label, r.requests, r.errors, r.latency_counts, r.latency_sum_s)
+            for r in self.broker.server.exchange.routes
+        ]
         usage = [repr(client) for client in broker.quotas.fetch.snapshot(now_ms)]
         return self.received, journal.events(), state, len(sessions), traffic, routes, usage
 
@@ -154,7 +157,7 @@ def test_both_paths_have_the_same_outcome(version: int, profile: str, steps: lis
 def test_new_records_of_one_partition_take_the_fast_path(version: int, event: str, names: str) -> None:
     responses: list[Message | None] = []
 
-    def recorded(ctx: RequestContext, broker: RecordServices, request: FetchRequest) -> Message | None:
+    def recorded(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Message | None:
         responses.append(read_in_session(ctx, broker, request))
         return responses[-1]
 

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sluice.broker.broker import Broker
 from sluice.broker.handlers.records.general_fetch import Fetch
 from sluice.broker.handlers.records.single_partition_fetch import eligible_partition
-from sluice.broker.handlers.services import RecordServices
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
@@ -232,7 +232,7 @@ def takes_fast_path(broker: VirtualBroker, request: FetchRequest, version: int) 
     """Return whether a request takes the fast path."""
     partitions: list[Partition | None] = []
 
-    def recorded(ctx: RequestContext, broker: RecordServices, request: FetchRequest) -> Partition | None:
+    def recorded(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Partition | None:
         partitions.append(eligible_partition(ctx, broker, request))
         return partitions[-1]
 

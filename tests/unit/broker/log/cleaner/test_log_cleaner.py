@@ -95,7 +95,7 @@ def long_cleaning(clock: ManualClock) -> tuple[LogCleaner, VirtualBroker, Partit
     broker = VirtualBroker("log.cleaner.enable=false")
     partition = compacted_topic(broker)
     append(partition, *[b"a", b"b"] * 100, at_ms=0)
-    cleaner = LogCleaner(broker.cluster.logs, broker.cluster.config, clock, broker.cluster.scheduler)
+    cleaner = LogCleaner(broker.cluster.logs, broker.cluster.config, clock, broker.cluster.runtime.scheduler)
     return cleaner, broker, partition
 
 

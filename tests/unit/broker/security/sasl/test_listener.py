@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.requests.runtime import Runtime
 from sluice.broker.security.sasl.listener import SaslListener
-from sluice.broker.server.broker import Broker
 from sluice.clock import ManualClock
 from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
@@ -127,8 +128,8 @@ INVALID_SETTINGS = {
 
 @pytest.mark.parametrize(("overrides", "line"), INVALID_SETTINGS.values(), ids=INVALID_SETTINGS)
 def test_invalid_setting_is_a_one_line_error(overrides: list[str], line: str) -> None:
-    broker = Broker(Config.load(None, [LISTENER, *overrides]), ManualClock(), Random(0))
+    cluster = Cluster(Runtime(Config.load(None, [LISTENER, *overrides]), ManualClock(), Random(0)))
     with pytest.raises(ConfigError, match=f"^{re.escape(line)}") as raised:
-        SaslListener(broker, broker.config.of_listener("SASL_PLAINTEXT"))
+        SaslListener(cluster.config.of_listener("SASL_PLAINTEXT"), cluster.runtime, lambda: cluster.scram_credentials)
     assert "\n" not in str(raised.value)
     assert "hunter2" not in str(raised.value)

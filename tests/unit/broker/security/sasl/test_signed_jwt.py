@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.requests.runtime import Runtime
 from sluice.broker.security.sasl.listener import SaslListener
 from sluice.broker.security.sasl.signed_jwt import SignedTokenValidator
 from sluice.broker.security.sasl.unsecured_jws import IllegalTokenError
-from sluice.broker.server.broker import Broker
 from sluice.clock import ManualClock
 from sluice.config.broker_config import Config
 from sluice.errors import ConfigError
@@ -116,9 +117,9 @@ def test_changed_file_replaces_the_keys(tmp_path: Path) -> None:
 )
 def test_invalid_setting_is_a_one_line_error(tmp_path: Path, changes: dict[str, str], problem: str) -> None:
     config = Config.of(ISSUER.broker_config(tmp_path / "jwks") | changes)
-    broker = Broker(config, ManualClock(), Random(0))
+    cluster = Cluster(Runtime(config, ManualClock(), Random(0)))
     with pytest.raises(ConfigError, match=re.escape(problem)):
-        SaslListener(broker, broker.config.of_listener("SASL_PLAINTEXT"))
+        SaslListener(cluster.config.of_listener("SASL_PLAINTEXT"), cluster.runtime, lambda: cluster.scram_credentials)
 
 
 def test_file_without_a_key_set_is_rejected(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_resolved_regex_increments_the_group_epoch_immediately(broker: VirtualBr
 
 def test_regexes_are_resolved_in_the_worker(broker: VirtualBroker) -> None:
     """Ten thousand topics and a complex expression would hold the event loop for seconds."""
-    worker = broker.cluster.worker = HeldWorker()
+    worker = broker.cluster.runtime.worker = HeldWorker()
     member = joined(ConsumerMember(broker, "m", regex="t."))
     member.heartbeat()
     assert (len(worker), consumer_group(broker).regexes) == (1, {})
@@ -113,7 +113,7 @@ def test_regexes_are_resolved_in_the_worker(broker: VirtualBroker) -> None:
 
 
 def test_regex_without_a_subscriber_when_it_is_resolved_is_ignored(broker: VirtualBroker) -> None:
-    worker = broker.cluster.worker = HeldWorker()
+    worker = broker.cluster.runtime.worker = HeldWorker()
     member = joined(ConsumerMember(broker, "m", regex="t1"))
     member.heartbeat(subscribed_topic_regex="t2")
     worker.work()
@@ -125,7 +125,7 @@ def test_regex_without_a_subscriber_when_it_is_resolved_is_ignored(broker: Virtu
 
 
 def test_resolved_regexes_of_a_group_that_is_gone_are_ignored(broker: VirtualBroker) -> None:
-    worker = broker.cluster.worker = HeldWorker()
+    worker = broker.cluster.runtime.worker = HeldWorker()
     ConsumerMember(broker, "m", regex="t1").join()
     reload_groups(broker)
     worker.work()

@@ -6,23 +6,19 @@ ReplicaManager.maybeSendPartitionsToTransactionCoordinator and AddPartitionsToTx
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from sluice.broker.broker import Broker
+from sluice.broker.controller.inter_broker import reaches, send_request
 from sluice.broker.coordinator.common.coordinator_log import coordinator_of
+from sluice.broker.coordinator.transaction.metadata import EPOCH_RAISING_CLIENT
 from sluice.broker.metadata.topic import TRANSACTION_STATE_TOPIC, Partition, TopicPartition
-from sluice.broker.replica.inter_broker import reaches, send_request
 from sluice.protocol.errors import ErrorCode
-
-from .metadata import EPOCH_RAISING_CLIENT
-
-if TYPE_CHECKING:
-    from sluice.broker.coordinator.services import CoordinatorHost
 
 Errors = dict[Partition, ErrorCode]
 
 
 def verify(
-    host: "CoordinatorHost",
+    broker: Broker,
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -34,7 +30,7 @@ def verify(
 
     `sequences`: the first of each partition, -1 if none. `add`: add the partitions for the client.
     """
-    if not add and not host.config.boolean("transaction.partition.verification.enable"):
+    if not add and not broker.config.boolean("transaction.partition.verification.enable"):
         done({})
         return
     errors: Errors = {}
@@ -45,7 +41,7 @@ def verify(
             errors[partition] = ErrorCode.INVALID_PRODUCER_EPOCH
         elif not producers.has_ongoing_transaction(producer_id, producer_epoch):
             producers.start_verification(
-                producer_id, producer_epoch, sequence, raises_epochs=add, now_ms=host.clock.wall_ms()
+                producer_id, producer_epoch, sequence, raises_epochs=add, now_ms=broker.clock.wall_ms()
             )
             unverified[TopicPartition(partition.topic.name, partition.index)] = partition
     if not unverified:
@@ -56,19 +52,19 @@ def verify(
     def respond(codes: Mapping[TopicPartition, ErrorCode]) -> None:
         done(errors | {unverified[name]: _produce_error(code) for name, code in codes.items() if code})
 
-    coordinator = coordinator_of(host, TRANSACTION_STATE_TOPIC, transactional_id)
+    coordinator = coordinator_of(broker, TRANSACTION_STATE_TOPIC, transactional_id)
     if coordinator is None:
         respond(dict.fromkeys(names, ErrorCode.COORDINATOR_NOT_AVAILABLE))
     elif add:
         send_request(
-            host,
+            broker,
             coordinator,
             lambda reply: coordinator.transactions.add_partitions(
                 transactional_id, producer_id, producer_epoch, names, EPOCH_RAISING_CLIENT, reply
             ),
             lambda code: respond(dict.fromkeys(names, code)),
         )
-    elif not reaches(host, coordinator):
+    elif not reaches(broker, coordinator):
         respond(dict.fromkeys(names, ErrorCode.NETWORK_EXCEPTION))
     else:
         respond(coordinator.transactions.verify_partitions(transactional_id, producer_id, producer_epoch, names))

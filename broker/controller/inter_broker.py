@@ -5,27 +5,26 @@ As in Kafka, a call without a response ends when the other broker stops or after
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sluice.protocol.errors import ErrorCode
 from sluice.purgatory.operation import DelayedOperation
 
-if TYPE_CHECKING:
-    from .services import Peer
+from .broker_node import BrokerNode
+from .cluster import Cluster
 
 REQUEST_TIMEOUT_MS = 30_000
 
 
-def reaches(broker: "Peer", other: "Peer") -> bool:
-    controller = broker.cluster.controller_in_use
+def reaches(broker: BrokerNode, other: BrokerNode) -> bool:
+    controller = Cluster.controller.if_made(broker.cluster)
     if other is broker or controller is None:
         return True
     return controller.is_running(broker.node_id) and controller.is_running(other.node_id)
 
 
 def send_request(
-    broker: "Peer",
-    other: "Peer",
+    broker: BrokerNode,
+    other: BrokerNode,
     request: Callable[[Callable[[ErrorCode], None]], None],
     done: Callable[[ErrorCode], None],
 ) -> None:
@@ -42,7 +41,7 @@ def send_request(
 class _PendingRequest(DelayedOperation):
     __slots__ = ("_broker", "_code", "_done", "_other")
 
-    def __init__(self, broker: "Peer", other: "Peer", done: Callable[[ErrorCode], None]) -> None:
+    def __init__(self, broker: BrokerNode, other: BrokerNode, done: Callable[[ErrorCode], None]) -> None:
         super().__init__(REQUEST_TIMEOUT_MS)
         self._code = ErrorCode.NETWORK_EXCEPTION
         self._broker = broker
@@ -55,7 +54,7 @@ class _PendingRequest(DelayedOperation):
             self.force_complete()
 
     def try_complete(self) -> bool:
-        controller = self._broker.cluster.controller_in_use
+        controller = Cluster.controller.if_made(self._broker.cluster)
         return controller is not None and controller.has_stopped(self._other.node_id) and self.force_complete()
 
     def on_complete(self) -> None:

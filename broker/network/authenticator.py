@@ -20,22 +20,22 @@ from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING
 
+from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.requests.context import ENDED, FIXED_HEADER, Outcome, RequestContext
 from sluice.broker.security.authentication_counts import AuthenticationCounts
+from sluice.broker.security.sasl.listener import SaslListener
+from sluice.broker.security.sasl.mechanism import Mechanism, SaslAuthenticationError, SaslError
 from sluice.clock import Clock
+from sluice.config.broker_config import Config
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, Api, ApiKey
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.scheduler import Scheduler
 
-from .listener import SaslListener
-from .mechanism import Mechanism, SaslAuthenticationError, SaslError
-
-if TYPE_CHECKING:
-    from sluice.broker.security.services import SaslConnection, SaslHost
+from .connection import Connection
 
 log = logging.getLogger("sluice.broker")
 
@@ -107,7 +107,7 @@ _NEXT = {
 class _FailedAuthentication(DelayedOperation):
     __slots__ = ("_connection", "_respond")
 
-    def __init__(self, connection: "SaslConnection", respond: Callable[[], None] | None, delay_ms: int) -> None:
+    def __init__(self, connection: Connection, respond: Callable[[], None] | None, delay_ms: int) -> None:
         super().__init__(delay_ms)
         self._connection = connection
         self._respond = respond
@@ -120,12 +120,19 @@ class _FailedAuthentication(DelayedOperation):
 
 class SaslAuthenticator:
     def __init__(
-        self, host: "SaslHost", listener: SaslListener, connection: "SaslConnection", counts: AuthenticationCounts
+        self,
+        config: Config,
+        scheduler: Scheduler,
+        exchange: Exchange,
+        listener: SaslListener,
+        connection: Connection,
+        counts: AuthenticationCounts,
     ) -> None:
         self.state = State.INITIAL_REQUEST
         self.session_lifetime_ms = 0  # as reported to the client; 0 means unlimited
-        self._host = host
-        self._exchange = host.exchange
+        self._config = config
+        self._scheduler = scheduler
+        self._exchange = exchange
         self._listener = listener
         self._connection = connection
         self._counts = counts
@@ -232,11 +239,11 @@ class SaslAuthenticator:
                 "reason": reason,
             },
         )
-        delay_ms = self._host.config.integer("connection.failed.authentication.delay.ms")
+        delay_ms = self._config.integer("connection.failed.authentication.delay.ms")
         respond = None if response is None else partial(self._exchange.respond, ctx, response)
         operation = _FailedAuthentication(self._connection, respond, delay_ms)
         self._connection.park(operation.force_complete)
-        self._host.scheduler.delay(operation)
+        self._scheduler.delay(operation)
         return ENDED
 
     # -- the session ---------------------------------------------------------------------------------------------------
@@ -269,7 +276,7 @@ class SaslAuthenticator:
             self._counts.successful_again += 1
         self._user, self._mechanism = user, None
         ctx.session.set_user(user)
-        max_bytes = self._host.config.integer("socket.request.max.bytes")
+        max_bytes = self._config.integer("socket.request.max.bytes")
         self._connection.limit_frames(max_bytes, "socket.request.max.bytes")
         lifetime_ms = self._listener.session_lifetime_ms(self._mechanism_name, credential_expires_at_ms, ctx.now_ms)
         self.session_lifetime_ms = lifetime_ms or 0

@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from sluice.broker.network.authenticator import _NEXT, SaslAuthenticator, State
 from sluice.broker.network.connection import Connection
-from sluice.broker.security.sasl.authenticator import _NEXT, SaslAuthenticator, State
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
@@ -166,7 +166,7 @@ def test_sasl_requests_after_authentication_are_an_illegal_state() -> None:
 
 def test_authenticated_client_uses_the_exchange_directly(broker: VirtualBroker) -> None:
     client = logged_in(broker)
-    assert client.connection._exchange is broker.broker.exchange
+    assert client.connection._exchange is broker.server.exchange
 
 
 def test_request_size_is_limited_before_authentication() -> None:
