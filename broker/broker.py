@@ -81,8 +81,6 @@ class Broker(BrokerNode):
             self.profile, self.quotas, cluster.controller_quotas, self.clock, histograms, cluster.journal
         )
         self.selects_replicas = config.value("replica.selector.class") == RACK_AWARE
-        # Whether a fetch of one partition may take the fast path.
-        self.has_plain_fetches = self.authorizer is None and not self.selects_replicas
         self.advertised = advertised
         self.served = served
         if not self.features.by_name:

@@ -20,19 +20,18 @@ class FailingReader(PartitionReader):
     def is_unchanged(self, item: RequestedPartition) -> bool:
         return self._error(item) is None and self._reader.is_unchanged(item)
 
-    def is_at_end(self, item: RequestedPartition) -> bool:
-        return self._error(item) is None and self._reader.is_at_end(item)
-
     def bytes_waiting(self, item: RequestedPartition) -> int | None:
         return None if self._error(item) is not None else self._reader.bytes_waiting(item)
 
     def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
         return 0 if self._error(item) is not None else self._reader.size(item, max_bytes, min_one_batch)
 
-    def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+    def read(
+        self, item: RequestedPartition, max_bytes: int, min_one_batch: bool, end: int | None = None
+    ) -> tuple[PartitionData, int]:
         code = self._error(item)
         if code is None:
-            return self._reader.read(item, max_bytes, min_one_batch)
+            return self._reader.read(item, max_bytes, min_one_batch, end)
         return error_data(item, code), 0
 
     def _error(self, item: RequestedPartition) -> ErrorCode | None:

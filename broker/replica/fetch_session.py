@@ -28,6 +28,8 @@ that would exceed this does not open, unless unused ones make room; one that gro
 from collections.abc import Iterable, Sequence
 from random import Random  # noqa: TID251  (only the type of an injected value)
 
+from msgspec import Struct
+
 from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
@@ -46,16 +48,14 @@ TopicKey = str | bytes  # a topic's name, or its id since Fetch v13
 PartitionKey = tuple[TopicKey, int]
 
 
-class RequestedPartition:
-    __slots__ = ("error_code", "high_watermark", "log_start_offset", "name", "partition", "request", "topic")
-
-    def __init__(self, topic: TopicKey, request: FetchPartition, metadata: MetadataCache) -> None:
-        self.topic = topic
-        self.request = request
-        self.name: str | None = None  # of a topic requested by id, once found
-        self.high_watermark = _NEVER_REPORTED
-        self.log_start_offset = _NEVER_REPORTED
-        self.locate(metadata)
+class RequestedPartition(Struct, eq=False):
+    topic: TopicKey
+    request: FetchPartition
+    partition: Partition | None = None
+    error_code: int = 0  # if there is no partition
+    name: str | None = None  # of a topic requested by id, once found
+    high_watermark: int = _NEVER_REPORTED
+    log_start_offset: int = _NEVER_REPORTED
 
     def locate(self, metadata: MetadataCache) -> None:
         """Look the partition up.
@@ -63,25 +63,26 @@ class RequestedPartition:
         As in Kafka, an id is looked up only until it is found. After that, the topic's name counts, so a session
         detects when another topic gets that name.
         """
-        key = self.topic
-        self.partition: Partition | None = None
+        key, index, name = self.topic, self.request.partition, self.name
+        if self.partition is not None:
+            self.partition = None
         if isinstance(key, str):
             topic = metadata.topics.get(key)
-        elif self.name is not None:
-            topic = metadata.topics.get(self.name)
+        elif name is not None:
+            topic = metadata.topics.get(name)
         else:
             topic = metadata.topics_by_id.get(key)
             if topic is None:
                 self.error_code = ErrorCode.UNKNOWN_TOPIC_ID
                 return
-            self.name = topic.name
-        index = self.request.partition
+            self.name = name = topic.name
         if topic is None or not 0 <= index < len(topic.partitions):
             self.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif self.name is not None and topic.topic_id != key:
+        elif name is not None and topic.topic_id != key:
             self.error_code = ErrorCode.INCONSISTENT_TOPIC_ID
         else:
-            self.error_code = ErrorCode.NONE
+            if self.error_code:
+                self.error_code = 0
             self.partition = topic.partitions[index]
 
     @property
@@ -105,14 +106,13 @@ class RequestedPartition:
         )
 
 
-class ResponsePartition:
-    __slots__ = ("had_records", "high_watermark", "item", "log_start_offset")
+class PartitionRead(Struct, gc=False):
+    """What a response says of a partition."""
 
-    def __init__(self, item: RequestedPartition, high_watermark: int, log_start_offset: int, had_records: bool) -> None:
-        self.item = item
-        self.high_watermark = high_watermark
-        self.log_start_offset = log_start_offset
-        self.had_records = had_records
+    item: RequestedPartition
+    size: int  # of its records
+    high_watermark: int
+    log_start_offset: int
 
 
 class FetchSession:
@@ -128,7 +128,7 @@ class FetchSession:
     )
 
     def __init__(
-        self, session_id: int, partitions: Iterable[ResponsePartition], now_ms: int, privileged: bool, by_id: bool
+        self, session_id: int, reads: Iterable[PartitionRead], now_ms: int, privileged: bool, by_id: bool
     ) -> None:
         self.id = session_id
         self.epoch = INITIAL_EPOCH + 1
@@ -136,28 +136,30 @@ class FetchSession:
         self.privileged = privileged  # a follower's session
         self.uses_topic_ids = by_id
         self.created_ms = self.last_used_ms = now_ms
-        for one in partitions:
-            item = one.item
-            item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
+        for read in reads:
+            item = read.item
+            item.high_watermark, item.log_start_offset = read.high_watermark, read.log_start_offset
             self.partitions[item.topic, item.request.partition] = item
         self.counted = len(self.partitions)  # in the cache's number of partitions
 
-    def record_sent(self, partitions: Iterable[ResponsePartition]) -> None:
-        for one in partitions:
-            item = one.item
-            item.high_watermark, item.log_start_offset = one.high_watermark, one.log_start_offset
-            if one.had_records:
+    def record_sent(self, reads: Iterable[PartitionRead]) -> None:
+        partitions = self.partitions
+        is_alone = len(partitions) == 1
+        for read in reads:
+            item = read.item
+            item.high_watermark, item.log_start_offset = read.high_watermark, read.log_start_offset
+            if read.size and not is_alone:
                 key = item.topic, item.request.partition
-                if self.partitions.pop(key, None) is not None:  # another connection may have changed the session
-                    self.partitions[key] = item
+                if partitions.pop(key, None) is not None:  # another connection may have changed the session
+                    partitions[key] = item
 
-    def update(self, ctx: RequestContext, request: FetchRequest, metadata: MetadataCache) -> None:
+    def update(self, ctx: RequestContext, request: FetchRequest) -> None:
         for requested in ctx.sliced(request.topics):
             topic = requested.topic_id if self.uses_topic_ids else requested.topic
             for item in ctx.sliced(requested.partitions):
                 known = self.partitions.get((topic, item.partition))
                 if known is None:
-                    self.partitions[topic, item.partition] = RequestedPartition(topic, item, metadata)
+                    self.partitions[topic, item.partition] = RequestedPartition(topic, item)
                 else:
                     known.request = item
         for forgotten in ctx.sliced(request.forgotten_topics_data):
@@ -189,14 +191,12 @@ class FetchSessionCache:
         session = self._sessions.get(session_id)
         return [] if session is None else [(item.topic_name, key[1]) for key, item in session.partitions.items()]
 
-    def open(
-        self, ctx: RequestContext, partitions: Sequence[ResponsePartition], *, privileged: bool, by_id: bool
-    ) -> int:
-        if not self._make_room(len(partitions), ctx.now_ms):
+    def open(self, ctx: RequestContext, reads: Sequence[PartitionRead], *, privileged: bool, by_id: bool) -> int:
+        if not self._make_room(len(reads), ctx.now_ms):
             return NO_SESSION
         session_id = self._new_id()
-        session = FetchSession(session_id, ctx.sliced(partitions), ctx.now_ms, privileged, by_id)
-        if len(self._sessions) >= self._slots and not self._evict(len(partitions), ctx.now_ms, privileged):
+        session = FetchSession(session_id, ctx.sliced(reads), ctx.now_ms, privileged, by_id)
+        if len(self._sessions) >= self._slots and not self._evict(len(reads), ctx.now_ms, privileged):
             return NO_SESSION
         self._sessions[session_id] = session
         self.partitions += session.counted
@@ -207,11 +207,9 @@ class FetchSessionCache:
         if session is not None:
             self.partitions -= session.counted
 
-    def resume(
-        self, ctx: RequestContext, request: FetchRequest, by_id: bool, metadata: MetadataCache
-    ) -> FetchSession | ErrorCode:
+    def resume(self, ctx: RequestContext, request: FetchRequest, by_id: bool) -> FetchSession | ErrorCode:
         """Apply an incremental request; return its session, which is closed if it has no partitions."""
-        session = self._sessions.get(request.session_id)
+        session = self.find(request.session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         if session.epoch != request.session_epoch:
@@ -219,8 +217,10 @@ class FetchSessionCache:
         if session.uses_topic_ids != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
-        session.update(ctx, request, metadata)
-        if self._sessions.pop(session.id, None) is None:
+        if request.topics or request.forgotten_topics_data:
+            session.update(ctx, request)
+        sessions = self._sessions
+        if sessions.pop(session.id, None) is None:  # closed by another connection, between two slices
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         added = len(session.partitions) - session.counted
         if added:
@@ -231,7 +231,7 @@ class FetchSessionCache:
             session.counted += added
         if session.partitions:
             session.last_used_ms = ctx.now_ms
-            self._sessions[session.id] = session
+            sessions[session.id] = session  # the last one
         return session
 
     def advance(self, session: FetchSession, now_ms: int) -> None:
@@ -282,12 +282,15 @@ class FetchSessionCache:
 
 
 def requested_partitions(
-    ctx: RequestContext, topics: Iterable[FetchTopic], metadata: MetadataCache, by_id: bool
-) -> dict[PartitionKey, RequestedPartition]:
+    ctx: RequestContext, topics: Sequence[FetchTopic], by_id: bool
+) -> Sequence[RequestedPartition]:
     """Return the partitions in order; the last of duplicates counts."""
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        topic = topics[0]
+        return (RequestedPartition(topic.topic_id if by_id else topic.topic, topic.partitions[0]),)
     requested: dict[PartitionKey, RequestedPartition] = {}
     for topic in ctx.sliced(topics):
         key: TopicKey = topic.topic_id if by_id else topic.topic
         for item in ctx.sliced(topic.partitions):
-            requested[key, item.partition] = RequestedPartition(key, item, metadata)
-    return requested
+            requested[key, item.partition] = RequestedPartition(key, item)
+    return [*requested.values()]

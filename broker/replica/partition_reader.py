@@ -4,12 +4,9 @@ Follows Kafka's Partition.fetchRecords and ReplicaManager.readFromLog. Fetches o
 log and never fetch.
 """
 
-from functools import cache
-from typing import NamedTuple
-
 from sluice.broker.log.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.metadata.topic import Partition
+from sluice.broker.metadata.topic import FollowerLag, Partition
 from sluice.protocol.apis.fetch import AbortedTransaction, EpochEndOffset, FetchPartition, PartitionData
 from sluice.protocol.errors import ErrorCode
 
@@ -23,9 +20,6 @@ class PartitionReader:
         self._node_id = node_id
         self._committed_only = committed_only
         self._for_follower = for_follower
-
-    def up_to(self, log: PartitionLog) -> int:
-        return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def is_unchanged(self, item: RequestedPartition) -> bool:
         partition, requested = item.partition, item.request
@@ -41,21 +35,12 @@ class PartitionReader:
             and requested.last_fetched_epoch < 0
         )
 
-    def is_at_end(self, item: RequestedPartition) -> bool:
-        partition, requested = item.partition, item.request
-        if partition is None:
-            return False
-        log, offset = partition.log, requested.fetch_offset
-        end = log.last_stable_offset if self._committed_only else log.high_watermark
-        return log.log_start_offset <= offset == end and self._read_error(partition, requested) is None
-
     def bytes_waiting(self, item: RequestedPartition) -> int | None:
         """Return the bytes that count for a long poll; None to complete it now (DelayedFetch)."""
         partition, requested = item.partition, item.request
         if partition is None or self._read_error(partition, requested) is not None:
             return None
-        log, offset = partition.log, requested.fetch_offset
-        end = self.up_to(log)
+        log, offset, end = partition.log, requested.fetch_offset, self._end(partition)
         if offset == end:
             return 0
         if not log.log_start_offset <= offset < end:
@@ -66,26 +51,52 @@ class PartitionReader:
         partition, requested = item.partition, item.request
         if partition is None or self._read_error(partition, requested) is not None:
             return 0
-        log = partition.log
-        return log.size_available(requested.fetch_offset, max_bytes, self.up_to(log), min_one_batch)
+        return partition.log.size_available(requested.fetch_offset, max_bytes, self._end(partition), min_one_batch)
 
-    def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+    def read(
+        self, item: RequestedPartition, max_bytes: int, min_one_batch: bool, end: int | None = None
+    ) -> tuple[PartitionData, int]:
+        """Return the response for a partition, and the size of its records, which are before `end`."""
         partition, requested = item.partition, item.request
         if partition is None:
             return error_data(item, item.error_code), 0
         log = partition.log
         error = self._read_error(partition, requested)
         if error is not None:
-            data = error_data(item, error) if isinstance(error, ErrorCode) else diverging_data(item, log, error)
-            return data, 0
-        end = log.last_stable_offset if self._committed_only else log.high_watermark
+            return error_data(item, error) if isinstance(error, ErrorCode) else _diverging_data(item, log, error), 0
+        if end is None:
+            end = log.last_stable_offset if self._committed_only else log.high_watermark
         found = log.read(requested.fetch_offset, max_bytes, end, min_one_batch)
         if found.error_code:
             return error_data(item, found.error_code), 0
         aborted = None
         if self._committed_only:
-            aborted = aborted_transactions(log, requested.fetch_offset, found.next_offset)
-        return partition_data(log, requested.partition, aborted, found.parts), found.size
+            aborted = [
+                AbortedTransaction(one.producer_id, one.first_offset)
+                for one in log.aborted_transactions(requested.fetch_offset, found.next_offset)
+            ]
+        high_watermark, last_stable_offset = log.high_watermark, log.last_stable_offset
+        # In order: index, error code, high watermark, last stable offset, log start offset, diverging epoch, current
+        # leader, snapshot id, aborted transactions, preferred read replica, records.
+        data = PartitionData(
+            requested.partition,
+            0,
+            high_watermark,
+            last_stable_offset,
+            log.log_start_offset,
+            None,
+            None,
+            None,
+            aborted,
+            -1,
+            found.parts,
+        )
+        return data, found.size
+
+    def _end(self, partition: Partition) -> int:
+        """Return the offset before which records are readable."""
+        log = partition.log
+        return log.last_stable_offset if self._committed_only else log.high_watermark
 
     def _read_error(self, partition: Partition, requested: FetchPartition) -> ErrorCode | EpochEndOffset | None:
         if partition.deleted:
@@ -100,31 +111,59 @@ class PartitionReader:
         return None
 
 
-def aborted_transactions(log: PartitionLog, offset: int, upper_offset: int) -> list[AbortedTransaction]:
-    return [
-        AbortedTransaction(one.producer_id, one.first_offset) for one in log.aborted_transactions(offset, upper_offset)
-    ]
+class AnyReplicaReader(PartitionReader):
+    """Reads also partitions that this broker follows, up to its own high watermark (KIP-392).
 
+    Follows Kafka's Partition.fetchRecords on a follower: any replica serves a consumer since Fetch v11. Different on
+    purpose: a follower learns of the high watermark at once, unless it lags.
+    """
 
-def partition_data(
-    log: PartitionLog, index: int, aborted: list[AbortedTransaction] | None, records: list[memoryview]
-) -> PartitionData:
-    # In order: index, error code, high watermark, last stable offset, log start offset, diverging epoch, current
-    # leader, snapshot id, aborted transactions, preferred read replica, records.
-    return PartitionData(
-        index,
-        0,
-        log.high_watermark,
-        log.last_stable_offset,
-        log.log_start_offset,
-        None,
-        None,
-        None,
-        aborted,
-        -1,
-        records,
-    )
-    # fmt: on
+    __slots__ = ()
+
+    def is_unchanged(self, item: RequestedPartition) -> bool:
+        partition = item.partition
+        return (partition is None or not self._follows(partition)) and super().is_unchanged(item)
+
+    def bytes_waiting(self, item: RequestedPartition) -> int | None:
+        partition, offset = item.partition, item.request.fetch_offset
+        if partition is not None and self._follows(partition):
+            is_ahead = self._end(partition) <= offset <= partition.log.log_end_offset
+            if is_ahead and self._read_error(partition, item.request) is None:
+                return 0
+        return super().bytes_waiting(item)
+
+    def read(
+        self, item: RequestedPartition, max_bytes: int, min_one_batch: bool, end: int | None = None
+    ) -> tuple[PartitionData, int]:
+        partition = item.partition
+        data, size = super().read(item, max_bytes, min_one_batch, None if partition is None else self._end(partition))
+        if partition is not None and not data.error_code and (lag := self._lag(partition)) is not None:
+            data.high_watermark = min(data.high_watermark, lag.offset)
+            data.last_stable_offset = min(data.last_stable_offset, lag.offset)
+        return data, size
+
+    def _follows(self, partition: Partition) -> bool:
+        return partition.leader != self._node_id and self._node_id in partition.replicas
+
+    def _lag(self, partition: Partition) -> FollowerLag | None:
+        return partition.lagging_followers.get(self._node_id) if self._follows(partition) else None
+
+    def _end(self, partition: Partition) -> int:
+        lag, end = self._lag(partition), super()._end(partition)
+        return end if lag is None else min(end, lag.offset)
+
+    def _read_error(self, partition: Partition, requested: FetchPartition) -> ErrorCode | EpochEndOffset | None:
+        if not self._follows(partition):
+            return super()._read_error(partition, requested)
+        if partition.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = partition.epoch_error(max(requested.current_leader_epoch, -1))
+        if error:
+            return ErrorCode(error)
+        lag = self._lag(partition)
+        if lag is not None and requested.fetch_offset > lag.offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        return divergence(requested, partition.log) if requested.last_fetched_epoch >= 0 else None
 
 
 def divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | EpochEndOffset | None:
@@ -138,7 +177,7 @@ def divergence(requested: FetchPartition, log: PartitionLog) -> ErrorCode | Epoc
     return None
 
 
-def diverging_data(item: RequestedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
+def _diverging_data(item: RequestedPartition, log: PartitionLog, where: EpochEndOffset) -> PartitionData:
     return PartitionData(
         partition_index=item.request.partition,
         high_watermark=log.high_watermark,
@@ -157,16 +196,12 @@ def error_data(item: RequestedPartition, code: int) -> PartitionData:
     return data
 
 
-class Readers(NamedTuple):
-    uncommitted: PartitionReader
-    committed: PartitionReader
-    follower: PartitionReader
+class Readers:
+    """The readers of one broker: for its consumers, by isolation level, and for followers."""
 
-
-@cache
-def readers_of(node_id: int) -> Readers:
-    return Readers(
-        PartitionReader(node_id, committed_only=False, for_follower=False),
-        PartitionReader(node_id, committed_only=True, for_follower=False),
-        PartitionReader(node_id, committed_only=False, for_follower=True),
-    )
+    def __init__(self, node_id: int) -> None:
+        self.uncommitted = PartitionReader(node_id, committed_only=False, for_follower=False)
+        self.committed = PartitionReader(node_id, committed_only=True, for_follower=False)
+        self.uncommitted_of_any_replica = AnyReplicaReader(node_id, committed_only=False, for_follower=False)
+        self.committed_of_any_replica = AnyReplicaReader(node_id, committed_only=True, for_follower=False)
+        self.follower = PartitionReader(node_id, committed_only=False, for_follower=True)

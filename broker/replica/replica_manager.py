@@ -11,6 +11,8 @@ from sluice.broker.requests.runtime import Runtime
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.purgatory.timer import Timer
 
+from .partition_reader import Readers
+
 
 class ReplicaManager:
     def __init__(self, node_id: int, runtime: Runtime, timer: Timer, replicate: Callable[[Partition], None]) -> None:
@@ -24,6 +26,7 @@ class ReplicaManager:
         )
         # Kafka's purge interval for these is 1: they are few, and may reference much memory.
         self.delete_records = DelayedOperationPurgatory("DeleteRecords", timer, 1)
+        self.readers = Readers(node_id)
         self._node_id = node_id
         self._actions = runtime.actions
         self._scheduler = runtime.scheduler

@@ -36,19 +36,18 @@ class PreferredReplicaReader(PartitionReader):
     def is_unchanged(self, item: RequestedPartition) -> bool:
         return self._preferred(item) is None and self._reader.is_unchanged(item)
 
-    def is_at_end(self, item: RequestedPartition) -> bool:
-        return self._preferred(item) is None and self._reader.is_at_end(item)
-
     def bytes_waiting(self, item: RequestedPartition) -> int | None:
         return self._reader.bytes_waiting(item) if self._preferred(item) is None else None
 
     def size(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> int:
         return self._reader.size(item, max_bytes, min_one_batch) if self._preferred(item) is None else 0
 
-    def read(self, item: RequestedPartition, max_bytes: int, min_one_batch: bool) -> tuple[PartitionData, int]:
+    def read(
+        self, item: RequestedPartition, max_bytes: int, min_one_batch: bool, end: int | None = None
+    ) -> tuple[PartitionData, int]:
         preferred = self._preferred(item)
         if preferred is None or item.partition is None:
-            return self._reader.read(item, max_bytes, min_one_batch)
+            return self._reader.read(item, max_bytes, min_one_batch, end)
         log = item.partition.log
         data = PartitionData(
             partition_index=item.request.partition,
@@ -65,8 +64,8 @@ class PreferredReplicaReader(PartitionReader):
 def select_in_rack(
     metadata: MetadataCache,
     replica_end: Callable[[Partition, int], int],
-    partition: Partition,
     rack: str,
+    partition: Partition,
     fetch_offset: int,
 ) -> int | None:
     """Return the most caught-up replica in the rack, if the leader is in another one."""

@@ -19,14 +19,13 @@ each request version (`profile`). Nothing here sends or waits: the exchange carr
 """
 
 from collections.abc import Callable
-from functools import cache
 from sys import float_info
 from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.clock import Clock
-from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
@@ -63,10 +62,10 @@ class Throttler:
         self.histograms = histograms
         self.time = charges.time
         self.request_timer = charges.request_timer
-        self._fetch_mode = cache(lambda version: MODES[profile.throttling_of(ApiKey.FETCH, version)])
-        self.holds_fetch: Callable[[int], bool] = cache(
-            lambda version: self._fetch_mode(version) is MODES[Throttling.HOLD]
-        )
+        versions = range(API_KEYS[ApiKey.FETCH].max_version + 1)
+        self._fetch_modes = [MODES[profile.throttling_of(ApiKey.FETCH, version)] for version in versions]
+        # By version: whether a throttle delays reading (KIP-13).
+        self.holds_fetch = [mode is MODES[Throttling.HOLD] for mode in self._fetch_modes]
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
     def charge_of(self, api: ServedApi) -> ChargeResponse:
@@ -183,7 +182,7 @@ class Throttler:
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
         else:
-            mode = mode or self._fetch_mode(ctx.version)
+            mode = mode or self._fetch_modes[ctx.version]
             verdict = mode.charge_fetch(self._charges, ctx, fetch, response, size, now_ms)
             if verdict is not None:
                 if fetch is not None and verdict.response is response:

@@ -30,7 +30,8 @@ def unwritable_topics(ctx: RequestContext, broker: Broker, request: ProduceReque
 
 def deny_unreadable(
     ctx: RequestContext, broker: Broker, requested: Collection[RequestedPartition], *, for_follower: bool
-) -> None:
+) -> bool:
+    """Deny the partitions that the client must not read; return whether there are any."""
     if for_follower:
         denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(requested)
     else:
@@ -42,6 +43,7 @@ def deny_unreadable(
     for item in ctx.sliced(denied):
         item.partition = None
         item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return bool(denied)
 
 
 def _name(item: RequestedPartition) -> str | None:

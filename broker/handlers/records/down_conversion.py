@@ -9,7 +9,7 @@ KafkaApis.handleFetchRequest of Kafka 3.9.
 from collections.abc import Sequence
 from math import inf
 
-from sluice.broker.metadata.topic import Topic
+from sluice.broker.replica.fetch_session import PartitionRead
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.worker import Worker, respond_after
 from sluice.protocol.apis.fetch import FetchResponse, PartitionData
@@ -19,6 +19,8 @@ from sluice.protocol.records.batch import ATTRIBUTES_AT, CODEC_MASK, batch_bound
 from sluice.protocol.records.convert import down_convert
 from sluice.protocol.records.invalid import InvalidRecords
 
+# Clients before v10 do not support zstd (KIP-110); those before v4, no record batches.
+FORMATS_KNOWN_SINCE = 10
 _MAGIC_1_SINCE = 2
 _RECORD_BATCHES_SINCE = 4
 # Uncompressed records up to this size are converted at once, in up to 20 ms.
@@ -26,15 +28,21 @@ _SHORT_BYTES = 32 * 1024
 
 
 def respond_converted(
-    ctx: RequestContext, worker: Worker, read: Sequence[tuple[PartitionData, Topic, int]], response: FetchResponse
+    ctx: RequestContext, worker: Worker, reads: Sequence[PartitionRead], response: FetchResponse
 ) -> Message | Outcome:
+    """Return a response in the formats of an old client; `reads` are its partitions, in its order."""
     conversions = []
-    for data, topic, fetch_offset in ctx.sliced(read):
+    found = (data for topic in response.responses for data in topic.partitions)
+    for data, read in ctx.sliced(zip(found, reads, strict=True)):
+        partition = read.item.partition
+        if partition is None or data.error_code:
+            continue
+        topic = partition.topic
         if topic.config.text("compression.type") == "zstd":
             _fail(ctx, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         elif ctx.version < _RECORD_BATCHES_SINCE:
             if topic.config.boolean("message.downconversion.enable"):
-                conversions.append(_Conversion(data, ctx.version, fetch_offset))
+                conversions.append(_Conversion(data, ctx.version, read.item.request.fetch_offset))
             else:
                 _fail(ctx, data, ErrorCode.UNSUPPORTED_VERSION)
 

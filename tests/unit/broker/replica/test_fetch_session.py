@@ -1,15 +1,13 @@
 """Fetch sessions: creation, incremental responses, errors, eviction and throttling."""
 
 from collections.abc import Mapping
-from functools import cache
 from random import Random
 from typing import Any
 
 import pytest
 
-from sluice.broker.metadata.cache import MetadataCache
 from sluice.broker.metadata.topic import Topic
-from sluice.broker.replica.fetch_session import FetchSessionCache, RequestedPartition, ResponsePartition
+from sluice.broker.replica.fetch_session import FetchSessionCache, PartitionRead, RequestedPartition
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -397,11 +395,6 @@ TWO_MINUTES = 120_000
 SLOTS = 2
 
 
-@cache
-def no_topics() -> MetadataCache:
-    return VirtualBroker().broker.metadata
-
-
 def context_at(now_ms: int) -> RequestContext:
     ctx = VirtualBroker().client().connection.ctx
     ctx.now_ms = now_ms
@@ -410,7 +403,6 @@ def context_at(now_ms: int) -> RequestContext:
 
 def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache, list[int]]:
     """Return a full cache of sessions given as (partition count, of a follower, opened, last used in ms)."""
-    cluster = no_topics()
     session_cache = FetchSessionCache(SLOTS, 100, Random(1))
     ids = [
         session_cache.open(context_at(opened_ms), response_partitions(partitions), privileged=privileged, by_id=False)
@@ -419,18 +411,18 @@ def sessions_of(*in_use: tuple[int, bool, int, int]) -> tuple[FetchSessionCache,
     for session_id, (_, _, opened_ms, used_ms) in zip(ids, in_use, strict=True):
         if used_ms != opened_ms:
             request = FetchRequest(session_id=session_id, session_epoch=1)
-            assert not isinstance(session_cache.resume(context_at(used_ms), request, False, cluster), ErrorCode)
+            assert not isinstance(session_cache.resume(context_at(used_ms), request, False), ErrorCode)
     return session_cache, ids
 
 
-def response_partitions(count: int) -> list[ResponsePartition]:
-    requested = (RequestedPartition("t", FetchPartition(partition=index), no_topics()) for index in range(count))
-    return [ResponsePartition(one, 0, 0, False) for one in requested]
+def response_partitions(count: int) -> list[PartitionRead]:
+    requested = (RequestedPartition("t", FetchPartition(partition=index)) for index in range(count))
+    return [PartitionRead(one, 0, 0, 0) for one in requested]
 
 
 def is_cached(session_cache: FetchSessionCache, session_id: int) -> bool:
     request = FetchRequest(session_id=session_id, session_epoch=-3)
-    code = session_cache.resume(context_at(0), request, False, no_topics())
+    code = session_cache.resume(context_at(0), request, False)
     return code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 

@@ -1,25 +1,20 @@
-"""The fast path of fetches in sessions: same results as the general path over histories, and what it serves."""
+"""Fetches in a session of one partition: the short way has the same results as the way of all others."""
 
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.broker.broker import Broker
-from sluice.broker.handlers.records.session_fetch import read_in_session
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.replica.fetch_session import FetchSessionCache
-from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
 from sluice.protocol.apis.fetch import FetchRequest, ForgottenTopic
-from sluice.protocol.message import Message
 from sluice.quotas.entity import QuotaEntity
 from tests.support.records import batch_of, fetch, produce
 from tests.support.virtual_broker import JOURNAL, VirtualBroker
 
-FAST_PATH = "sluice.broker.handlers.records.fetch.read_in_session"
+SHORT_WAY = "sluice.broker.handlers.records.fetch.fetch_one"
 SESSION_ID = 5
 PROFILES = ("by-version", "by-version", "kip-13", "kafka-1.0", "kafka-3.7", "kafka-4.4")
 
@@ -144,25 +139,8 @@ def run(version: int, profile: str, steps: list[dict[str, Any] | str]) -> tuple[
     profile=st.sampled_from(PROFILES),
     steps=st.lists(FETCHES | EVENTS, max_size=8),
 )
-def test_both_paths_have_the_same_outcome(version: int, profile: str, steps: list[dict[str, Any] | str]) -> None:
-    fast = run(version, profile, steps)
-    with patch(FAST_PATH, lambda ctx, broker, request: None):
+def test_both_ways_have_the_same_outcome(version: int, profile: str, steps: list[dict[str, Any] | str]) -> None:
+    short = run(version, profile, steps)
+    with patch(SHORT_WAY, lambda ctx, broker, request: None):
         general = run(version, profile, steps)
-    assert fast == general
-
-
-@pytest.mark.parametrize("version", [10, 12, 13, 18])
-@pytest.mark.parametrize("event", ["time", "high quota"], ids=["no quota", "a quota"])
-@pytest.mark.parametrize("names", ["partition", "nothing"])
-def test_new_records_of_one_partition_take_the_fast_path(version: int, event: str, names: str) -> None:
-    responses: list[Message | None] = []
-
-    def recorded(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Message | None:
-        responses.append(read_in_session(ctx, broker, request))
-        return responses[-1]
-
-    steps: list[dict[str, Any] | str] = [event]
-    steps += [{**FETCH, "offset": 1}, {**FETCH, "offset": 2, "names": names}, {**FETCH, "offset": 3}]
-    with patch(FAST_PATH, recorded):
-        run(version, "by-version", steps)
-    assert [response is not None for response in responses] == [True, True, False]
+    assert short == general

@@ -1,24 +1,17 @@
-"""The fast path of single-partition fetches: same results as the general path, and the requests that it serves."""
+"""The short way of fetches of one partition has the same results as the way of all others."""
 
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from sluice.broker.broker import Broker
-from sluice.broker.handlers.records.general_fetch import Fetch
-from sluice.broker.handlers.records.single_partition_fetch import eligible_partition
 from sluice.broker.log.partition_log import PartitionLog
-from sluice.broker.metadata.topic import Partition, Topic
 from sluice.broker.replica.fetch_session import FetchSessionCache
-from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest
-from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from sluice.protocol.apis.fetch import FetchRequest, ReplicaState
 from sluice.protocol.records.build import ABORT, build_transaction_marker
 from sluice.protocol.records.log_validator import CLIENT, COORDINATOR
 from sluice.quotas.entity import QuotaEntity
@@ -26,7 +19,7 @@ from tests.support.acls import AUTHORIZER_ON
 from tests.support.records import batch, batch_of, fetch, produce
 from tests.support.virtual_broker import WALL_START_MS, VirtualBroker
 
-FAST_PATH = "sluice.broker.handlers.records.fetch.eligible_partition"
+SHORT_WAY = "sluice.broker.handlers.records.fetch.fetch_one"
 NAMES = ("t", "zstd", "nowhere")
 AUTHORIZER = (AUTHORIZER_ON, "allow.everyone.if.no.acl.found=true")
 NO_ID = b"0123456789abcdef"
@@ -112,7 +105,7 @@ def outcome(broker: VirtualBroker, request: FetchRequest, version: int) -> tuple
     is_follower=st.sampled_from((False, False, False, True)),
     session=st.sampled_from(((0, -1), (0, -1), (0, -1), (5, -1), (0, 0), (5, 1))),
 )
-def test_both_paths_have_the_same_outcome(
+def test_both_ways_have_the_same_outcome(
     overrides: tuple[str, ...], version: int, request: FetchRequest, is_follower: bool, session: tuple[int, int]
 ) -> None:
     broker = broker_with_logs(*overrides)
@@ -123,12 +116,12 @@ def test_both_paths_have_the_same_outcome(
         name = request.topics[0].topic
         request.topics[0].topic_id = broker.cluster.topics[name].topic_id if name in broker.cluster.topics else NO_ID
     with patch.object(FetchSessionCache, "_new_id", lambda cache: 5):
-        fast = outcome(broker, request, version)
+        short = outcome(broker, request, version)
         broker.broker.fetch_sessions.close(5)
-        with patch(FAST_PATH, lambda ctx, broker, request: None):
+        with patch(SHORT_WAY, lambda ctx, broker, request: None):
             general = outcome(broker, request, version)
         broker.broker.fetch_sessions.close(5)
-    assert fast == general
+    assert short == general
 
 
 def write(broker: VirtualBroker, size: int) -> None:
@@ -218,82 +211,11 @@ LONG_POLL = {
 # The limit at arrival counts.
 @example(11, 1, LONG_POLL | {"min_bytes": 3_200}, ["a quota is set", "large batch is written"])
 @example(4, 1, LONG_POLL | {"partition_max_bytes": 0}, ["a quota is set", "large batch is written"])
-def test_both_paths_have_the_same_outcome_with_concurrent_events(
+def test_both_ways_have_the_same_outcome_with_concurrent_events(
     version: int, offset: int, fields: dict[str, Any], events: list[str]
 ) -> None:
     request = partial(fetch, offset, **fields)
-    fast = outcome_with_events(request(), version, events)
-    with patch(FAST_PATH, lambda ctx, broker, request: None):
+    short = outcome_with_events(request(), version, events)
+    with patch(SHORT_WAY, lambda ctx, broker, request: None):
         general = outcome_with_events(request(), version, events)
-    assert fast == general
-
-
-def takes_fast_path(broker: VirtualBroker, request: FetchRequest, version: int) -> bool:
-    """Return whether a request takes the fast path."""
-    partitions: list[Partition | None] = []
-
-    def recorded(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Partition | None:
-        partitions.append(eligible_partition(ctx, broker, request))
-        return partitions[-1]
-
-    client = broker.client()
-    with (
-        patch(FAST_PATH, recorded),
-        patch("sluice.broker.handlers.records.general_fetch.Fetch", wraps=Fetch) as general_fetch,
-    ):
-        client.send(request, version)
-    client.leave()
-    return partitions[:1] not in ([], [None]) and not general_fetch.called
-
-
-@pytest.mark.parametrize("version", range(4, 13))
-@pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
-def test_available_records_take_the_fast_path(version: int, isolation_level: int) -> None:
-    assert takes_fast_path(broker_with_logs(), fetch(1, max_wait_ms=500, isolation_level=isolation_level), version)
-
-
-@pytest.mark.parametrize("version", range(13, 19))
-def test_fetch_by_topic_id_takes_the_fast_path(version: int) -> None:
-    broker = broker_with_logs()
-    topic_id = broker.cluster.topics["t"].topic_id
-    assert takes_fast_path(broker, fetch(1, topic="", topic_id=topic_id, max_wait_ms=500), version)
-
-
-def with_fields(**fields: int) -> FetchRequest:
-    return replace(fetch(1), **fields)
-
-
-@pytest.mark.parametrize("isolation_level", [0, 1], ids=["uncommitted", "committed"])
-def test_long_poll_takes_the_fast_path(topic: Topic, broker: VirtualBroker, isolation_level: int) -> None:
-    assert takes_fast_path(broker, fetch(0, max_wait_ms=500, isolation_level=isolation_level), 11)
-
-
-TWO = FetchRequest(min_bytes=1, topics=[FetchTopic("t", partitions=[FetchPartition(0), FetchPartition(1)])])
-
-
-@pytest.mark.parametrize(
-    ("overrides", "request_", "version"),
-    [
-        pytest.param((), fetch(1), 3, id="versions with message sets"),
-        pytest.param((), fetch(1, topic="zstd"), 9, id="zstd topic before version 10"),
-        pytest.param((), TWO, 11, id="two partitions"),
-        pytest.param((), FetchRequest(min_bytes=1), 11, id="no partition"),
-        pytest.param((), fetch(0), 11, id="offset below the log start"),
-        pytest.param((), fetch(99), 11, id="offset above the log end"),
-        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="min_bytes without max_wait"),
-        pytest.param((), fetch(1, topic="nowhere"), 11, id="unknown topic"),
-        pytest.param((), fetch(1, partition=2), 11, id="unknown partition"),
-        pytest.param((), fetch(1, current_leader_epoch=3), 11, id="other leader epoch"),
-        pytest.param((), fetch(1, last_fetched_epoch=0), 12, id="last fetched epoch, as logs may diverge"),
-        pytest.param((), fetch(1, min_bytes=1 << 20), 11, id="min_bytes above the available bytes"),
-        pytest.param((), fetch(1, partition_max_bytes=100), 11, id="first batch above the partition limit"),
-        pytest.param((), with_fields(session_epoch=0), 11, id="new session"),
-        pytest.param((), with_fields(session_id=5, session_epoch=1), 11, id="existing session"),
-        pytest.param((), with_fields(session_id=5, session_epoch=-1), 11, id="closing session"),
-        pytest.param((), with_fields(replica_id=2), 11, id="follower"),
-        pytest.param(AUTHORIZER, fetch(1), 11, id="authorizer"),
-        pytest.param(("quota.consumer.default=100M",), fetch(1), 11, id="quota"),
-    ],
-)
-def test_other_requests_take_the_general_path(overrides: tuple[str, ...], request_: Any, version: int) -> None:
-    assert not takes_fast_path(broker_with_logs(*overrides), request_, version)
+    assert short == general

@@ -1,0 +1,359 @@
+"""One Fetch from its arrival to its response: the partitions to read, the limits, and what was read."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from sluice.broker.broker import Broker
+from sluice.broker.journal.about import partitions_subject
+from sluice.broker.metadata.topic import Partition
+from sluice.broker.replica.failing_reader import FailingReader
+from sluice.broker.replica.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    PartitionRead,
+    RequestedPartition,
+    TopicKey,
+    requested_partitions,
+)
+from sluice.broker.replica.partition_reader import PartitionReader
+from sluice.broker.replica.replica_selector import PreferredReplicaReader, select_in_rack
+from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.protocol.apis.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
+from sluice.protocol.types import ZERO_UUID
+
+from .authorization import deny_unreadable
+from .down_conversion import FORMATS_KNOWN_SINCE, respond_converted
+
+_READ_COMMITTED = 1
+_FULL_EPOCHS = (FINAL_EPOCH, INITIAL_EPOCH)
+_TOPIC_IDS_SINCE = 13
+_RETURNS_LEADER_SINCE = 16
+_ANY_REPLICA_SINCE = 11
+_LEADER_HAS_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "Fetch | None":
+    """Return the fetch of a request; None, with `ctx.error_code`, if it has no session that it could continue."""
+    by_id = ctx.version >= _TOPIC_IDS_SINCE
+    session: FetchSession | None = None
+    items: Sequence[RequestedPartition]  # in the order of the response
+    if request.session_epoch in _FULL_EPOCHS:
+        if request.session_id:
+            broker.fetch_sessions.close(request.session_id)
+    else:
+        resumed = broker.fetch_sessions.resume(ctx, request, by_id)
+        if isinstance(resumed, ErrorCode):
+            ctx.error_code = resumed
+            return None
+        if resumed.partitions:
+            session = resumed
+    items = requested_partitions(ctx, request.topics, by_id) if session is None else [*session.partitions.values()]
+    are_known = True
+    for item in ctx.sliced(items):
+        if item.partition is None or item.partition.deleted:
+            item.locate(broker.metadata)
+            if item.partition is None:
+                are_known = False
+    if session is not None and ctx.subject is not None:
+        ctx.subject = partitions_subject((item.topic_name, item.request.partition) for item in ctx.sliced(items))
+    state = request.replica_state  # of followers, since v15 (KIP-903)
+    is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
+    if broker.authorizer is not None and deny_unreadable(ctx, broker, items, for_follower=is_from_follower):
+        are_known = False
+    known = items
+    if not are_known:
+        known = [item for item in ctx.sliced(items) if item.is_known]
+        items = known + [item for item in ctx.sliced(items) if not item.is_known]
+    max_bytes, min_bytes = request.max_bytes, request.min_bytes
+    if max_bytes > broker.max_fetch_bytes:  # cheaper than a call of `min`
+        max_bytes = broker.max_fetch_bytes
+    if broker.throttler.quotas.fetch.quotas_enabled and not is_from_follower:
+        most = broker.throttler.largest_fetch(ctx)
+        if most < max_bytes:
+            max_bytes = int(most)
+    if min_bytes > max_bytes:
+        min_bytes = max_bytes
+    return Fetch(
+        ctx,
+        broker,
+        items,
+        known,
+        _reader(ctx, broker, request, is_from_follower),
+        max_bytes,
+        min_bytes,
+        session,
+        0 if session is None else session.epoch,
+        is_from_follower=is_from_follower,
+        _opens_session=request.session_epoch == INITIAL_EPOCH,
+    )
+
+
+def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Message | Outcome | None:
+    """Read, and set `ctx.fetch`; return None unless it is for one partition with records, in a session or without one.
+
+    Most fetches are so. Only the choice of the partition is shorter than in `begin_fetch`.
+    """
+    topics, session_epoch = request.topics, request.session_epoch
+    if (
+        len(topics) != 1
+        or len(topics[0].partitions) != 1
+        or request.replica_id >= 0
+        or request.replica_state is not None
+        or request.forgotten_topics_data
+        or ctx.fault is not None
+        or broker.authorizer is not None
+        or broker.selects_replicas
+    ):
+        return None
+    topic = topics[0]
+    requested, by_id = topic.partitions[0], ctx.version >= _TOPIC_IDS_SINCE
+    key = topic.topic_id if by_id else topic.topic
+    session = None
+    if session_epoch == FINAL_EPOCH and not request.session_id:
+        item = RequestedPartition(key, requested)
+        item.locate(broker.metadata)
+    else:
+        session = broker.fetch_sessions.find(request.session_id)
+        if (
+            session is None
+            or session.epoch != session_epoch
+            or session.uses_topic_ids != by_id
+            or len(session.partitions) != 1
+        ):
+            return None
+        known = session.partitions.get((key, requested.partition))
+        if known is None or known.partition is None or known.partition.deleted:
+            return None
+        item = known
+        item.request = requested
+    max_bytes = request.max_bytes
+    if max_bytes > broker.max_fetch_bytes:  # cheaper than a call of `min`
+        max_bytes = broker.max_fetch_bytes
+    if broker.throttler.quotas.fetch.quotas_enabled:
+        most = broker.throttler.largest_fetch(ctx)
+        if most < max_bytes:
+            max_bytes = int(most)
+    most_bytes = requested.partition_max_bytes
+    if most_bytes > max_bytes:
+        most_bytes = max_bytes
+    readers = broker.replicas.readers
+    reader = readers.committed if request.isolation_level == _READ_COMMITTED else readers.uncommitted
+    data, size = reader.read(item, most_bytes, True)
+    if not size or (size < request.min_bytes and size < max_bytes):
+        return None
+    if session is not None:
+        broker.fetch_sessions.advance(session, ctx.now_ms)
+        if ctx.subject is not None:
+            ctx.subject = partitions_subject([(item.topic_name, requested.partition)])
+    items = (item,)
+    ctx.fetch = fetch = Fetch(
+        ctx,
+        broker,
+        items,
+        items,
+        reader,
+        max_bytes,
+        request.min_bytes,
+        session,
+        0 if session is None else session.epoch,
+        (PartitionRead(item, size, data.high_watermark, data.log_start_offset),),
+    )
+    response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
+    return response if ctx.version >= FORMATS_KNOWN_SINCE else fetch.converted(response)
+
+
+def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_follower: bool) -> PartitionReader:
+    readers, committed_only = broker.replicas.readers, request.isolation_level == _READ_COMMITTED
+    if is_from_follower:
+        reader = readers.follower
+    elif ctx.version < _ANY_REPLICA_SINCE or len(broker.cluster.brokers) == 1:
+        reader = readers.committed if committed_only else readers.uncommitted
+    else:
+        reader = readers.committed_of_any_replica if committed_only else readers.uncommitted_of_any_replica
+        if broker.selects_replicas:
+            select = partial(select_in_rack, broker.metadata, broker.cluster.replica_end, request.rack_id)
+            reader = PreferredReplicaReader(reader, broker.node_id, select)
+    if ctx.fault is not None and ctx.fault.fetch_error is not None:
+        reader = FailingReader(reader, ctx.fault.fetch_error)
+    return reader
+
+
+class Fetch(Struct, eq=False):
+    _ctx: RequestContext
+    _broker: Broker
+    _items: Sequence[RequestedPartition]  # in the order of the response: unknown ones last
+    _known: Sequence[RequestedPartition]
+    _reader: PartitionReader
+    _max_bytes: int
+    _min_bytes: int
+    _session: FetchSession | None
+    _epoch: int  # of the session; another one later means that a later request overtook this one
+    _reads: Sequence[PartitionRead] = ()  # the partitions of the response, in its order
+    is_from_follower: bool = False
+    _opens_session: bool = False
+    has_read_enough: bool = False
+    charged_bytes: int = 0
+    _leaders: dict[int, NodeEndpoint] | None = None
+
+    @property
+    def read_bytes(self) -> int:
+        return sum(read.size for read in self._reads)
+
+    def partitions(self) -> list[Partition]:
+        """Return the partitions whose records the fetch waits for."""
+        broker, found = self._broker, [item.partition for item in self._known if item.partition is not None]
+        if len(broker.cluster.brokers) > 1:  # it may read from a partition that this broker follows
+            fetches = broker.replicas.fetches
+            for partition in self._ctx.sliced(found):
+                if partition.leader != broker.node_id and fetches not in partition.follower_fetches:
+                    partition.follower_fetches += (fetches,)
+        return found
+
+    def is_ready(self) -> bool:
+        available = 0
+        for item in self._ctx.sliced(self._known):
+            size = self._reader.bytes_waiting(item)
+            if size is None:
+                return True
+            available += size
+        return available >= self._min_bytes or not self._known
+
+    def finish(self) -> Message | Outcome:
+        """Return the response, or the read of a throttle that delays it."""
+        throttler = self._broker.throttler
+        if self.is_from_follower or not throttler.holds_fetch[self._ctx.version]:
+            return self._respond(0)
+        self.charged_bytes = self.size()
+        return throttler.charge_before_read(self._ctx, self.charged_bytes, self._respond)
+
+    def _respond(self, throttle_time_ms: int) -> Message | Outcome:
+        response = self.read()
+        response.throttle_time_ms = throttle_time_ms
+        return response if self._ctx.version >= FORMATS_KNOWN_SINCE else self.converted(response)
+
+    def size(self) -> int:
+        remaining, size = self._max_bytes, 0
+        for item in self._ctx.sliced(self._known):
+            found = self._reader.size(item, min(item.request.partition_max_bytes, remaining), size == 0)
+            remaining, size = max(0, remaining - found), size + found
+        return size
+
+    def read(self) -> FetchResponse:
+        """Read available records in order, within the limits; in a session, return only changed partitions."""
+        ctx, session, reader = self._ctx, self._session, self._reader
+        ctx.error_code = 0
+        reads: list[PartitionRead] = []
+        self._reads = reads
+        if session is not None and session.epoch != self._epoch:
+            return self._overtaken()
+        self.has_read_enough = not self._known
+        remaining, read_bytes = self._max_bytes, 0
+        responses: list[FetchableTopicResponse] = []
+        topic: TopicKey | None = None
+        for item in ctx.sliced(self._items):
+            if session is not None and reader.is_unchanged(item):
+                continue
+            most = item.request.partition_max_bytes
+            if most > remaining:
+                most = remaining
+            data, size = reader.read(item, most, not read_bytes)
+            if size:
+                read_bytes += size
+                remaining = remaining - size if size < remaining else 0
+            elif data.error_code or data.diverging_epoch is not None:
+                self._record_failure(item, data)
+            elif data.preferred_read_replica >= 0:
+                self.has_read_enough = True
+            if session is not None and not (size or item.is_changed_by(data)):
+                continue
+            reads.append(PartitionRead(item, size, data.high_watermark, data.log_start_offset))
+            if item.topic == topic:
+                responses[-1].partitions.append(data)
+            else:
+                topic = item.topic
+                responses.append(
+                    FetchableTopicResponse(topic, ZERO_UUID, [data])
+                    if isinstance(topic, str)
+                    else FetchableTopicResponse("", topic, [data])
+                )
+        if read_bytes >= self._min_bytes:
+            self.has_read_enough = True
+        response = FetchResponse(0, 0, 0 if session is None else session.id, responses)
+        if self._leaders is not None:
+            response.node_endpoints, self._leaders = list(self._leaders.values()), None
+        return response
+
+    def converted(self, response: FetchResponse) -> Message | Outcome:
+        """Return the response in the formats of an old client, converted in the worker if this takes long."""
+        return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, response)
+
+    def sent(self, response: Message) -> bool:
+        ctx, session = self._ctx, self._session
+        reads = self._reads if ctx.long is None else ctx.sliced(self._reads)
+        for read in reads:
+            if read.size:
+                read.item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
+        if session is not None:
+            session.record_sent(reads)
+        elif self._opens_session:
+            assert isinstance(response, FetchResponse)
+            response.session_id = self._broker.fetch_sessions.open(
+                ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+            )
+            return response.session_id != NO_SESSION
+        return False
+
+    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """Return the empty response to a client above its quota, which opens no session."""
+        self._ctx.error_code = 0  # errors are not reported either
+        response = FetchResponse() if self._session is None else self._empty()
+        response.throttle_time_ms = throttle_time_ms
+        return response
+
+    def _overtaken(self) -> FetchResponse:
+        """Return a response for a request that a later one of the session has overtaken."""
+        self.has_read_enough = True
+        return self._empty()
+
+    def _empty(self) -> FetchResponse:
+        session = self._session
+        assert session is not None
+        code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        self._ctx.error_code = code
+        return FetchResponse(session_id=session.id, error_code=code)
+
+    def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
+        ctx = self._ctx
+        if item.is_known:
+            self.has_read_enough = True
+        ctx.error_code = ctx.error_code or data.error_code
+        if data.error_code in _LEADER_HAS_MOVED and ctx.version >= _RETURNS_LEADER_SINCE and item.partition is not None:
+            self._add_leader(item.partition, data)
+
+    def _add_leader(self, partition: Partition, data: PartitionData) -> None:
+        broker = self._broker
+        known = broker.metadata.leadership(partition)
+        if known is None:
+            return
+        data.current_leader = LeaderIdAndEpoch(leader_id=known.leader, leader_epoch=known.leader_epoch)
+        leader = broker.metadata.leader(known)
+        if leader is not None:
+            at = self._ctx.session.endpoint_of(leader)
+            if self._leaders is None:
+                self._leaders = {}
+            self._leaders[leader.node_id] = NodeEndpoint(
+                node_id=leader.node_id, host=at.host, port=at.port, rack=leader.rack
+            )
