@@ -45,88 +45,155 @@ def append(
     errors: PartitionErrors,
     denied: Collection[str],
 ) -> Message | Outcome:
-    metadata, acks = broker.metadata, request.acks
-    by_id = ctx.version >= _TOPIC_IDS_SINCE
-    pending: list[PendingPartition[PartitionProduceResponse]] = []
-    moved: _Moved = {}
-    responses: list[TopicProduceResponse] = []
-    long: list[_LongAppend] = []
+    """Append the records, but for `denied` topics and partitions with `errors`; with acks=all, wait for replicas."""
+    return _Append(ctx, broker, request, errors, denied).begin()
 
-    def respond(validated: list[Appendable | InvalidRecords]) -> ProduceResponse | Outcome:
-        ctx.survives_disconnect = False
-        for item, valid in zip(long, validated, strict=True):
-            result: PartitionProduceResponse | None
-            if item.partition.deleted:
-                result = error_result(ctx, item.data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            else:
-                result = _append(ctx, broker, acks, item.partition, item.data, valid)
-            assert result is not None
-            item.results[item.position] = result
-            note(item.partition, result)
-        response = ProduceResponse(responses)
-        if moved and ctx.version >= _NAMES_LEADER_SINCE:
-            _name_leaders(ctx, broker, response, moved)
-        if acks == 0:
-            return no_acks_outcome(ctx)
-        if pending:
-            operation = _DelayedProduce(ctx, broker, request.timeout_ms, response, pending)
-            return ctx.park(operation, broker.replicas.produces, [item.partition for item in pending])
-        return response
 
-    def note(partition: Partition, result: PartitionProduceResponse) -> None:
-        if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            moved[partition] = result
-        if acks == ALL and partition.log.high_watermark < partition.log.log_end_offset and not result.error_code:
-            pending.append(PendingPartition(partition, partition.log.log_end_offset, result))
+class _Append:
+    """The append of a request: short batches first, then those that the worker has validated, then the response."""
 
-    topic_data = request.topic_data
-    if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) != 1):
-        topic_data = _each_once(ctx, topic_data)
-    for data in ctx.sliced(topic_data):
+    def __init__(
+        self,
+        ctx: RequestContext,
+        broker: Broker,
+        request: ProduceRequest,
+        errors: PartitionErrors,
+        denied: Collection[str],
+    ) -> None:
+        self._ctx = ctx
+        self._broker = broker
+        self._request = request
+        self._errors = errors
+        self._denied = denied
+        self._by_id = ctx.version >= _TOPIC_IDS_SINCE
+        self._results: list[tuple[TopicProduceData, list[PartitionProduceResponse | _LongAppend]]] = []
+        self._long: list[_LongAppend] = []
+        self._pending: list[PendingPartition[PartitionProduceResponse]] = []
+        self._moved: _Moved = {}
+
+    def begin(self) -> Message | Outcome:
+        ctx, topic_data = self._ctx, self._request.topic_data
+        if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) != 1):
+            topic_data = _each_once(ctx, topic_data)
+        for data in ctx.sliced(topic_data):
+            self._results.append((data, self._first_pass(data)))
+        if not self._long:
+            return self._response()
+        ctx.survives_disconnect = True  # as in Kafka, a request that was read is appended
+        copied_bytes = sum(len(item.records) for item in self._long)
+        return respond_after(ctx, self._broker.runtime.worker, self._validated, self._finish, copied_bytes)
+
+    def _first_pass(self, data: TopicProduceData) -> "list[PartitionProduceResponse | _LongAppend]":
+        ctx, metadata, by_id = self._ctx, self._broker.metadata, self._by_id
         topic = metadata.topics_by_id.get(data.topic_id) if by_id else metadata.topics.get(data.name)
         name = data.name if topic is None else topic.name
-        results = []
+        results: list[PartitionProduceResponse | _LongAppend] = []
         for item in ctx.sliced(data.partition_data):
             index = item.index
-            if name in denied:
+            if name in self._denied:
                 results.append(error_result(ctx, index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-                continue
-            if topic is None or not 0 <= index < len(topic.partitions):
+            elif topic is None or not 0 <= index < len(topic.partitions):
                 unknown_id = by_id and topic is None
                 code = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 results.append(error_result(ctx, index, code))
-                continue
-            partition = topic.partitions[index]
-            if errors and partition in errors:
-                results.append(error_result(ctx, index, *errors[partition]))
-                continue
-            result = _append(ctx, broker, acks, partition, item)
-            if result is None:
-                long.append(_LongAppend(partition, item, ctx.now_ms, results))
-                result = PartitionProduceResponse()
+            elif (partition := topic.partitions[index]) in self._errors:
+                results.append(error_result(ctx, index, *self._errors[partition]))
             else:
-                note(partition, result)
-            results.append(result)
-        responses.append(TopicProduceResponse(data.name, data.topic_id, results))
-    if not long:
-        return respond([])
-    ctx.survives_disconnect = True  # as in Kafka, a request that was read is appended
-    copied_bytes = sum(len(item.records) for item in long)
-    return respond_after(ctx, broker.runtime.worker, lambda: [item.validate() for item in long], respond, copied_bytes)
+                results.append(self._append(partition, item) or self._append_later(partition, item))
+        return results
+
+    def _append_later(self, partition: Partition, data: PartitionProduceData) -> "_LongAppend":
+        self._long.append(item := _LongAppend(partition, data, self._ctx.now_ms))
+        return item
+
+    def _validated(self) -> list[Appendable | InvalidRecords]:
+        return [item.validate() for item in self._long]
+
+    def _finish(self, validated: list[Appendable | InvalidRecords]) -> Message | Outcome:
+        """Append the long batches, each after its validation."""
+        self._ctx.survives_disconnect = False
+        for item, valid in zip(self._long, validated, strict=True):
+            if item.partition.deleted:
+                item.result = error_result(self._ctx, item.data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                item.result = self._append(item.partition, item.data, valid)
+        return self._response()
+
+    def _response(self) -> Message | Outcome:
+        ctx = self._ctx
+        response = ProduceResponse(
+            [
+                TopicProduceResponse(data.name, data.topic_id, [_result_of(result) for result in results])
+                for data, results in ctx.sliced(self._results)
+            ]
+        )
+        if self._moved and ctx.version >= _NAMES_LEADER_SINCE:
+            _name_leaders(ctx, self._broker, response, self._moved)
+        if self._request.acks == 0:
+            return no_acks_outcome(ctx)
+        if not self._pending:
+            return response
+        operation = _DelayedProduce(ctx, self._broker, self._request.timeout_ms, response, self._pending)
+        return ctx.park(operation, self._broker.replicas.produces, [item.partition for item in self._pending])
+
+    def _append(
+        self, partition: Partition, data: PartitionProduceData, validated: Appendable | InvalidRecords | None = None
+    ) -> PartitionProduceResponse | None:
+        """Append to one partition; return None if the records have to be validated by the worker."""
+        result = self._result(partition, data, validated)
+        if result is None:
+            return None
+        if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            self._moved[partition] = result
+        log = partition.log
+        if self._request.acks == ALL and log.high_watermark < log.log_end_offset and not result.error_code:
+            self._pending.append(PendingPartition(partition, log.log_end_offset, result))
+        return result
+
+    def _result(
+        self, partition: Partition, data: PartitionProduceData, validated: Appendable | InvalidRecords | None
+    ) -> PartitionProduceResponse | None:
+        ctx, broker, acks = self._ctx, self._broker, self._request.acks
+        records: memoryview = data.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
+        try:
+            check_produced(ctx.version, records)
+        except InvalidRecords as invalid:
+            return error_result(ctx, data.index, invalid.code)  # as in Kafka, without a message
+        if acks not in _ACKS:
+            return error_result(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
+        topic, log = partition.topic, partition.log
+        if topic.is_internal and ctx.session.client_id != _WRITES_INTERNAL_TOPICS:
+            return error_result(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if not broker.replicas.leads(partition):
+            return error_result(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if acks == ALL and len(partition.isr) < partition.min_isr:
+            return error_result(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
+        if validated is None:
+            result = log.append_short(records, ctx.now_ms, partition.leader_epoch)
+        else:
+            result = log.append_validated(validated, ctx.now_ms, partition.leader_epoch)
+        if result is None:
+            return None
+        return append_response(ctx, broker, partition, data.index, len(records), result)
 
 
 class _LongAppend:
-    def __init__(
-        self, partition: Partition, data: PartitionProduceData, now_ms: int, results: list[PartitionProduceResponse]
-    ) -> None:
-        records: memoryview = data.records  # type: ignore[assignment]  # as below
+    """A batch that takes long to validate."""
+
+    def __init__(self, partition: Partition, data: PartitionProduceData, now_ms: int) -> None:
         self.partition = partition
         # The request's memory is reused while the request is parked.
-        self.records = copied = memoryview(bytearray(records))
+        self.records = copied = memoryview(bytearray(data.records))  # type: ignore[arg-type]  # as above
         self.data = PartitionProduceData(index=data.index, records=copied)
         self.validate = partition.log.validation(copied, now_ms)
-        self.results = results
-        self.position = len(results)
+        self.result: PartitionProduceResponse | None = None
+
+
+def _result_of(result: PartitionProduceResponse | _LongAppend) -> PartitionProduceResponse:
+    if isinstance(result, PartitionProduceResponse):
+        return result
+    assert result.result is not None  # it is appended
+    return result.result
 
 
 def error_response(
@@ -165,37 +232,6 @@ def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[
         TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
         for (name, topic_id), partitions in ctx.sliced(topics.items())
     ]
-
-
-def _append(
-    ctx: RequestContext,
-    broker: Broker,
-    acks: int,
-    partition: Partition,
-    data: PartitionProduceData,
-    validated: Appendable | InvalidRecords | None = None,
-) -> PartitionProduceResponse | None:
-    records: memoryview = data.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
-    try:
-        check_produced(ctx.version, records)
-    except InvalidRecords as invalid:
-        return error_result(ctx, data.index, invalid.code)  # as in Kafka, without a message
-    if acks not in _ACKS:
-        return error_result(ctx, data.index, ErrorCode.INVALID_REQUIRED_ACKS)
-    topic, log = partition.topic, partition.log
-    if topic.is_internal and ctx.session.client_id != _WRITES_INTERNAL_TOPICS:
-        return error_result(ctx, data.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not broker.replicas.leads(partition):
-        return error_result(ctx, data.index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if acks == ALL and len(partition.isr) < partition.min_isr:
-        return error_result(ctx, data.index, ErrorCode.NOT_ENOUGH_REPLICAS, None, log.log_start_offset)
-    if validated is None:
-        result = log.append_short(records, ctx.now_ms, partition.leader_epoch)
-    else:
-        result = log.append_validated(validated, ctx.now_ms, partition.leader_epoch)
-    if result is None:
-        return None
-    return append_response(ctx, broker, partition, data.index, len(records), result)
 
 
 def append_response(

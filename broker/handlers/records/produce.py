@@ -4,6 +4,7 @@ Follows Kafka's KafkaApis.handleProduceRequest, ReplicaManager.appendRecords and
 """
 
 from sluice.broker.broker import Broker
+from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.produce import (
@@ -28,18 +29,30 @@ _NO_ERRORS: PartitionErrors = {}
 
 
 def handle(ctx: RequestContext, request: ProduceRequest, broker: Broker) -> Message | Outcome:
-    """Append the records; with acks=all, respond after replication.
+    """Append the records; with acks=all, respond after replication."""
+    partition = _usual_partition(ctx, broker, request)
+    if partition is not None:
+        data = request.topic_data[0]
+        item = data.partition_data[0]
+        records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
+        result = partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)
+        if result is not None:
+            response = append_response(ctx, broker, partition, item.index, len(records), result)
+            return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [response])])
+    return _check_and_append(ctx, broker, request)
 
-    The fast path serves the usual request: one batch for one partition without followers.
+
+def _usual_partition(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Partition | None:
+    """Return the partition of most requests, whose append needs no check but of the records; else None.
+
+    It is the only one of its request, not internal, led by this broker, and has no followers.
     """
     try:
         (data,) = request.topic_data
         (item,) = data.partition_data
     except ValueError:
-        return _handle_any(ctx, broker, request)
-    index = item.index
-    records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # the decoder gives no other bytes
-    metadata = broker.metadata
+        return None
+    index, metadata = item.index, broker.metadata
     topic = metadata.topics.get(data.name) or metadata.topics_by_id.get(data.topic_id)
     if (
         topic is None
@@ -47,18 +60,15 @@ def handle(ctx: RequestContext, request: ProduceRequest, broker: Broker) -> Mess
         or not 0 <= index < len(topic.partitions)
         or topic.is_internal
         or topic.min_insync_replicas > 1
-        or (partition := topic.partitions[index]).leader != broker.node_id
-        or partition.log.has_followers
         or request.acks not in _NOT_DELAYED
         or ctx.version < ANY_CODEC_VERSION
-        or (result := partition.log.append_plain(records, ctx.now_ms, partition.leader_epoch)) is None
     ):
-        return _handle_any(ctx, broker, request)
-    partition_response = append_response(ctx, broker, partition, index, len(records), result)
-    return ProduceResponse([TopicProduceResponse(data.name, data.topic_id, [partition_response])])
+        return None
+    partition = topic.partitions[index]
+    return None if partition.leader != broker.node_id or partition.log.has_followers else partition
 
 
-def _handle_any(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
+def _check_and_append(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
     for topic in ctx.sliced(request.topic_data):
         for item in ctx.sliced(topic.partition_data):
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above
