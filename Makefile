@@ -6,17 +6,12 @@ PEERS ?= ../shared/peers
 PEERS_ARGS ?= --reps 7
 PEERS_TARGETS ?= --target kafka --target kfake --target rdmock \
 	--target 'sluice=$(CURDIR)/.venv/bin/sluice serve --port {port} --admin-port 0'
-BENCH_CLIENT_ARGS ?=
-PAGE_ARGS ?=
-QUOTA_ARGS ?=
-SPARK_ARGS ?=
 AUDIT_ARGS ?=
 DIFFERENTIAL_ARGS ?=
 FLEETS_ARGS ?=
 FUZZ_SECONDS ?= 60
 FRAMES ?= 10000000
 SOAK_ARGS ?= --soak-hours 24 --soak-minutes 30
-PLAN_ARGS ?=
 MUTANTS ?= 200
 SEED ?= 0
 BIN := .venv/bin
@@ -42,7 +37,7 @@ TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets test-plans matrix fault-table audit fleets lint format generate bench bench-client bench-page bench-stalls bench-overload bench-quota bench-fleets bench-storage bench-spark bench-peers docs dist test-dist zipapp clean
+.PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets test-plans matrix fault-table audit fleets lint format generate bench-stalls bench-overload bench-peers docs dist test-dist zipapp clean
 
 help: ## show this help
 	@$(PYTHON) -c 'import re, sys; print(*(f"make {target:17} {text}" for target, text in re.findall("^([a-z-]+):.*## (.*)", open(sys.argv[1]).read(), re.M)), sep="\n")' $(firstword $(MAKEFILE_LIST))
@@ -170,7 +165,7 @@ test-fleets: setup ## compare the simulation of fleets with real clients and a r
 # Then 40 real producers for five minutes. Java needs KAFKA_LIBS=folder of its jars.
 test-plans: setup ## compare plans of logs recorded with and without quotas: 200 synthetic clients and 40 real ones
 	$(BIN)/pytest -n auto --maxprocesses 4 --plan-seeds 200 tests/property/test_throttled_demand.py
-	$(BIN)/python -m bench.plan_pairs
+	$(BIN)/python -m tests.plans
 
 matrix: setup ## run the client matrix and write docs/clients.md
 	$(BIN)/python -m tests.clients.build
@@ -212,16 +207,6 @@ format: setup ## format the code and apply automatic fixes
 generate: setup ## write generated files
 	$(BIN)/python -m tests.generate
 
-bench: setup ## compare the broker with a bare asyncio server
-	$(BIN)/python -m bench
-
-bench-client: setup ## compare sluice's producer and consumer with aiokafka's (shorter: BENCH_CLIENT_ARGS='--rounds 3')
-	$(BIN)/python -m bench.client $(BENCH_CLIENT_ARGS)
-
-# Alternates between both variants, because other processes may load the machine.
-bench-page: setup ## measure the cost of the web page with 500 clients and 2,000 requests/s (shorter: PAGE_ARGS='--seconds 6')
-	$(BIN)/python -m bench.page $(PAGE_ARGS)
-
 # Takes half an hour. Measure one API, or one size, by STALLS_ARGS='--api Fetch --size 10000000'.
 bench-stalls: setup ## measure for how long the largest requests of each API hold the event loop
 	$(BIN)/python -m bench.stalls $(STALLS_ARGS)
@@ -229,23 +214,6 @@ bench-stalls: setup ## measure for how long the largest requests of each API hol
 # Takes two minutes. Measure other versions of Python with their environments: make BIN=PATH/bin bench-overload.
 bench-overload: setup ## measure the memory and the latency of a new client beside clients that read nothing, idle or rush
 	$(BIN)/python -m bench.overload
-
-bench-quota: setup ## measure the accuracy and cost of quotas with real clients (shorter: QUOTA_ARGS='--seconds 20')
-	$(BIN)/python -m bench.quota $(QUOTA_ARGS)
-
-bench-fleets: setup ## measure fleets of real producers in virtual time: virtual seconds per second
-	$(BIN)/python -m bench.fleet.exact
-
-# Needs 10 GB of disk and page cache. Then compares produce and consume with a data directory.
-bench-storage: setup ## measure starts with 10 GB, and compare --data-dir with Kafka
-	$(BIN)/python -m bench.start
-	@$(MAKE) --no-print-directory bench-peers PEERS_TARGETS="--target kafka \
-		--target 'sluice=$(CURDIR)/$(BIN)/sluice serve --port {port} --admin-port 0 --data-dir {dir}/data'" \
-		PEERS_ARGS="--cells rk1m,rk64k --reps 7"
-
-bench-spark: setup $(WITH_SPARK) ## measure Spark jobs on sluice, and alternately on BOOTSTRAP=HOST:PORT, plans and sweeps of fleets (shorter: SPARK_ARGS='--records 200000' PLAN_ARGS='--rows 300000' SWEEP_ARGS='--seeds 1')
-	@$(BIN)/python -m bench.spark $(SPARK_ARGS); slower=$$?; $(BIN)/python -m bench.plan $(PLAN_ARGS) && \
-		$(BIN)/python -m bench.fleet.sweep $(SWEEP_ARGS) && exit $$slower
 
 bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=path of the harness)
 	@test -x $(PEERS)/bench || { echo "bench-peers: no harness at $(PEERS); run make bench-peers PEERS=path"; exit 1; }

@@ -21,8 +21,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from bench.__main__ import server
-from bench.wire_client import Client, frame, receive
+from bench.wire_client import Client, frame, receive, server
 from sluice.protocol.apis.api_versions import ApiVersionsRequest
 from sluice.protocol.apis.create_topics import CreatableTopic, CreateTopicsRequest
 from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic

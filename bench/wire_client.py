@@ -1,8 +1,10 @@
-"""A blocking client of benchmarks, and its requests as bytes."""
+"""A blocking client of benchmarks, its requests as bytes, and the process that it measures."""
 
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import count
@@ -17,6 +19,20 @@ from sluice.protocol.message import Message
 CLIENT_ID = "bench"
 _LARGE_BATCH_BYTES = 64 * 1024
 _size = Struct(">i")
+
+
+@contextmanager
+def server(*arguments: str) -> Iterator[tuple[int, str]]:
+    """Start a module as a process; yield its pid and the first line of its output."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.pid, process.stdout.readline()
+    finally:
+        process.terminate()
+        process.wait()
 
 
 class Client:

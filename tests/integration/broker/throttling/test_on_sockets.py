@@ -1,7 +1,6 @@
 """Throttles of many connections over real sockets: no response is sent before its throttle ends.
 
-tests/unit/broker/throttling/test_throttler.py checks the exact times in virtual time, and bench/purgatory.py measures
-lateness.
+tests/unit/broker/throttling/test_throttler.py checks the exact times in virtual time.
 """
 
 from contextlib import ExitStack

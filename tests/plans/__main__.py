@@ -1,4 +1,4 @@
-"""Plans of 40 real producers, recorded under quotas, against the same producers without: `python -m bench.plan_pairs`.
+"""Plans of 40 real producers, recorded under quotas, against the same producers without: `python -m tests.plans`.
 
 aiokafka, confluent-kafka and, with the jars of Apache Kafka in KAFKA_LIBS, its producer run at the same time: first
 without quotas, then each with a quota of 0.2 to 2 times the rate that it had. Stated lower bounds and known demands
@@ -16,14 +16,13 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from bench.plan_pairs.workloads import KINDS, workloads
-from bench.verdicts import Verdicts
 from sluice import Broker
 from sluice.journal_events import AnyEvent, Request, Throttle
 from sluice.pipeline.plan import job, local_engine
 from sluice.pipeline.plan.analysis import Limits, Settings
 from sluice.pipeline.plan.demand import Stated
 from sluice.pipeline.plan.recommendation import Policy, Recommendation
+from tests.plans.workloads import KINDS, workloads
 
 _FOLDER = Path(__file__).parent
 QUOTAS = (0.2, 2.0)  # of the rate without quotas
@@ -58,7 +57,7 @@ async def record(seconds: int, seed: int, kinds: list[str], quotas: Mapping[str,
 
 
 async def _start(kind: str, bootstrap: str, lines: str) -> asyncio.subprocess.Process:
-    command = [sys.executable, "-m", "bench.plan_pairs.workloads", kind, bootstrap]
+    command = [sys.executable, "-m", "tests.plans.workloads", kind, bootstrap]
     if kind == "java":
         command = ["java", "-cp", os.environ["KAFKA_LIBS"] + "/*", str(_FOLDER / "Producers.java"), bootstrap]
     process = await asyncio.create_subprocess_exec(
@@ -92,8 +91,8 @@ def stated(found: Recommendation) -> Stated:
     return need.demand
 
 
-def judge(name: str, demand: float, quota: float, free: Stated, limited: Stated, verdicts: Verdicts) -> None:
-    """Compare the statement from the log under a quota with the rate without one.
+def judge(name: str, demand: float, quota: float, free: Stated, limited: Stated) -> bool:
+    """Return whether the statement from the log under a quota agrees with the rate without one.
 
     An uncertain mean is compared with one that has an uncertainty of its own, as clients run on a busy machine.
     """
@@ -102,14 +101,16 @@ def judge(name: str, demand: float, quota: float, free: Stated, limited: Stated,
     if limited.is_known:
         allowed = KNOWN if limited.confidence == "known" else limited.uncertainty + free.uncertainty
         target, holds = f"within {allowed:.0%}", abs(share - 1) <= allowed
-    verdicts.add(
-        f"{name}, {limited.confidence}", f"{share:.1%} of {demand:,.0f} B/s, quota {quota / demand:.2f}", target, holds
+    measured = f"{share:.1%} of {demand:,.0f} B/s, quota {quota / demand:.2f}"
+    print(
+        f"{name + ', ' + limited.confidence:<44} {measured:>34}  {target:<26} {'ok' if holds else 'WRONG'}", flush=True
     )
+    return holds
 
 
 def main() -> None:
     """Record, judge, print, and exit with 1 if a statement is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m bench.plan_pairs", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.plans", description=__doc__)
     parser.add_argument("--seconds", type=int, default=118, help="duration of each of the two recordings")
     parser.add_argument("--seed", type=int, default=1, help="other workloads and quotas")
     arguments = parser.parse_args()
@@ -121,14 +122,14 @@ def main() -> None:
     random = Random(arguments.seed)
     quotas = {client_id: round(demand * random.uniform(*QUOTAS)) for client_id, demand in demands.items()}
     limited = asyncio.run(record(arguments.seconds, arguments.seed, kinds, quotas))
-    verdicts = Verdicts()
+    wrong = 0
     with TemporaryDirectory() as name:
         for client_id, demand in demands.items():
             before = stated(planned(free[client_id], Path(name) / f"{client_id}-free"))
             after = stated(planned(limited[client_id], Path(name) / f"{client_id}-limited"))
-            judge(client_id, demand, quotas[client_id], before, after, verdicts)
-    print(f"{len(demands)} pairs, {verdicts.missed} wrong statements")
-    sys.exit(1 if verdicts.missed else 0)
+            wrong += not judge(client_id, demand, quotas[client_id], before, after)
+    print(f"{len(demands)} pairs, {wrong} wrong statements")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""The speed of simulated fleets: of the exact simulation, and of a sweep on Spark."""

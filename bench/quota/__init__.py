@@ -1,1 +1,0 @@
-"""The accuracy of quotas for real clients, and their cost."""
