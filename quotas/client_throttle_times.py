@@ -8,10 +8,11 @@ is ten times as fast, and moved to the samples at least every 30 s.
 from math import isnan, nan
 
 from .manager import METRICS_NUM_SAMPLES, METRICS_SAMPLE_WINDOW_MS
-from .stats import Max, WindowedSum
+from .sensor import SampledStat
+from .stats import Max
 
 
-class _Total(WindowedSum):
+class _Total(SampledStat):
     __slots__ = ()
 
     def add_zeros(self, count: int, now_ms: int) -> None:

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterator
 from math import isnan, nan
 from struct import pack
+from sys import float_info
 
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from sluice.quotas.mutation_quota import ControllerMutationQuota, ControllerMutationQuotaManager, MutationUsage
 from sluice.quotas.request_quota import ClientRequestQuotaManager
+from sluice.quotas.samples import Sample
 from sluice.quotas.sensor import Rate, SampledStat
-from sluice.quotas.stats import Avg, CumulativeCount, CumulativeSum, Max, Min, SimpleRate, WindowedCount, WindowedSum
+from sluice.quotas.stats import Avg, Max
 from sluice.quotas.token_bucket import TokenBucket
 from tests.vectors import Vector
 
@@ -130,18 +132,18 @@ def check_sensor_stats(vector: Vector) -> list[str]:
         integer(vector["window_ms"]),
         integer(vector["event_window"] or ANY_NUMBER),
     )
-    stats: dict[str, SampledStat | CumulativeSum] = {
+    stats: dict[str, SampledStat | _CumulativeSum] = {
         "rate_s": Rate(*windows),
         "rate_ms": Rate(*windows, unit_ms=1.0),
         "rate_count": Rate(*windows),
-        "simple_rate": SimpleRate(*windows),
+        "simple_rate": _SimpleRate(*windows),
         "avg": Avg(*windows),
         "max": Max(*windows),
-        "min": Min(*windows),
-        "windowed_sum": WindowedSum(*windows),
-        "windowed_count": WindowedCount(*windows),
-        "cumulative_sum": CumulativeSum(),
-        "cumulative_count": CumulativeCount(),
+        "min": _Min(*windows),
+        "windowed_sum": SampledStat(*windows),
+        "windowed_count": _WindowedCount(*windows),
+        "cumulative_sum": _CumulativeSum(),
+        "cumulative_count": _CumulativeCount(),
     }
 
     def event_values(event: Vector) -> Vector:
@@ -237,3 +239,58 @@ KINDS: dict[str, Callable[[Vector], list[str]]] = {
     "sensor_stats": check_sensor_stats,
     "token_bucket": check_token_bucket,
 }
+
+
+# Statistics of Kafka's sensors that the broker does not use: they check the ring of samples.
+
+
+class _WindowedCount(SampledStat):
+    __slots__ = ()
+
+    def record(self, value: float, now_ms: int) -> None:
+        super().record(1.0, now_ms)
+
+
+class _SimpleRate(Rate):
+    """A rate per second over the time since the oldest sample opened, at least one window.
+
+    Kafka uses it for replication quotas. It measures a burst at its actual rate.
+    """
+
+    __slots__ = ()
+
+    def padded_ms(self, elapsed_ms: int) -> int:
+        return max(elapsed_ms, self._windows.window_ms)
+
+
+class _Min(SampledStat):
+    __slots__ = ()
+
+    INITIAL = float_info.max  # Double.MAX_VALUE, not Infinity, as in Kafka
+
+    def record(self, value: float, now_ms: int) -> None:
+        self.open_sample(now_ms)
+        self._value = min(self._value, value)
+
+    def combine(self, samples: list[Sample]) -> float:
+        return min((sample.value for sample in samples if sample.event_count), default=nan)
+
+
+class _CumulativeSum:
+    __slots__ = ("_total",)
+
+    def __init__(self) -> None:
+        self._total = 0.0
+
+    def record(self, value: float, now_ms: int) -> None:
+        self._total += value
+
+    def measure(self, now_ms: int) -> float:
+        return self._total
+
+
+class _CumulativeCount(_CumulativeSum):
+    __slots__ = ()
+
+    def record(self, value: float, now_ms: int) -> None:
+        super().record(1.0, now_ms)
