@@ -1,4 +1,4 @@
-"""The drawing of `sluice top`: brokers, clients with their quotas, fault rules, and a prompt. Pure."""
+"""The drawing of `sluice top`: brokers, clients with their quotas, and fault rules. Pure."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -21,57 +21,31 @@ _RIGHT = (("RATE", 5), ("LIMIT", 5), ("", 4))
 _BAR, _MOST_SHARE = 10, 9.99
 # The sparkline uses the width that other columns leave; the name has at least 20 columns.
 _LEAST_SPARK, _MOST_SPARK, _OTHER_COLUMNS = 9, 40, 80
-KEYS = (
-    ("↑ ↓", "choose a client"),
-    ("s", "sort by activity, quota, throttled time or name"),
-    ("/", "filter: clients whose id or user has a text; empty shows all"),
-    ("u", "set the quota of the chosen client; empty removes it"),
-    ("f", "add a fault rule, in the syntax of `sluice faults add`"),
-    ("x", "remove a fault rule by its id, or all"),
-    ("p", "pause and continue"),
-    ("h or ?", "show this help; any key closes it"),
-    ("q", "quit"),
-)
-_FOOT = "s sort  / filter  u quota  f fault  x remove  p pause  h help  q quit"
-
-
-class Prompt(Struct):
-    label: str
-    text: str = ""
 
 
 class Display(Struct):
-    """The user's choices, and the parts of the screen besides the cluster's state."""
+    """The options of the command, and the error that prevents updates."""
 
     sort: str = "activity"
     search: str = ""
-    chosen: int = 0
-    paused: bool = False
-    help: bool = False
-    prompt: Prompt | None = None
-    message: str = ""
-    problem: str = ""  # the error that prevents updates
+    problem: str = ""
 
 
 def screen(state: State, display: Display, width: int, height: int) -> RenderableType:
-    if display.help:
-        return _help(width, height)
     most = max(1, height // _PARTS)
     head = [_title(state, display, width), *_brokers(state, width, most)]
     faults = list(_faults(state, most))
-    foot = [_foot(display, width)]
-    room = max(1, height - len(head) - len(faults) - len(foot) - 2)  # 2: table header and an empty line
+    room = max(1, height - len(head) - len(faults) - 2)  # 2: table header and an empty line
     table = _clients(state, display, width, room)
     empty = [Text() for _ in range(room - len(rows(state)))]
-    return Group(*head, Text(), table, *empty, *faults, *foot)
+    return Group(*head, Text(), table, *empty, *faults)
 
 
 def rows(state: State) -> list[tuple[Client, Meter | None]]:
     return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
 
 
-def plain(state: State, width: int) -> Group:
-    display = Display(chosen=-1)
+def plain(state: State, display: Display, width: int) -> Group:
     table = _clients(state, display, width, len(rows(state)))
     return Group(
         _title(state, display, width),
@@ -88,7 +62,6 @@ def _title(state: State, display: Display, width: int) -> Text:
         return _line(display.problem or "waiting for the broker", "yellow", width)
     at = datetime.fromtimestamp(state.at_ms / 1000, UTC).strftime("%H:%M:%S")
     notes = [
-        *(["paused"] if display.paused else []),
         *([f"filter {display.search!r}"] if display.search else []),
         *([] if cluster.counting else ["no quotas, so rates are not counted"]),
         *([display.problem] if display.problem else []),
@@ -124,8 +97,6 @@ def _broker(broker: Broker, width: int) -> Text:
 
 def _clients(state: State, display: Display, width: int, room: int) -> Table:
     found = rows(state)
-    chosen = max(0, min(display.chosen, len(found) - 1))
-    first = max(0, min(chosen - room // 2, len(found) - room))
     spark = max(_LEAST_SPARK, min(_MOST_SPARK, width - _OTHER_COLUMNS))
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), width=width, header_style="reverse")
     table.add_column(
@@ -139,9 +110,8 @@ def _clients(state: State, display: Display, width: int, room: int) -> Table:
     table.add_column("DELAY", no_wrap=True, min_width=6, justify="right")
     table.add_column("TOTAL", no_wrap=True, min_width=6, justify="right")
     table.add_column("2 MINUTES", no_wrap=True, width=spark)
-    for number, (client, meter) in enumerate(found[first : first + room], first):
-        style = "on grey23" if number == display.chosen else ""
-        table.add_row(*_row(state, client, meter, spark), style=style)
+    for client, meter in found[:room]:
+        table.add_row(*_row(state, client, meter, spark))
     return table
 
 
@@ -188,34 +158,6 @@ def _fault(fault: FaultShown) -> Text:
     if fault.problem:
         text.append(f"  {printable(fault.problem)}", style="red")
     return text
-
-
-def _foot(display: Display, width: int) -> Text:
-    if display.prompt is not None:
-        line = f"{display.prompt.label}: {display.prompt.text}"
-        return Text(f"{line[-(width - 1) :]}█", style="bold", no_wrap=True)
-    return _line(_shortened(display.message, width), "yellow", width) if display.message else _line(_FOOT, "dim", width)
-
-
-def _shortened(words: str, width: int) -> str:
-    """Cut the middle: an error begins with the place and ends with the value and the remedy."""
-    kept = width // 2
-    return words if len(words) <= width else f"{words[: width - kept - 1]}…{words[-kept:]}"
-
-
-def _help(width: int, height: int) -> RenderableType:
-    lines = [Text("sluice top", style="bold"), Text()]
-    for keys, what in KEYS:
-        text = Text(f"  {keys:8}", style="bold")
-        text.append(what, style="not bold")
-        lines.append(text)
-    lines += [
-        Text(),
-        Text("RATE is per second over the quota's windows; DELAY is the remaining throttle time."),
-    ]
-    for line in lines:
-        line.truncate(width, overflow="ellipsis")
-    return Group(*lines[:height])
 
 
 def _line(words: str, style: str, width: int) -> Text:

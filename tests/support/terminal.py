@@ -1,4 +1,4 @@
-"""A program on a pseudo-terminal, whose screen a test reads and into which it types."""
+"""A program on a pseudo-terminal, whose screen a test reads."""
 
 import fcntl
 import os
@@ -52,10 +52,6 @@ class Terminal:
     def screen(self) -> str:
         """Return the lines without trailing blanks."""
         return "\n".join(line.rstrip() for line in self._screen.display).rstrip()
-
-    def press(self, keys: str) -> None:
-        """Types."""
-        os.write(self._ours, keys.encode())
 
     def interrupt(self) -> None:
         """Send SIGINT for Control-C: no process has this pseudo-terminal as its controlling terminal."""

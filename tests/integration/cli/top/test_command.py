@@ -1,4 +1,4 @@
-"""`sluice top` in a terminal with keyboard input, and a single report without one."""
+"""`sluice top` in a terminal, and a single report without one."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ def command(broker: SyncBroker, *options: str) -> list[str]:
     return [sys.executable, "-m", "sluice", "top", "--admin", str(broker.admin), *options]
 
 
-def test_terminal_shows_the_cluster_and_keys_follow_the_help(broker: SyncBroker) -> None:
+def test_terminal_shows_the_cluster_until_it_is_interrupted(broker: SyncBroker) -> None:
     with Terminal(command(broker)) as terminal:
         shown = terminal.wait_for("shop")
         assert "broker 1 running" in shown
@@ -37,55 +37,13 @@ def test_terminal_shows_the_cluster_and_keys_follow_the_help(broker: SyncBroker)
         assert shop.split()[2] == "Produce"
         assert "100k" in shop
         assert "evil\\x1b[2J\\nname" in shown, "a client name controls the terminal"
-        assert shown.splitlines()[-1].startswith("s sort  / filter  u quota")
-        assert len(shown.splitlines()) == 24
-
-        terminal.press("s")
-        terminal.wait_for("by quota")
-        terminal.press("?")
-        terminal.wait_for("set the quota of the chosen client")
-        terminal.press(" ")
-        terminal.wait_for("by quota")
-
-        terminal.press("/")
-        terminal.wait_for("filter: ")
-        terminal.press("shpo\x7f\x7fop\r")
-        terminal.wait_for(
-            lambda screen: "filter 'shop'" in screen and "kitchen" not in screen and "CLIENT 1/3" in screen
-        )
-        terminal.press("u")
-        terminal.wait_for("producer_byte_rate of client shop: 100000")
-        terminal.press("\x7f" * 6 + "fast\r")
-        terminal.wait_for("or 1e6, got fast")
-        terminal.press("u" + "\x7f" * 6 + "2M\r")
-        terminal.wait_for("client shop: producer_byte_rate = 2000000")
-        assert ({"client-id": "shop"}, {"producer_byte_rate": 2_000_000.0}) in broker.quotas
-        terminal.wait_for("2.0M")
-
-        terminal.press("f")
-        terminal.wait_for("add a fault: action=")
-        terminal.press("clos\r")
-        terminal.wait_for("Did you mean close?")
-        terminal.press("fclose api=Produce\r")
-        terminal.wait_for("fault-1  in force  hit 0 of 0  action=close api=Produce")
-        assert len(broker.faults.list()) == 1
-        terminal.press("x")
-        terminal.wait_for("remove a fault, or all: fault-1")
-        terminal.press("\r")
-        terminal.wait_for(lambda screen: "FAULTS" not in screen)
-        assert broker.faults.list() == []
-        terminal.press("x")
-        terminal.wait_for("no fault rules")
-
-        terminal.press("p")
-        terminal.wait_for("paused")
         broker.cluster.stop(2)
-        terminal.press("p")
-        terminal.wait_for(lambda screen: "paused" not in screen and "broker 2 stopped" in screen)
-
+        broker.faults.add("close", api="Produce")
+        terminal.wait_for("fault-1  in force  hit 0 of 0  action=close api=Produce")
+        terminal.wait_for("broker 2 stopped")
         terminal.resize(120, 12)
         terminal.wait_for(lambda screen: len(screen.splitlines()) == 12 and "broker 1 running" in screen)
-        terminal.press("q")
+        terminal.interrupt()
         assert terminal.wait_for_end() == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from sluice.cli.faults.text import FaultShown
-from sluice.cli.top.screen import Display, Prompt, plain, screen
+from sluice.cli.top.screen import Display, plain, screen
 from sluice.cli.top.state import Broker, Client, Clients, Cluster, Faults, Message, Meter, State
 
 NOW_MS = 1_700_000_000_000
@@ -57,9 +57,8 @@ STATES = {
 }
 LOOKS = {
     "plain": Display(),
-    "with a prompt": Display(prompt=Prompt("filter", "x" * 300)),
-    "with the help": Display(help=True),
-    "with a problem": Display(problem="http://127.0.0.1:9644: Connection refused" * 5, message="y" * 300, paused=True),
+    "with a filter": Display(search="x" * 300),
+    "with a problem": Display(problem="http://127.0.0.1:9644: Connection refused" * 5),
 }
 
 
@@ -67,7 +66,7 @@ LOOKS = {
 def test_screen_has_all_parts_and_fits_the_width(width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=False, soft_wrap=True)
     with console.capture() as capture:
-        console.print(plain(state(clients=100, brokers=20), width))
+        console.print(plain(state(clients=100, brokers=20), Display(), width))
     lines = capture.get().splitlines()
     assert max(map(len, lines)) == width, "\n".join(lines)
     assert sum(line.startswith("client-") for line in lines) == 100
@@ -90,8 +89,3 @@ def test_row_has_the_client_and_its_quota() -> None:
     assert row.split()[2:7] == ["Produce", "50k", "100k", "50%", "━━━━━─────"]
     assert "800 ms" in row
     assert any(line.startswith("client-2 of alice 1") and "━━━━━━━━━━" in line for line in lines)
-
-
-def test_selected_row_is_always_visible() -> None:
-    lines = drawn(state(clients=100), Display(chosen=70), 80, 24)
-    assert any(line.startswith("client-70") for line in lines)
