@@ -7,8 +7,7 @@ Different on purpose: after a failed lookup, the next one waits for `retry.backo
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable
 
 from sluice.client.admin import LATEST
 from sluice.client.consumer.fetch.fetcher import OffsetOutOfRangeError
@@ -17,33 +16,11 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms
 
+from .clients import StreamsAdmin, StreamsConsumer
 from .errors import ClientTimeoutException, StreamsException, TaskCorruptedException, client_call
 from .task import StreamTask
 
 log = logging.getLogger("sluice.streams")
-
-
-class EndOffset(Protocol):
-    @property
-    def offset(self) -> int: ...
-
-
-class EndOffsets(Protocol):
-    def all(self) -> Mapping[TopicPartition, EndOffset]: ...
-
-
-class ChangelogAdmin(Protocol):
-    async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> EndOffsets: ...
-
-
-class RestoreConsumer(Protocol):
-    def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]: ...
-
-    async def position(self, partition: TopicPartition) -> int: ...
 
 
 class _Changelog:
@@ -57,7 +34,7 @@ class _Changelog:
 
 class ChangelogReader:
     def __init__(
-        self, consumer: RestoreConsumer, admin: ChangelogAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
+        self, consumer: StreamsConsumer, admin: StreamsAdmin, clock: Clock, poll_ms: int, retry_backoff_ms: int
     ) -> None:
         self.restored = 0
         self._consumer = consumer

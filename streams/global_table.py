@@ -12,8 +12,8 @@ A poll without records for `poll.ms` plus `request.timeout.ms` also counts as a 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 from sluice.client.config import Profile
 from sluice.client.consumer.record import ConsumerRecord
@@ -21,28 +21,13 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms
 
+from .clients import StreamsConsumer
 from .errors import StreamsException
 from .store import GlobalTable
 
 T = TypeVar("T")
 
 log = logging.getLogger("sluice.streams")
-
-
-class GlobalConsumer(Protocol):
-    def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    def seek(self, partition: TopicPartition, offset: int) -> None: ...
-
-    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]: ...
-
-    async def position(self, partition: TopicPartition) -> int: ...
-
-    async def partitions_for(self, topic: str) -> Sequence[int]: ...
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]: ...
 
 
 class GlobalSettings(NamedTuple):
@@ -55,7 +40,7 @@ class GlobalSettings(NamedTuple):
 
 class GlobalThread:
     def __init__(
-        self, topics: Mapping[str, str], consumer: GlobalConsumer, settings: GlobalSettings, clock: Clock
+        self, topics: Mapping[str, str], consumer: StreamsConsumer, settings: GlobalSettings, clock: Clock
     ) -> None:
         self.tables = {name: GlobalTable() for name in topics}
         self._topics = topics

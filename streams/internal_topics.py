@@ -9,14 +9,15 @@ because the group would remove it.
 """
 
 import logging
-from collections.abc import Awaitable, Iterable, Mapping, Sequence, Sized
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from sluice.client import errors
 from sluice.client.admin import NewTopic
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.clock import Clock, sleep_ms
 
+from .clients import StreamsAdmin
 from .errors import StreamsException
 from .topology import ProcessorTopology, Subtopology
 
@@ -38,29 +39,10 @@ class InternalTopic(NamedTuple):
     configs: Mapping[str, str]
 
 
-class DescribedTopic(Protocol):
-    @property
-    def partitions(self) -> Sized: ...
-
-
-class DescribedTopics(Protocol):
-    def __getitem__(self, name: str, /) -> DescribedTopic: ...
-
-
-class CreatedTopics(Protocol):
-    def errors(self) -> Mapping[str, KafkaException]: ...
-
-
-class TopicAdmin(Protocol):
-    async def describe_topics(self, names: Iterable[str]) -> DescribedTopics: ...
-
-    async def create_topics(self, topics: Iterable[NewTopic]) -> CreatedTopics: ...
-
-
 class InternalTopicManager:
     def __init__(
         self,
-        admin: TopicAdmin,
+        admin: StreamsAdmin,
         clock: Clock,
         *,
         replication_factor: int,

@@ -19,15 +19,15 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sluice.client import errors
 from sluice.client.config import Profile
-from sluice.client.consumer.record import Header
 from sluice.client.errors import KafkaException, RetriableException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import RecordMetadata
 
+from .clients import StreamsProducer
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call
 from .processor import Record
 from .topology import Partitioner
@@ -42,23 +42,6 @@ _FENCED = (
 )
 
 
-class TaskProducer(Protocol):
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None = None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        timestamp_ms: int | None = None,
-        headers: Sequence[Header] = (),
-    ) -> asyncio.Future[RecordMetadata]: ...
-
-    async def partitions_for(self, topic: str) -> Sequence[int]: ...
-
-    async def flush(self) -> None: ...
-
-
 class _Outgoing(NamedTuple):
     topic: str
     record: Record
@@ -67,7 +50,7 @@ class _Outgoing(NamedTuple):
 
 
 class RecordCollector:
-    def __init__(self, task_id: TaskId, producer: TaskProducer, profile: Profile) -> None:
+    def __init__(self, task_id: TaskId, producer: StreamsProducer, profile: Profile) -> None:
         self._task_id = task_id
         self._producer = producer
         self._counts_blocking = profile == "kip"

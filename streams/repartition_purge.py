@@ -7,26 +7,19 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import Protocol
 
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock, sleep_ms
 
+from .clients import StreamsAdmin
+
 log = logging.getLogger("sluice.streams")
 
 
-class DeletedRecords(Protocol):
-    def errors(self) -> Mapping[TopicPartition, KafkaException]: ...
-
-
-class PurgeAdmin(Protocol):
-    async def delete_records(self, before: Mapping[TopicPartition, int]) -> DeletedRecords: ...
-
-
 class RepartitionPurge:
-    def __init__(self, topics: Collection[str], admin: PurgeAdmin, clock: Clock, interval_ms: int) -> None:
+    def __init__(self, topics: Collection[str], admin: StreamsAdmin, clock: Clock, interval_ms: int) -> None:
         self._topics = topics
         self._admin = admin
         self._clock = clock

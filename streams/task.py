@@ -14,15 +14,16 @@ remain).
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sluice.client.committed_offsets import OffsetAndMetadata
 from sluice.client.config import Profile
 from sluice.client.consumer.offset_reset import EARLIEST, LATEST, NONE, OffsetReset
-from sluice.client.consumer.record import ConsumerRecord, OffsetAndTimestamp
+from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 
+from .clients import StreamsConsumer
 from .errors import StreamsException, TaskId, client_call
 from .processor import Context, Processor, Record, TaskScope, create_processor
 from .record_collector import RecordCollector
@@ -49,30 +50,6 @@ _AFTER = {
 }
 
 
-class TaskConsumer(Protocol):
-    def assignment(self) -> set[TopicPartition]: ...
-
-    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    def current_lag(self, partition: TopicPartition) -> int | None: ...
-
-    def seek(self, partition: TopicPartition, offset: int | OffsetAndMetadata) -> None: ...
-
-    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    async def committed(
-        self, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, OffsetAndMetadata | None]: ...
-
-    async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, OffsetAndTimestamp | None]: ...
-
-
 class TaskSettings(NamedTuple):
     timeout_ms: int
     profile: Profile
@@ -87,7 +64,7 @@ class StreamTask:
         task_id: TaskId,
         part: Subtopology,
         partitions: Collection[TopicPartition],
-        consumer: TaskConsumer,
+        consumer: StreamsConsumer,
         collector: RecordCollector,
         tables: Mapping[str, GlobalTable],
         settings: TaskSettings,

@@ -14,7 +14,6 @@ Different on purpose: a revoked task is closed immediately; Kafka suspends it un
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Protocol
 
 from sluice.client.backoff import ExponentialBackoff, Uniform
 from sluice.client.committed_offsets import OffsetAndMetadata
@@ -24,9 +23,10 @@ from sluice.client.errors import KafkaException, RebalanceInProgressException, T
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock
 
+from .clients import StreamsConsumer
 from .errors import StreamsException, TaskCorruptedException, TaskId, TaskMigratedException, client_call
 from .state_updater import StateUpdater
-from .task import StreamTask, TaskConsumer, TaskState
+from .task import StreamTask, TaskState
 from .topology import Subtopology
 
 log = logging.getLogger("sluice.streams")
@@ -38,13 +38,6 @@ _NOT_NOW = (TimeoutException, RebalanceInProgressException)
 
 MakeTask = Callable[[TaskId, Subtopology, Collection[TopicPartition]], StreamTask]
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
-
-
-class MainConsumer(TaskConsumer, Protocol):
-    @property
-    def is_rebalancing(self) -> bool: ...
-
-    async def commit(self, offsets: Offsets) -> None: ...
 
 
 class InitBackoff:
@@ -68,7 +61,7 @@ class TaskManager:
     def __init__(
         self,
         parts: Iterable[Subtopology],
-        consumer: MainConsumer,
+        consumer: StreamsConsumer,
         updater: StateUpdater,
         on_commit: Callable[[Offsets], None],
         make_task: MakeTask,

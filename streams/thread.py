@@ -13,19 +13,18 @@ errors.py describes which exceptions end the thread.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator
 from enum import Enum
 from types import coroutine
-from typing import Protocol
 
 from sluice.client.consumer import RebalanceListener
-from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import Clock
 
+from .clients import StreamsConsumer
 from .errors import StreamsException, TaskCorruptedException, TaskMigratedException
-from .tasks import MainConsumer, TaskManager
+from .tasks import TaskManager
 
 log = logging.getLogger("sluice.streams")
 
@@ -40,19 +39,11 @@ class ThreadState(Enum):
     DEAD = "dead"
 
 
-class ThreadConsumer(MainConsumer, Protocol):
-    def subscribe(self, topics: Iterable[str], *, listener: RebalanceListener | None = None) -> None: ...
-
-    async def unsubscribe(self) -> None: ...
-
-    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]: ...
-
-
 class StreamThread:
     def __init__(
         self,
         topics: Collection[str],
-        consumer: ThreadConsumer,
+        consumer: StreamsConsumer,
         tasks: TaskManager,
         clock: Clock,
         *,
@@ -155,7 +146,7 @@ class StreamThread:
 class _Listener(RebalanceListener):
     """The callbacks within `poll`. Their errors are raised after it, so that the consumer's own steps complete."""
 
-    def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: ThreadConsumer) -> None:
+    def __init__(self, thread: StreamThread, tasks: TaskManager, consumer: StreamsConsumer) -> None:
         self._thread = thread
         self._tasks = tasks
         self._consumer = consumer

@@ -40,6 +40,7 @@ from sluice.protocol.message import Message
 
 K = TypeVar("K")
 V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
 M = TypeVar("M", bound=Message)
 
 # Chooses a node; None: metadata is needed first.
@@ -70,13 +71,13 @@ def broker(node_id: int) -> NodeProvider:
     return provide
 
 
-class Outcomes(Generic[K, V]):
+class Outcomes(Generic[K, V_co]):
     """A value or an error for each key; `outcomes[key]` returns the value or raises the error."""
 
-    def __init__(self, by_key: Mapping[K, V | KafkaException]) -> None:
+    def __init__(self, by_key: Mapping[K, V_co | KafkaException]) -> None:
         self._by_key = by_key
 
-    def __getitem__(self, key: K) -> V:
+    def __getitem__(self, key: K) -> V_co:
         outcome = self._by_key[key]
         if isinstance(outcome, KafkaException):
             raise outcome
@@ -88,7 +89,7 @@ class Outcomes(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def all(self) -> dict[K, V]:
+    def all(self) -> dict[K, V_co]:
         """Return the values by key, or raise the first error."""
         return {key: self[key] for key in self._by_key}
 

@@ -15,6 +15,8 @@ from sluice.client.errors import KafkaException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.client.producer import RecordMetadata
 from sluice.clock import LoopClock
+from sluice.protocol.apis.list_offsets import ListOffsetsPartitionResponse
+from sluice.protocol.apis.metadata import MetadataResponsePartition, MetadataResponseTopic
 from sluice.streams.changelog import ChangelogReader
 from sluice.streams.errors import TaskId
 from sluice.streams.record_collector import RecordCollector
@@ -24,20 +26,6 @@ from sluice.streams.topology import Subtopology, Topology
 from tests.support.streaming import count
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class End:
-    """An end offset as an admin client returns it."""
-
-    offset: int
-
-
-@dataclass(frozen=True)
-class Described:
-    """A topic description."""
-
-    partitions: list[int]
 
 
 IN0, IN1 = TopicPartition("in", 0), TopicPartition("in", 1)
@@ -245,11 +233,15 @@ class FakeAdmin(Script):
         self.call_errors: dict[str, list[KafkaException]] = {}
         self.made: list[NewTopic] = []
 
-    async def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, End]:
+    async def list_offsets(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> Outcomes[TopicPartition, ListOffsetsPartitionResponse]:
         self.called("list_offsets")
-        return Outcomes({partition: End(self.ends.get(partition, 0)) for partition in timestamps})
+        return Outcomes(
+            {partition: ListOffsetsPartitionResponse(offset=self.ends.get(partition, 0)) for partition in timestamps}
+        )
 
-    async def describe_topics(self, names: Iterable[str]) -> Outcomes[str, Described]:
+    async def describe_topics(self, names: Iterable[str]) -> Outcomes[str, MetadataResponseTopic]:
         wanted = sorted(names)
         self.called(f"describe {' '.join(wanted)}")
         return Outcomes({name: self._outcome(name, "describe", self._described(name)) for name in wanted})
@@ -265,9 +257,13 @@ class FakeAdmin(Script):
                 self.topics[topic.name] = topic.num_partitions
         return Outcomes(outcomes)
 
-    def _described(self, name: str) -> Described | KafkaException:
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> Outcomes[TopicPartition, int]:
+        self.called("delete_records")
+        return Outcomes(before)
+
+    def _described(self, name: str) -> MetadataResponseTopic | KafkaException:
         if name in self.topics:
-            return Described(list(range(self.topics[name])))
+            return MetadataResponseTopic(partitions=[MetadataResponsePartition() for _ in range(self.topics[name])])
         return errors.UnknownTopicOrPartitionException(name)
 
     def _outcome(self, name: str, call: str, otherwise: T) -> T | KafkaException:

@@ -5,7 +5,7 @@ Each test name has a statement's number; where Kafka and the KIP differ, there i
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -16,7 +16,6 @@ from sluice.broker.faults.actions.delay import Delay
 from sluice.broker.faults.actions.error_response import Error
 from sluice.broker.faults.actions.no_response import BlackHole
 from sluice.client.config import Profile
-from sluice.client.consumer.record import ConsumerRecord
 from sluice.client.errors import TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.clock import LoopClock
@@ -26,6 +25,7 @@ from sluice.streams.processor import Record
 from sluice.streams.streams import State
 from sluice.streams.topology import Topology
 from tests.support.streaming import APP, T00, Flaky, Settings, deadlines, now_ms, streaming, word_count
+from tests.support.streaming_fakes import FakeConsumer
 
 # `poll.ms`: the longest time between two polls of a thread.
 POLL_MS = 100
@@ -222,35 +222,22 @@ async def test_kip572_09_commit_failing_past_the_deadline_ends_the_thread() -> N
                 await streams.run()
 
 
-class GlobalCalls:
+class GlobalCalls(FakeConsumer):
     """A global consumer whose `partitions_for` takes one second and fails until this time."""
 
     def __init__(self, until_ms: int) -> None:
+        super().__init__()
         self.calls_ms: list[int] = []
         self._until_ms = until_ms
         self._began_ms = now_ms()
+        self.ends[TopicPartition("names-topic", 0)] = 0
 
     async def partitions_for(self, topic: str) -> Sequence[int]:
         self.calls_ms.append(now_ms() - self._began_ms)
         await asyncio.sleep(1)
         if now_ms() - self._began_ms < self._until_ms:
             raise TimeoutException(f"topic {topic} was not known in time")
-        return [0]
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        return dict.fromkeys(partitions, 0)
-
-    def assign(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    def seek(self, partition: TopicPartition, offset: int) -> None: ...
-
-    def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None: ...
-
-    async def poll(self, timeout_ms: float) -> Sequence[ConsumerRecord]:
-        raise AssertionError("there is nothing to read")
-
-    async def position(self, partition: TopicPartition) -> int:
-        return 0
+        return await super().partitions_for(topic)
 
 
 def restoring(profile: Profile, task_timeout_ms: int, until_ms: int = FOR_EVER) -> tuple[list[int], str]:

@@ -13,12 +13,12 @@ from sluice.client.errors import KafkaException, TimeoutException
 from sluice.client.metadata.cluster import TopicPartition
 from sluice.streams.repartition_purge import RepartitionPurge
 from tests.support.streaming import streaming, word_count
-from tests.support.streaming_fakes import IN0, Script, clock
+from tests.support.streaming_fakes import IN0, FakeAdmin, clock
 
 R0, R1 = TopicPartition("app-words-repartition", 0), TopicPartition("app-words-repartition", 1)
 
 
-class DeletingAdmin(Script):
+class DeletingAdmin(FakeAdmin):
     """An admin client that returns scripted results per partition."""
 
     def __init__(self) -> None:
