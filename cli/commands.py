@@ -7,11 +7,11 @@ import click
 
 from sluice.text.error_text import did_you_mean
 
+from .help_pages import write_page
+
 
 class Command(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from .help_pages import write_page
-
         write_page(self, _path(ctx), formatter)
 
 
@@ -46,8 +46,6 @@ class Group(click.Group):
         return command.list_commands(ctx) if isinstance(command, click.Group) else []
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from .help_pages import write_page
-
         write_page(self, _path(ctx), formatter)
 
 

@@ -16,6 +16,7 @@ from click.shell_completion import (
 )
 
 from .commands import Command
+from .main import cli
 
 VARIABLE = "_SLUICE_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
@@ -69,8 +70,6 @@ add_completion_class(_Bash)
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
     """Print a script that completes sluice's commands, options and values in bash, zsh or fish."""
-    from .main import cli
-
     made = get_completion_class(shell)
     assert made is not None, shell
     click.echo(made(cli, {}, "sluice", VARIABLE).source(), nl=False)

@@ -4,11 +4,9 @@ The functions have the signature of click's `shell_complete`, and import what th
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import click
-    from click.shell_completion import CompletionItem
+import click
+from click.shell_completion import CompletionItem
 
 QUOTA_KEYS = (
     "producer_byte_rate",
@@ -19,51 +17,49 @@ QUOTA_KEYS = (
 )
 
 
-def scenarios(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def scenarios(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.broker.scenarios.files import names
 
     return _begun(incomplete, names())
 
 
-def scenarios_and_files(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> "list[CompletionItem]":
-    from click.shell_completion import CompletionItem
-
+def scenarios_and_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="file"), *map(CompletionItem, scenarios(ctx, param, incomplete))]
 
 
-def apis(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def apis(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.protocol.apis import API_KEYS
 
     return _begun(incomplete, (api.name for api in API_KEYS.values()))
 
 
-def kinds(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def kinds(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.journal_events import KINDS
 
     return _begun(incomplete, KINDS)
 
 
-def profiles(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def profiles(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.broker.throttling.profile import PROFILES
 
     return _begun(incomplete, PROFILES)
 
 
-def properties(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def properties(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.config.property_table import PROPERTIES
 
     return _begun(incomplete, (f"{name}=" for name in PROPERTIES))
 
 
-def keys_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def keys_of_quotas(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return _begun(incomplete, QUOTA_KEYS)
 
 
-def settings_of_quotas(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def settings_of_quotas(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return [f"{key}=" for key in keys_of_quotas(ctx, param, incomplete)]
 
 
-def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete a fault rule: `action=KIND` first, then the fields of the rule and the action."""
     from sluice.broker.faults.actions import KINDS
     from sluice.broker.faults.rule import Rule
@@ -78,13 +74,13 @@ def rules(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> li
     return _begun(incomplete, (f"{name}=" for name in dict.fromkeys(fields) if name not in given))
 
 
-def audit_subjects(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def audit_subjects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.audit.subjects import SUBJECTS
 
     return _begun(incomplete, SUBJECTS)
 
 
-def audit_probes(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[str]:
+def audit_probes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     from sluice.audit.probes import PROBES
     from sluice.audit.report.words import in_order
 

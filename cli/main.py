@@ -8,18 +8,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Never
+from typing import Never
 
 import click
+from click.shell_completion import CompletionItem
 
 from sluice.errors import ConfigError, SluiceError
 from sluice.version import __version__
 
 from .commands import Group
 from .usage_errors import usage_error
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 # In the order of `sluice --help`. Each command is an attribute of its module.
 COMMANDS = {
@@ -60,9 +58,7 @@ class LazyGroup(Group):
         assert isinstance(command, click.Command), name
         return command
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        from click.shell_completion import CompletionItem
-
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         return [
             *(CompletionItem(name, help=COMMANDS[name]) for name in names),

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import Struct
 
 from sluice.errors import ConfigError
@@ -191,9 +193,6 @@ def _recovered_at(is_healthy: Mask, healed_s: int) -> int | None:
 
 def write(result: Result, folder: Path) -> None:
     """Write `result.json` and `result.parquet` (a row for each seed and bin)."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "result.json").write_bytes(msgspec.json.encode(result))
     array = result.array()

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import Struct
 
 from sluice.broker.scenarios.files import scenario_of
@@ -112,9 +114,6 @@ def produce_equivalents(model: ClientModel, broker: BrokerModel) -> float:
 
 
 def write_rows(rows: Sequence[Row], folder: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "sweep.json").write_bytes(msgspec.json.encode(rows))
     pq.write_table(pa.Table.from_pylist(msgspec.to_builtins(rows)), folder / "sweep.parquet")

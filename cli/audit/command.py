@@ -4,12 +4,21 @@ from pathlib import Path
 
 import click
 
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.report.comparison import Kind
+from sluice.audit.report.comparison import compare as compared
+from sluice.audit.report.files import read_report, write_report
+from sluice.audit.report.schema import schema_text
+from sluice.audit.runs.judge_again import judge_again
 from sluice.cli.commands import Group
 from sluice.cli.options import format_option
 from sluice.text.json_text import json_text
 
 from .like import like_option
+from .lists import as_json, as_text
 from .run import run
+from .selection import chosen_settings
+from .text import comparison, summary, summary_json
 
 _REPORT = click.Path(path_type=Path)
 
@@ -27,8 +36,6 @@ audit.add_command(run)
 @format_option
 def list_(what: str, output_format: str) -> None:
     """List the available clients, the probes, and the statements that they test."""
-    from .lists import as_json, as_text
-
     click.echo(as_json(what) if output_format == "json" else as_text(what))
 
 
@@ -39,12 +46,6 @@ def list_(what: str, output_format: str) -> None:
 @format_option
 def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) -> None:
     """Compare two reports, given as folders of `sluice audit run` or as report.json files."""
-    from sluice.audit.report.comparison import Kind
-    from sluice.audit.report.comparison import compare as compared
-    from sluice.audit.report.files import read_report
-
-    from .text import comparison
-
     found = compared(read_report(before), read_report(now))
     if output_format == "json":
         click.echo(json_text(found))
@@ -65,13 +66,6 @@ def compare(before: Path, now: Path, fail_on_worse: bool, output_format: str) ->
 @format_option
 def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path | None, output_format: str) -> None:
     """Judge a report of `sluice audit run` again, with more settings, without measuring again."""
-    from sluice.audit.judge.model.statements import STATEMENTS
-    from sluice.audit.report.files import read_report, write_report
-    from sluice.audit.runs.judge_again import judge_again
-
-    from .selection import chosen_settings
-    from .text import summary, summary_json
-
     result = judge_again(read_report(report), report, chosen_settings(settings, like))
     files = write_report(result, out or report, {each.id: each.text for each in STATEMENTS.values()})
     click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, report)))
@@ -80,6 +74,4 @@ def judge(report: Path, settings: tuple[str, ...], like: str | None, out: Path |
 @audit.command()
 def schema() -> None:
     """Print the JSON Schema of report.json."""
-    from sluice.audit.report.schema import schema_text
-
     click.echo(schema_text(), nl=False)

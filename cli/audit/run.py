@@ -3,25 +3,29 @@
 import asyncio
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.judge.model.verdict import AuditResult
+from sluice.audit.probes import Probe
+from sluice.audit.report.files import make_folder, write_report
+from sluice.audit.report.words import style_of
+from sluice.audit.runs import Budget, audit
+from sluice.audit.subjects import Subject
+from sluice.broker.network.fair_selector import new_loop
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import audit_probes, audit_subjects
 from sluice.cli.options import format_option
 from sluice.text.error_text import expected
 
 from .like import like_option
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sluice.audit.judge.model.verdict import AuditResult
-    from sluice.audit.probes import Probe
-    from sluice.audit.subjects import Subject
+from .progress_screen import open_screen
+from .selection import chosen_probes, chosen_subjects
+from .text import could_not_be_run, summary, summary_json
 
 _ROLES = ("producer", "consumer", "admin")
 # Values of --fail-on, with the kinds of verdicts in audit/report/words.py that they include.
@@ -94,12 +98,6 @@ def run(
     Each client runs against its own brokers, which fail in one way after the other. Progress goes to stderr, verdicts
     to stdout, and the evidence to the report. Ctrl-C ends the measurement; the results so far are judged and reported.
     """
-    from sluice.audit.judge.model.statements import STATEMENTS
-    from sluice.audit.report.files import make_folder, write_report
-
-    from .selection import chosen_probes, chosen_subjects
-    from .text import could_not_be_run, summary, summary_json
-
     what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, like, virtual=virtual)
     make_folder(out)
     result, stopped = _measured(who, what, budget, seed, out)
@@ -117,19 +115,12 @@ def run(
 
 
 def _measured(
-    subjects: "Sequence[Subject]", probes: "Sequence[Probe]", seconds: float, seed: int, out: Path
-) -> "tuple[AuditResult, bool]":
+    subjects: Sequence[Subject], probes: Sequence[Probe], seconds: float, seed: int, out: Path
+) -> tuple[AuditResult, bool]:
     """Return also whether a signal stopped the run; a second signal skips the judge too."""
-    from rich.console import Console
-
-    from sluice.audit.runs import Budget, audit
-    from sluice.broker.network.fair_selector import new_loop
-
-    from .progress_screen import open_screen
-
     stop = asyncio.Event()
 
-    async def measure() -> "AuditResult":
+    async def measure() -> AuditResult:
         task = asyncio.current_task()
         assert task is not None
         console = Console(stderr=True)
@@ -156,10 +147,8 @@ def _measured(
         raise click.ClickException("stopped by a signal") from None
 
 
-def _found(result: "AuditResult", fail_on: tuple[str, ...]) -> str:
+def _found(result: AuditResult, fail_on: tuple[str, ...]) -> str:
     """Describe the results that --fail-on includes, or return ""."""
-    from sluice.audit.report.words import style_of
-
     wanted = {key for each in fail_on for key in _FAIL_ON[each]}
     verdicts = [verdict for subject in result.subjects for verdict in subject.verdicts]
     count = sum(style_of(verdict).key in wanted for verdict in verdicts)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sluice.broker.scenarios.files import load
 from sluice.cli.commands import Command, Group
 from sluice.cli.options import format_option
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
 from sluice.errors import SluiceError
+from sluice.fleet.models.mix import parse_mix
 from sluice.text.error_text import expected
 from sluice.text.json_text import json_text
 
@@ -55,8 +57,6 @@ def run(
 ) -> None:
     """Simulate a fleet in a scenario, from a file or by a name of `sluice scenario list`."""
     ensure_installed()
-    from sluice.broker.scenarios.files import load
-    from sluice.fleet.models.mix import parse_mix
     from sluice.fleet.results import write
     from sluice.fleet.run import run_fleet
 
@@ -92,14 +92,11 @@ def advise(
 ) -> None:
     """Compare backoffs in a scenario, in an open and a closed loop, and recommend one."""
     ensure_installed()
-    from sluice.broker.scenarios.files import load
-    from sluice.fleet.advice import advise as run_advice
-    from sluice.fleet.advice import recommended
-    from sluice.fleet.models.mix import parse_mix
+    from sluice.fleet import advice
 
     groups = parse_mix(mix, settings, models)
     with progress() as report:
-        found = run_advice(
+        found = advice.advise(
             load(scenario), groups, broker_model(broker, capacity, backlog), seeds=range(seeds), progress=runs(report)
         )
     if out is not None:
@@ -122,7 +119,7 @@ def advise(
     ]
     click.echo("\n".join(table(heads, rows)))
     for loop in ("open", "closed"):
-        best = recommended(found, loop)
+        best = advice.recommended(found, loop)
         click.echo(f"Recommended for a loop that is {loop}: {best.settings or 'the backoffs as given'}")
     print_caveats(group.name for group in groups)
 

@@ -7,6 +7,7 @@ import click
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.progress import progress
+from sluice.fleet.models.mix import parse_mix
 from sluice.text.json_text import json_text
 
 from .options import (
@@ -66,7 +67,6 @@ def map_command(
     ensure_installed()
     from sluice.fleet.map.grid import Base, axis, default_x, draw_map
     from sluice.fleet.map.sentences import explain
-    from sluice.fleet.models.mix import parse_mix
     from sluice.fleet.report.page import write_map_report
 
     groups = parse_mix(mix, settings, models)

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from sluice.cli.commands import Integer
 from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option
 from sluice.errors import ConfigError, SluiceError
+from sluice.fleet.models.presets import caveats
 from sluice.text.error_text import expected
 
 if TYPE_CHECKING:
@@ -42,8 +44,6 @@ def fleet_options(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def broker_model(broker: str, capacity: float | None, backlog: int) -> "BrokerModel":
-    from msgspec.structs import replace
-
     from sluice.fleet.simulation.broker import BROKERS
 
     model = replace(BROKERS[broker], backlog=backlog)
@@ -106,8 +106,6 @@ def ensure_installed() -> None:
 
 
 def print_caveats(models: Iterable[str]) -> None:
-    from sluice.fleet.models.presets import caveats
-
     for caveat in caveats(models):
         click.echo(f"Model {caveat}.", err=True)
 

@@ -8,6 +8,7 @@ import click
 from sluice.cli.commands import Command, Integer
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
+from sluice.fleet.models.mix import parse_mix
 from sluice.text.json_text import json_text
 
 from .options import (
@@ -83,7 +84,6 @@ def run_sweep(
     output_format: str,
 ) -> None:
     ensure_installed()
-    from sluice.fleet.models.mix import parse_mix
     from sluice.fleet.report.page import write_sweep_report
     from sluice.fleet.simulation.broker import BROKERS
     from sluice.fleet.sweep import Axes, cells_of, write_rows

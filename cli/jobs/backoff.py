@@ -1,7 +1,6 @@
 """`sluice pipeline backoff`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -9,13 +8,13 @@ from sluice.cli.commands import Command
 from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.errors import ConfigError, SluiceError
+from sluice.pipeline.backoff.rows import DEFAULTS
+from sluice.pipeline.backoff.spans import Limits
+from sluice.pipeline.session import open_session, open_session_without_kafka
 from sluice.text.error_text import expected, one_of
 
 from .interval import Interval
 from .journal_options import journal_options
-
-if TYPE_CHECKING:
-    from sluice.pipeline.progress import Tally
 
 _SECONDS = {"milliseconds": 0.001, "seconds": 1.0, "minutes": 60.0, "hours": 3600.0}
 
@@ -65,9 +64,6 @@ def backoff(
     wanted = client_settings(settings)
     if inputs:
         _check(inputs, output)
-    from rich.console import Console
-
-    from sluice.pipeline.session import open_session, open_session_without_kafka
 
     # Errors are reported here in one line.
     of_spark = {"spark.log.level": "OFF", "spark.sql.shuffle.partitions": "4"} | spark_settings(conf)
@@ -76,29 +72,19 @@ def backoff(
         session = open_session_without_kafka(name, master=master, settings=of_spark)
     else:
         session = open_session(name, master=master, jars=None if jars is None else Path(jars), settings=of_spark)
-    from sluice.pipeline.backoff.files import Sinks, judge_files, start
     from sluice.pipeline.backoff.job import JobSettings
-    from sluice.pipeline.backoff.spans import Limits
-    from sluice.pipeline.backoff.table import ORDER, counts, show_counts, show_rows
-    from sluice.pipeline.failures import spark_errors_in_one_line
+    from sluice.pipeline.backoff.run import run
     from sluice.pipeline.journal_topic import Journal
-    from sluice.pipeline.json_lines import json_lines
-    from sluice.pipeline.progress import run_queries
-    from sluice.pipeline.throttle.table import show_quarantine
 
-    job_settings = JobSettings(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness)
-    out, log = Console(), Console(stderr=True)
-    is_json = output_format == "json"
-    show = json_lines(click.echo, *ORDER) if is_json else lambda rows: show_rows(out, rows)
-    show_all = json_lines(click.echo, "statement", "state") if is_json else lambda rows: show_counts(out, rows)
-    sinks = Sinks(output, show, lambda rows: show_quarantine(log, rows))
-    journal = Journal(bootstrap, topic, starting, skip_lost)
-    with spark_errors_in_one_line():
-        if output is not None and inputs:
-            show_all(counts(judge_files(session, inputs, job_settings, output)))
-        else:
-            queries = start(session, journal, job_settings, sinks, None if once else trigger)
-            run_queries(queries, _summary, log if is_json else out, log)
+    run(
+        session,
+        inputs,
+        Journal(bootstrap, topic, starting, skip_lost),
+        JobSettings(wanted, Limits(_nanoseconds(quiet), _nanoseconds(longest)), lateness),
+        output,
+        None if once else trigger,
+        click.echo if output_format == "json" else None,
+    )
 
 
 def _check(inputs: tuple[str, ...], output: str | None) -> None:
@@ -112,8 +98,6 @@ def _check(inputs: tuple[str, ...], output: str | None) -> None:
 
 
 def client_settings(given: tuple[str, ...]) -> dict[str, float]:
-    from sluice.pipeline.backoff.rows import DEFAULTS
-
     found = dict(DEFAULTS)
     for item in given:
         name, _, value = item.partition("=")
@@ -129,15 +113,3 @@ def client_settings(given: tuple[str, ...]) -> dict[str, float]:
 def _nanoseconds(interval: str) -> int:
     number, unit = interval.split()
     return round(float(number) * _SECONDS[unit] * 1e9)
-
-
-def _summary(tallies: "list[Tally]") -> str:
-    found, quarantine = (tally.total for tally in tallies)
-    parts = [
-        f"{found.of('events'):,} events",
-        f"{found.of('verdicts'):,} verdicts",
-        f"{quarantine.of('quarantined'):,} quarantined",
-        f"{found.late:,} late",
-    ]
-    parts += [f"{found.of('lost'):,} lost before they were read"] if found.of("lost") else []
-    return ", ".join(parts)

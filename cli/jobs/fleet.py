@@ -8,6 +8,7 @@ import click
 from sluice.cli.commands import Command
 from sluice.cli.fleet.sweep import run_sweep, sweep_options
 from sluice.cli.pipeline import CONF, MASTER, spark_settings
+from sluice.pipeline.session import open_session_without_kafka
 
 if TYPE_CHECKING:
     from sluice.fleet.sweep import Cell, Row
@@ -36,7 +37,6 @@ def fleet(
 
     def run_on_spark(cells: "Sequence[Cell]") -> "list[Row]":
         from sluice.fleet.spark_sweep import sweep_on
-        from sluice.pipeline.session import open_session_without_kafka
 
         return sweep_on(open_session_without_kafka("sluice fleet", master=master, settings=of_spark), cells)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from sluice.broker.throttling.profile import PROFILES
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import profiles
 from sluice.cli.options import format_option
@@ -19,7 +20,7 @@ from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.cli.progress import progress
 from sluice.config.value_types import parse_rate
 from sluice.errors import ConfigError, SluiceError
-from sluice.pipeline.session import SUBMITTED
+from sluice.pipeline.session import SUBMITTED, open_session_without_kafka
 from sluice.text.error_text import expected, one_of
 
 if TYPE_CHECKING:
@@ -150,7 +151,6 @@ def _engine(engine: str | None, master: str, conf: tuple[str, ...]) -> "Engine":
     ) -> Mapping[str, int]:
         # Imported late: Spark takes seconds to start, so errors in input and output come first.
         from sluice.pipeline.plan.spark_engine import SETTINGS, engine_on
-        from sluice.pipeline.session import open_session_without_kafka
 
         session = open_session_without_kafka("sluice plan", master=master, settings=SETTINGS | of_spark)
         return engine_on(session)(splits, settings, out, on_progress)
@@ -159,8 +159,6 @@ def _engine(engine: str | None, master: str, conf: tuple[str, ...]) -> "Engine":
 
 
 def _check_profiles(names: tuple[str, ...]) -> None:
-    from sluice.broker.throttling.profile import PROFILES
-
     for name in names:
         if name not in PROFILES:
             raise ConfigError(f"--profile: {one_of(PROFILES, name)}")

@@ -1,22 +1,19 @@
 """`sluice pipeline throttle`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from sluice.cli.commands import Command
 from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
+from sluice.cli.quota.calls import describe_quotas
 from sluice.errors import ConfigError
+from sluice.pipeline.session import open_session
+from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
 
 from .interval import Interval
 from .journal_options import journal_options
-
-if TYPE_CHECKING:
-    from sluice.pipeline.progress import Tally
-    from sluice.pipeline.throttle.byte_quotas import ByteQuotas
-    from sluice.quotas.entity import Name, QuotaEntity
 
 _QUOTA_KEYS = {"producer_byte_rate": "Produce", "consumer_byte_rate": "Fetch"}
 
@@ -54,8 +51,6 @@ def throttle(
 
     With --format json each line is a window, as in --to-topic; a changed window is printed again.
     """
-    from sluice.pipeline.session import open_session
-
     if to_topic is not None and output is None:
         raise ConfigError("--to-topic needs --output DIR, which keeps the position of the writes")
     # Errors are reported here in one line.
@@ -64,35 +59,25 @@ def throttle(
     session = open_session(
         "sluice throttle", master=master, jars=None if jars is None else Path(jars), settings=settings
     )
-    from rich.console import Console
 
-    from sluice.pipeline.failures import spark_errors_in_one_line
     from sluice.pipeline.journal_topic import Journal
-    from sluice.pipeline.json_lines import json_lines
-    from sluice.pipeline.progress import run_queries
     from sluice.pipeline.throttle.job import Windows
-    from sluice.pipeline.throttle.sinks import Sinks, start
-    from sluice.pipeline.throttle.table import ORDER, show_quarantine, show_windows
+    from sluice.pipeline.throttle.run import run
 
-    out, log = Console(), Console(stderr=True)
-    is_json = output_format == "json"
-    shows = table or is_json or output is None
-    show = json_lines(click.echo, *ORDER) if is_json else lambda rows: show_windows(out, rows)
-    sinks = Sinks(
+    run(
+        session,
+        Journal(bootstrap, topic, starting, skip_lost),
+        Windows(window, lateness),
+        quotas,
         output,
         to_topic,
-        show_windows=show if shows else None,
-        show_quarantine=None if output is not None else lambda rows: show_quarantine(log, rows),
+        None if once else trigger,
+        shows=table or output is None or output_format == "json",
+        echo=click.echo if output_format == "json" else None,
     )
-    journal = Journal(bootstrap, topic, starting, skip_lost)
-    with spark_errors_in_one_line():
-        queries = start(session, journal, Windows(window, lateness), quotas, sinks, None if once else trigger)
-        run_queries(queries.all, _summary, log if is_json else out, log)
 
 
-def byte_quotas(bootstrap: str) -> "ByteQuotas":
-    from sluice.cli.quota.calls import describe_quotas
-
+def byte_quotas(bootstrap: str) -> dict[str, dict[QuotaEntity, float]]:
     found: dict[str, dict[QuotaEntity, float]] = {api: {} for api in _QUOTA_KEYS.values()}
     for parts, quotas in describe_quotas(bootstrap):
         for key in quotas.keys() & _QUOTA_KEYS.keys():
@@ -100,22 +85,8 @@ def byte_quotas(bootstrap: str) -> "ByteQuotas":
     return found
 
 
-def _entity(parts: dict[str, str | None]) -> "QuotaEntity":
-    from sluice.quotas.entity import DEFAULT, QuotaEntity
-
-    def name(type_: str) -> "Name":
+def _entity(parts: dict[str, str | None]) -> QuotaEntity:
+    def name(type_: str) -> Name:
         return (parts[type_] if parts[type_] is not None else DEFAULT) if type_ in parts else None
 
     return QuotaEntity(name("user"), name("client-id"))
-
-
-def _summary(tallies: "list[Tally]") -> str:
-    windows, *_, quarantine = (tally.total for tally in tallies)
-    parts = [
-        f"{windows.of('events'):,} events",
-        f"{quarantine.of('quarantined'):,} quarantined",
-        f"{windows.late:,} late",
-    ]
-    parts += [f"{windows.of('lost'):,} lost before they were read"] if windows.of("lost") else []
-    parts += [f"final before {windows.watermark}"] if windows.watermark else []
-    return ", ".join(parts)

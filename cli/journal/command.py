@@ -5,11 +5,16 @@ from typing import TypeVar
 
 import click
 
+from sluice.broker.journal.format_event import format_event
 from sluice.cli.commands import Group, Integer
 from sluice.cli.completion_values import apis, kinds
 from sluice.cli.options import admin_options, format_option
 from sluice.cli.progress import progress
 from sluice.errors import SluiceError
+from sluice.journal_events import decode
+
+from .client import JournalClient
+from .export import writer_of
 
 _F = TypeVar("_F", bound=Callable[..., object])
 _OPTIONS = (
@@ -51,11 +56,6 @@ def tail(
     **filters: tuple[str | int, ...] | int | None,
 ) -> None:
     """Print the latest events, one per line."""
-    from sluice.broker.journal.format_event import format_event
-    from sluice.journal_events import decode
-
-    from .client import JournalClient
-
     if last is not None and filters["after"] is not None:
         raise click.UsageError("--last and --after exclude each other")
     begins = {} if filters["after"] is not None else {"last": 10 if last is None else last}
@@ -73,9 +73,6 @@ def tail(
 @_filters
 def export(file: str, admin: str, token: str | None, **filters: tuple[str | int, ...] | int | None) -> None:
     """Write all kept events to FILE, as Parquet if its name ends in .parquet, else as NDJSON (.ndjson)."""
-    from .client import JournalClient
-    from .export import writer_of
-
     write = writer_of(file)  # first, because a bad name is wrong usage
     try:
         with progress() as report:

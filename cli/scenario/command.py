@@ -3,6 +3,8 @@
 import click
 
 from sluice.broker.scenarios.durations import format_duration
+from sluice.broker.scenarios.files import entries, text_of
+from sluice.broker.scenarios.schema import schema_text
 from sluice.cli.commands import Group
 from sluice.cli.completion_values import scenarios
 from sluice.cli.options import format_option
@@ -21,8 +23,6 @@ def scenario() -> None:
 @format_option
 def list_(output_format: str) -> None:
     """List the built-in scenarios with their purposes."""
-    from sluice.broker.scenarios.files import entries
-
     found = entries()
     if output_format == "json":
         click.echo(json_text(found))
@@ -35,16 +35,12 @@ def list_(output_format: str) -> None:
 @click.argument("name", shell_complete=scenarios)
 def show(name: str) -> None:
     """Print a built-in scenario, for example as a template."""
-    from sluice.broker.scenarios.files import text_of
-
     click.echo(text_of(name), nl=False)
 
 
 @scenario.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files."""
-    from sluice.broker.scenarios.schema import schema_text
-
     click.echo(schema_text(), nl=False)
 
 

@@ -4,11 +4,14 @@ import os
 
 import click
 
+from sluice.broker.scenarios.files import load
 from sluice.cli.admin_client import AdminClient
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option, override_option
 
+from .run_local import run_scenario
+from .run_remote import run_against
 from .text import as_json, summary
 
 _OWN = ("host", "port", "admin_port", "overrides", "seed")
@@ -50,16 +53,10 @@ def run(
             name = "--" + option.removesuffix("s").replace("_", "-")
             raise click.UsageError(f"{name} {'and --against exclude each other' if against else 'needs --against'}")
 
-    from sluice.broker.scenarios.files import load
-
     wanted = load(scenario)
     if against is not None:
-        from .run_remote import run_against
-
         report = run_against(AdminClient(against, token, "--against"), wanted, keep=keep)
     else:
-        from .run_local import run_scenario
-
         if admin := os.environ.get("SLUICE_ADMIN"):
             click.echo(
                 f"SLUICE_ADMIN is ignored; starting a new cluster. To use that one, add --against {admin}", err=True

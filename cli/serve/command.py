@@ -7,6 +7,7 @@ from sluice.cli.options import override_option
 from sluice.config.property_table import AS_RELEASES, MOST_BROKERS
 
 from .arguments import LOG_FORMATS, ServeArguments
+from .run import run_broker
 
 
 @click.command(cls=Command)
@@ -73,8 +74,6 @@ def serve(
 
     Prints one line when it accepts connections: "ready" and a JSON object with its addresses.
     """
-    from .run import run_broker  # not for --help
-
     run_broker(
         ServeArguments(
             host, port, brokers, racks, admin_port, config_file, release, overrides, seed, log_format, data_dir

@@ -11,6 +11,7 @@ from .analysis import Effect, Finding, Limits, Settings
 from .coverage import Coverage
 from .demand import Stated
 from .kafka_configs_script import SCRIPT
+from .page import html
 from .recommendation import KEYS, Need, Recommendation
 from .replay import Candidate
 from .sections import Plot, Section
@@ -44,8 +45,6 @@ class Report(NamedTuple):
 
 
 def write_report(out: Path, report: Report) -> None:
-    from .page import html  # deferred: importing matplotlib takes a second
-
     sections = list(_sections(report))
     for section in sections:
         for plot in section.plots:

@@ -8,13 +8,17 @@ is accepted with a warning.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
+from ipaddress import ip_address
 from itertools import chain, dropwhile
 from typing import TYPE_CHECKING
 
 from sluice.errors import ConfigError
+from sluice.text.error_text import did_you_mean, expected
 
 from .group_ranges import group_problem
 from .invalid_value import invalid_value
+from .listener_config import ListenerConfig, row_of_listener
+from .properties_file import read_properties
 from .property_table import ALIASES, PROPERTIES, TOPIC_DEFAULT_OF, TOPIC_PROPERTIES, Property
 from .setting import (
     DEFAULT_CONFIG,
@@ -29,8 +33,6 @@ from .value_types import Value, Values, split_list, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from .listener_config import ListenerConfig
 
 
 # Hosts that mean all interfaces, so clients cannot connect to them.
@@ -224,9 +226,7 @@ class Config(Values):
     def security_protocol(self, listener: str) -> str:
         return self._protocols()[listener]
 
-    def of_listener(self, listener: str) -> "ListenerConfig":
-        from .listener_config import ListenerConfig  # PLAINTEXT listeners without limits do not load it
-
+    def of_listener(self, listener: str) -> ListenerConfig:
         return ListenerConfig(listener, self._values, self._origins)
 
     def _protocols(self) -> dict[str, str]:
@@ -449,8 +449,6 @@ def _parse_defaults(rows: Mapping[str, Property]) -> dict[str, Value]:
 
 
 def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
-    from .properties_file import read_properties
-
     try:
         content = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -465,8 +463,6 @@ def _read(file: "Path") -> Iterator[tuple[str, str, str]]:
 
 
 def _error(origin: str, name: str, value: str, accepted: str, where: str = "") -> ConfigError:
-    from sluice.text.error_text import expected
-
     return ConfigError(f"{origin}: {name}: {where}{expected(accepted, value)}")
 
 
@@ -482,8 +478,6 @@ def format_value(value: str | float) -> str:
 def _split_override(item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
     if not (key.strip() and equals):
-        from sluice.text.error_text import expected
-
         raise ConfigError(f"--override: {expected('KEY=VALUE', item)}")
     return key.strip(), value
 
@@ -515,8 +509,6 @@ def row_of(name: str) -> Property | None:
     """Return a property's row, if it has an effect."""
     if not name.startswith(_LISTENER_PREFIX):
         return PROPERTIES.get(name)
-    from .listener_config import row_of_listener
-
     return row_of_listener(name)
 
 
@@ -539,8 +531,6 @@ def _is_alterable(name: str) -> bool:
 
 
 def _unknown(name: str) -> str:
-    from sluice.text.error_text import did_you_mean
-
     known = [*PROPERTIES, *ALIASES]
     return f"{name}: no such property{did_you_mean(name, known, '. `sluice config list` lists them')}"
 
@@ -548,8 +538,6 @@ def _unknown(name: str) -> str:
 def _is_loopback(host: str) -> bool:
     if host in ("localhost", "127.0.0.1"):
         return True
-    from ipaddress import ip_address
-
     try:
         return ip_address(host).is_loopback
     except ValueError:  # a host name, whose address is not known before its resolution

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sluice.text.error_text import expected
+
 SHORT_MAX = 2**15 - 1  # Java's short
 INT_MAX = 2**31 - 1  # Java's int
 LONG_MAX = 2**63 - 1  # Java's long; Kafka's "no limit"
@@ -59,7 +61,6 @@ def boolean() -> Kind:
 
 
 def integer(at_least: int = -INT_MAX - 1, at_most: int = INT_MAX, also: int | None = None) -> Kind:
-
     def parse(text: str) -> int:
         return _within(_parse_integer(text), at_least, at_most, also)
 
@@ -322,8 +323,6 @@ QUOTA_NAMES = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
 
 def parse_quota(key: str, text: str) -> float:
     """Parse a byte rate as in properties (2M, 512Ki), or a number."""
-    from sluice.text.error_text import expected
-
     try:
         value = parse_rate(text) if key in BYTE_RATES else float(text)
         if abs(value) < float("inf"):  # nor NaN

@@ -30,26 +30,11 @@ def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[B
 
     Raises SectionTooLarge for more than `limit_bytes`, and uses little more memory.
     """
-    section: Bytes
-    failure: str | None
     if check_codec(codec) == NONE:
         return data, None
-    if codec == GZIP:
-        from . import gzip
+    from . import codecs  # the libraries are loaded with the first compressed batch
 
-        section, failure = gzip.decompress(data, limit_bytes)
-    elif codec == SNAPPY:
-        from . import snappy
-
-        section, failure = snappy.decompress(data, limit_bytes)
-    elif codec == LZ4:
-        from . import lz4
-
-        section, failure = lz4.decompress(data, limit_bytes, header_checksum=magic > 0)
-    else:
-        from . import zstd
-
-        section, failure = zstd.decompress(data, limit_bytes)
+    section, failure = codecs.decompress(NAMES[codec], data, magic, limit_bytes)
     if failure is None:
         return section, None
     return section, BrokenStream(failure, _SNAPPY_READ_BYTES if codec == SNAPPY else 1)
@@ -58,18 +43,6 @@ def decompress(codec: int, data: Bytes, magic: int, limit_bytes: int) -> tuple[B
 def compress(codec: int, section: Bytes, magic: int, level: int | None = None) -> bytes:
     if check_codec(codec) == NONE:
         return bytes(section)
-    if codec == GZIP:
-        from . import gzip
+    from . import codecs
 
-        return gzip.compress(section, level)
-    if codec == SNAPPY:
-        from . import snappy
-
-        return snappy.compress(section)
-    if codec == LZ4:
-        from . import lz4
-
-        return lz4.compress(section, level, header_checksum=magic > 0)
-    from . import zstd
-
-    return zstd.compress(section, level)
+    return codecs.compress(NAMES[codec], section, magic, level)

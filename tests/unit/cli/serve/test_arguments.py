@@ -4,7 +4,6 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sluice.cli.serve import run
 from sluice.cli.serve.arguments import OVERRIDE, PLAIN, ServeArguments, read_plain
 from sluice.cli.serve.command import serve
 from sluice.config.property_table import AS_RELEASES
@@ -42,7 +41,7 @@ LEFT = [
 @pytest.mark.parametrize("words", TAKEN)
 def test_plain_options_are_parsed_as_by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[ServeArguments] = []
-    monkeypatch.setattr(run, "run_broker", seen.append)
+    monkeypatch.setattr("sluice.cli.serve.command.run_broker", seen.append)
     assert CliRunner().invoke(serve, words).exit_code == 0
     assert [read_plain(words)] == seen
 
