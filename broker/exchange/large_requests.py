@@ -1,48 +1,70 @@
-"""Requests that are too large to be decoded at once: they are decoded in slices, between which other requests run."""
+"""Requests that may take long: answered from the cache, or decoded in slices, between which other requests run.
+
+A request with the usual single element is decoded and handled at once.
+"""
 
 from collections.abc import Callable
 
-from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.long_request import LongRequests, RequestTimer
-from sluice.broker.throttling.throttler import Throttler
+from sluice.broker.broker import Broker
+from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_in_slices, decode_single
 from sluice.protocol.frame import SCRATCH_BYTES
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, free_arrays
 
+from .response_cache import Encoded, ResponseCache
 from .route import Route
+
+# Handles a decoded request, and returns the handler's outcome.
+Handle = Callable[[RequestContext, Route, Message], Message | Outcome]
 
 
 class LargeRequests:
-    def __init__(self, long_requests: LongRequests, throttler: Throttler) -> None:
-        self._long_requests = long_requests
-        self._throttler = throttler
+    def __init__(
+        self,
+        broker: Broker,
+        cache: ResponseCache,
+        handle: Handle,
+        charge_and_respond: Callable[[RequestContext, Route, Encoded], None],
+    ) -> None:
+        self._long_requests = broker.cluster.runtime.long_requests
+        self._throttler = broker.throttler
+        self._cache = cache
+        self._handle = handle
+        self._charge_and_respond = charge_and_respond
 
-    @property
-    def timer(self) -> RequestTimer | None:
-        """The timer of the request quota, if there is one."""
-        return None if self._throttler.quotas.request is None else self._throttler.request_timer
-
-    def run(self, ctx: RequestContext, work: Callable[[], None]) -> None:
-        """Do a part of a request's work, in slices. Raises its error if it ends within this call."""
-        self._long_requests.run(ctx, work, self.timer)
-
-    def decode(self, ctx: RequestContext, route: Route, body: memoryview, handle: Callable[[Message], None]) -> None:
-        """Decode a request, and call `handle` with it, in slices."""
+    def dispatch(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> None:
+        cached = self._cache.find(ctx, route, view[start:end]) if route.is_cached else None
+        if cached is not None:
+            self._charge_and_respond(ctx, route, cached)
+            return
+        decode = decode_single(API_KEYS[route.api_key].request, route.version)
+        usual = None if decode is None else decode(view, start, end)
+        if usual is not None:
+            self._handle(ctx, route, usual)
+            return
+        body = view[start:end]
         if len(body) <= SCRATCH_BYTES:  # the buffer may be overwritten between slices; a larger frame has its own
             body = memoryview(bytes(body))
-        request_class, version = API_KEYS[route.api_key].request, route.version
+        self._run(ctx, lambda: self._decode_and_handle(ctx, route, body))
 
-        def decode_and_handle() -> None:
-            long = ctx.long
-            assert long is not None
-            request, _ = decode_in_slices(request_class, version, body, 0, len(body), long.pause)
-            handle(request)
+    def run(self, ctx: RequestContext, work: Callable[[], None]) -> None:
+        """Do the rest of a request's work, in slices if it is long. Raises its error if it ends within this call."""
+        if ctx.long is None or ctx.long.is_running:
+            work()
+        else:
+            self._run(ctx, work)
 
-        self.run(ctx, decode_and_handle)
+    def _run(self, ctx: RequestContext, work: Callable[[], None]) -> None:
+        timer = None if self._throttler.quotas.request is None else self._throttler.request_timer
+        self._long_requests.run(ctx, work, timer)
 
-
-def decode_usual(route: Route, view: memoryview, start: int, end: int) -> Message | None:
-    """Decode a request at once if it has the usual single element, else return None."""
-    decode = decode_single(API_KEYS[route.api_key].request, route.version)
-    return None if decode is None else decode(view, start, end)
+    def _decode_and_handle(self, ctx: RequestContext, route: Route, body: memoryview) -> None:
+        long = ctx.long
+        assert long is not None
+        request, _ = decode_in_slices(API_KEYS[route.api_key].request, route.version, body, 0, len(body), long.pause)
+        outcome = self._handle(ctx, route, request)
+        if long.suspended and not ctx.connection.waiting:
+            free_arrays(request, long.pause)
+            if isinstance(outcome, Message):
+                free_arrays(outcome, long.pause)

@@ -4,6 +4,8 @@ from struct import Struct
 
 from sluice.broker.requests.context import FIXED_HEADER, RequestContext, header_of
 from sluice.errors import RemoteProtocolError
+from sluice.protocol.apis.header import RequestHeader
+from sluice.protocol.codec.compile import decode_prefix
 
 _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 
@@ -33,3 +35,8 @@ def read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> 
     ctx.header = header
     ctx.id_as_sent = header.unpack_from(view, start)[2]
     return api_and_version, correlation_id
+
+
+def after_tagged_fields(view: memoryview, start: int, end: int) -> int:
+    """Return the end of a header of version 2, which starts at `start`."""
+    return decode_prefix(RequestHeader, 2)(view, start, end)[1]

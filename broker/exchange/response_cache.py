@@ -7,51 +7,88 @@ A response follows from the body of the request, the listener, and the metadata.
 - there is no authorizer, no request quota (KIP-124), and no fault rule for the API
 """
 
-from sluice.broker.broker import Broker
+from sluice.broker.broker import Broker, Handle
 from sluice.broker.controller.cluster import Cluster
-from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.codec.wire import Parts
+from sluice.protocol.message import Message
 
 from .route import Route
 
 # Of the bodies of requests and responses together. A topic takes about 100 bytes, and each of its partitions 30.
 _MOST_BYTES = 4 << 20
 # Larger requests name so many topics that other clients rarely send the same.
-MOST_REQUEST_BYTES = 16 << 10
+_MOST_REQUEST_BYTES = 16 << 10
 
 # Route; name of the listener, and host by which the client knows it; body of the request.
-Key = tuple[Route, str, str, bytes]
-Cached = tuple[Parts, int, RequestSubject | None]
+_Key = tuple[Route, str, str, bytes]
+
+
+class Encoded(Outcome):
+    """A response that is encoded already, and what its request is about."""
+
+    __slots__ = ("parts", "subject")
+
+    def __init__(self, parts: Parts, subject: RequestSubject | None) -> None:
+        self.parts = parts
+        self.subject = subject
 
 
 class ResponseCache:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._responses: dict[Key, Cached] = {}
+        self._responses: dict[_Key, Encoded] = {}
         self._bytes = 0
         self._generation = 0  # of the metadata in the responses
+        # The last request without a cached response; if it is suspended, another one takes its place.
+        self._missing: tuple[RequestContext, _Key] | None = None
 
-    def key_of(self, ctx: RequestContext, route: Route, body: bytes) -> Key:
+    def find(self, ctx: RequestContext, route: Route, body: memoryview) -> Encoded | None:
+        """Return the response to an earlier, equal request. Without one, `handle` may keep the response to this one."""
+        self._missing = None
+        if len(body) > _MOST_REQUEST_BYTES or not self._may_cache(route):
+            return None
         listener = ctx.connection.advertised
-        return route, listener.name, listener.host, body
-
-    def find(self, key: Key) -> Cached | None:
-        """Return the parts, size and subject of a response."""
+        key = route, listener.name, listener.host, bytes(body)
         is_current = self._broker.cluster.metadata_generation == self._generation
-        return self._responses.get(key) if is_current else None
+        found = self._responses.get(key) if is_current else None
+        if found is None:
+            self._missing = ctx, key
+        else:
+            ctx.subject = found.subject
+        return found
 
-    @property
-    def is_open(self) -> bool:
-        return Cluster.controller.if_made(self._broker.cluster) is None and self._broker.authorizer is None
+    def keeping(self, handle: Handle) -> Handle:
+        """Return a handler that keeps the responses of `handle`."""
 
-    def add(self, key: Key, generation: int, cached: Cached) -> None:
+        def handle_and_keep(ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
+            missing, self._missing = self._missing, None
+            generation = broker.cluster.metadata_generation
+            outcome = handle(ctx, request, broker)
+            if missing is None or missing[0] is not ctx or not isinstance(outcome, Message):
+                return outcome
+            route = missing[1][0]
+            has_controller = Cluster.controller.if_made(broker.cluster) is not None
+            if ctx.error_code or has_controller or broker.authorizer is not None or not self._may_cache(route):
+                return outcome
+            encoded = Encoded([b"".join(ctx.encode(outcome))], ctx.subject)
+            self._add(missing[1], generation, encoded)
+            return encoded
+
+        return handle_and_keep
+
+    def _may_cache(self, route: Route) -> bool:
+        # A quota for request time charges each request.
+        return not route.has_faults and self._broker.throttler.quotas.request is None
+
+    def _add(self, key: _Key, generation: int, encoded: Encoded) -> None:
         """Keep a response that was made of metadata of this generation."""
-        size = len(key[-1]) + cached[1]
+        size = len(key[-1]) + len(encoded.parts[0])
         if generation != self._generation or self._bytes + size > _MOST_BYTES:
             self._responses.clear()
             self._bytes = 0
             self._generation = generation
         if size <= _MOST_BYTES:
-            self._responses[key] = cached
+            self._responses[key] = encoded
             self._bytes += size

@@ -12,6 +12,7 @@ from sluice.protocol.message import Message
 
 from .forwarding import Forwarded
 from .registry import FORWARDED, HANDLERS
+from .response_cache import ResponseCache
 from .route import Route
 
 _API_AND_VERSION = Struct(">hh")
@@ -25,6 +26,7 @@ class Routes:
         self.opened: dict[int, Route] = {}
         # Called with each new route, to add fault rules to its handler.
         self.on_opened: Callable[[Route], None] | None = None
+        self.cache = ResponseCache(broker)
         self._broker = broker
         self._throttler = broker.throttler
         self._journal = broker.journal
@@ -54,6 +56,8 @@ class Routes:
         route = self.find(_OLDEST_API_VERSIONS)
         assert route is not None  # version 0 of ApiVersions is always served
         ctx.api, ctx.version = f"ApiVersions v{version}", version
+        if self._journal is not None:
+            ctx.subject = self._journal.empty_subject
         return route
 
     def hold_forwarded(self, hold: bool) -> None:
@@ -75,6 +79,8 @@ class Routes:
             return None
         handler = HANDLERS[api_key]
         route = Route(handler, version, self._throttler.charge_of(handler.api))
+        if route.is_cached:
+            route.set_handler(self.cache.keeping(route.handler))
         if self._journal is not None:
             route.about = self._journal.reader_of(api_key)
         if api_key in self._held_apis:

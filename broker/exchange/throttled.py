@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+from sluice.broker.requests.context import RequestContext
 from sluice.purgatory.operation import DelayedOperation
+from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from sluice.quotas.manager import ClientQuotaManager
 
 
@@ -23,3 +25,16 @@ class ThrottledConnection(DelayedOperation):
     def on_complete(self) -> None:
         self._by.queue_size -= 1
         self._resume()
+
+
+def mute(
+    throttled: DelayedOperationPurgatory,
+    ctx: RequestContext,
+    by: ClientQuotaManager,
+    throttle_ms: int,
+    resume: Callable[[], None],
+) -> None:
+    """Mute the connection of a request, and call `resume` after the throttle time."""
+    operation = ThrottledConnection(by, throttle_ms, resume)
+    ctx.connection.mute(operation.force_complete)
+    throttled.delay(operation)

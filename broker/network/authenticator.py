@@ -313,7 +313,7 @@ class SaslAuthenticator:
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:
             return None
         api_and_version, correlation_id = _HEADER.unpack_from(request)
-        route = self._exchange.route(api_and_version)
+        route = self._exchange.routes.find(api_and_version)
         if route is None:
             return None
         ctx.route, ctx.correlation_id, ctx.error_code = route, correlation_id, ErrorCode.ILLEGAL_SASL_STATE

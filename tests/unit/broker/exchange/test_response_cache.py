@@ -88,7 +88,7 @@ class Cluster:
     def responses(self) -> list[bytes]:
         """Send each request twice to each listener of the running brokers."""
         received: list[bytes] = []
-        always = nullcontext() if self.cached else patch.object(ResponseCache, "is_open", new=False)
+        always = nullcontext() if self.cached else patch.object(ResponseCache, "_add")
         with always:
             for node_id, listener in ((node_id, listener) for node_id in NODES for listener in (0, 1)):
                 controller = type(self.virtual.cluster).controller.if_made(self.virtual.cluster)

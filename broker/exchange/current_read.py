@@ -1,0 +1,43 @@
+"""The requests that one read of a socket brought, whose responses are counted together."""
+
+from sluice.broker.broker import Broker
+from sluice.broker.requests.context import RequestContext
+
+from .route import Route, count_responses
+
+_NO_READ = -1.0
+
+
+class CurrentRead:
+    def __init__(self, broker: Broker) -> None:
+        self._clock = broker.clock
+        self._actions = broker.actions
+        self.began_ms = _NO_READ  # monotonic
+        self.responded: list[Route] = []  # one entry per response
+
+    def begin(self, ctx: RequestContext) -> float:
+        """Begin the read of a connection; return monotonic milliseconds."""
+        ctx.now_ms = self._clock.wall_ms()
+        ctx.started_ms = self.began_ms = self._clock.monotonic_ms()
+        return self.began_ms
+
+    def end(self) -> None:
+        """Count the responses, then complete the operations that the requests made possible."""
+        began_ms, self.began_ms = self.began_ms, _NO_READ
+        if self.responded:
+            count_responses(self.responded, self._clock.monotonic_ms() - began_ms)
+            self.responded = []
+        self._actions.complete()
+
+    def count(self, ctx: RequestContext, route: Route) -> None:
+        if ctx.error_code:
+            route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
+        if ctx.started_ms == self.began_ms:
+            self.responded.append(route)
+        else:
+            count_responses([route], self._clock.monotonic_ms() - ctx.started_ms)
+
+    def resumed(self) -> None:
+        """Complete the operations that a resumed request made possible, unless the end of the read does it."""
+        if self.began_ms == _NO_READ:
+            self._actions.complete()
