@@ -7,10 +7,10 @@ from subprocess import Popen
 import msgspec
 import numpy as np
 
-from sluice.fleet.exact.run import run_exact
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.arrays import Times
 from tests.fleets.compare import FAILURES
+from tests.fleets.exact.run import run_exact
 from tests.support import fixed_hashes
 
 

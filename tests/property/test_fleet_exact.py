@@ -7,10 +7,10 @@ import logging
 import numpy as np
 import pytest
 
-from sluice.fleet.exact.run import run_exact
 from sluice.fleet.models.client_model import Group
 from sluice.fleet.models.presets import PRESETS
 from tests.fleets.compare import FAILURES
+from tests.fleets.exact.run import run_exact
 from tests.fleets.exact_attempts import start_attempts
 
 CLIENTS = 4

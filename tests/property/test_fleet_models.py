@@ -10,11 +10,11 @@ import pytest
 from _pytest.mark import ParameterSet
 from msgspec.structs import replace
 
-from sluice.fleet.exact.run import run_exact
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA, AIOKAFKA_CONSUMER, SLUICE_CONSUMER
 from sluice.fleet.simulation.behaviour import TRACED
 from tests.fleets.compare import FAILURES, compare
+from tests.fleets.exact.run import run_exact
 from tests.fleets.exact_attempts import attempts
 
 CLIENTS = 60

@@ -5,6 +5,9 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Protocol
 
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
 from sluice.client.config_table import CONSUMER, PRODUCER, Table
 from sluice.client.consumer.consumer import Consumer
 from sluice.client.producer import Producer
@@ -104,9 +107,6 @@ class _SluiceProducer(_Producer):
 
 class _AioKafkaProducer(_Producer):
     def __init__(self, model: ClientModel, bootstrap: str, name: str, seed: int) -> None:
-        from aiokafka import AIOKafkaProducer
-        from aiokafka.errors import KafkaError
-
         super().__init__(model)
         self._error = KafkaError
         self._producer = AIOKafkaProducer(
@@ -151,8 +151,6 @@ class _SluiceConsumer:
 
 class _AioKafkaConsumer:
     def __init__(self, model: ClientModel, bootstrap: str, name: str, seed: int) -> None:
-        from aiokafka import AIOKafkaConsumer
-
         self._spread_s = model.heartbeat_interval_ms / 1000
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=bootstrap,
