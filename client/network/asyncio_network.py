@@ -14,7 +14,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from math import inf
 from random import Random  # noqa: TID251  (the client's only source of randomness, unless one is given)
-from typing import Protocol
 
 from sluice.client.config import ClientConfig
 from sluice.client.errors import DisconnectException, KafkaException, SslAuthenticationException, TimeoutException
@@ -32,15 +31,10 @@ from .tls import tls_context
 log = logging.getLogger("sluice.client")
 
 
-class AsyncConnector(Connector, Protocol):
-    async def close(self) -> None:
-        """Cancel pending attempts."""
-
-
 class AsyncNetwork:
     """A NetworkClient with coroutines. Use `client` to send without waiting."""
 
-    def __init__(self, client: NetworkClient, loop: asyncio.AbstractEventLoop, connector: "AsyncConnector") -> None:
+    def __init__(self, client: NetworkClient, loop: asyncio.AbstractEventLoop, connector: Connector) -> None:
         self._connector = connector
         self.client = client
         self.clock = client.clock

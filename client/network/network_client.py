@@ -93,6 +93,9 @@ class Connector(Protocol):
     def connect(self, address: Address, connection: Connection, failed: Callable[[Exception], None]) -> Cancelable:
         """Connect, including TLS; call `connection.connection_made` or `failed`."""
 
+    async def close(self) -> None:
+        """Cancel pending attempts."""
+
 
 class NetworkClient:
     def __init__(

@@ -313,7 +313,7 @@ class Broker(JournalAssertions):
         Raises:
             WaitTimeoutError: The condition was not met; the message lists the latest events.
         """
-        wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
+        wait = wait_condition(lambda: self.journal, what, where, times, Filters(after, client_id, api, broker))
         clock = self._started.cluster.runtime.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
         while (found := wait.poll()) is None:

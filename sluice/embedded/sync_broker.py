@@ -143,7 +143,7 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
         broker: int | Collection[int] = (),
         timeout_s: Duration = WAIT_S,
     ) -> object:
-        wait = wait_condition(self, what, where, times, Filters(after, client_id, api, broker))
+        wait = wait_condition(lambda: self.journal, what, where, times, Filters(after, client_id, api, broker))
         clock = self._thread.clock
         deadline_ms = clock.monotonic_ms() + timeout_s * 1000
         while (found := wait.poll()) is None:

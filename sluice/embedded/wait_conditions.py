@@ -52,12 +52,6 @@ class Fault(Protocol):
     def problem(self) -> str: ...
 
 
-class HasJournal(Protocol):
-    @property
-    def journal(self) -> Journal:
-        """Raises ConfigError without a journal."""
-
-
 class Wait(Protocol[_T_co]):
     def poll(self) -> _T_co | None:
         """Return the result; None while the condition does not hold."""
@@ -168,18 +162,19 @@ class FaultHitsWait:
 
 
 def wait_condition(
-    broker: HasJournal,
+    read_journal: Callable[[], Journal],
     what: type[_E] | str | Fault | Callable[[], object],
     where: Callable[[_E], object] | None,
     times: int,
     filters: Filters,
 ) -> Wait[object]:
+    """Return the wait for `what`. Without a journal, `read_journal` raises ConfigError."""
     if isinstance(what, str):
-        return EventsWait(broker.journal, _event_named(what), filters, where, times)  # type: ignore[arg-type]
+        return EventsWait(read_journal(), _event_named(what), filters, where, times)  # type: ignore[arg-type]
     if _is_event_type(what):
-        return EventsWait(broker.journal, what, filters, where, times)
+        return EventsWait(read_journal(), what, filters, where, times)
     try:
-        journal = broker.journal
+        journal = read_journal()
     except ConfigError:
         journal = None
     if isinstance(what, type):

@@ -8,7 +8,9 @@ from tests.support.virtual_broker import VirtualBroker
 
 def test_timed_out_wait_for_events_reports_counts_and_other_events() -> None:
     broker = VirtualBroker("sluice.journal.events=100")
-    wait = wait_condition(broker, Request, lambda each: each.version != 8, 3, Filters(0, "a", "Metadata", ()))
+    wait = wait_condition(
+        lambda: broker.journal, Request, lambda each: each.version != 8, 3, Filters(0, "a", "Metadata", ())
+    )
     client = broker.client("a")
     for version in (9, 8):
         client.call(MetadataRequest(), version)
