@@ -5,12 +5,13 @@ per cluster, as in Kafka.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from sluice.config.broker_config import Config
 
 from .entity import QuotaEntity, QuotaRules
 from .manager import ClientQuotaManager, QuotaConfig
+from .mutation_quota import ControllerMutationQuotaManager
+from .request_quota import ClientRequestQuotaManager
 from .sensor import Rate
 from .store import (
     CONSUMER_BYTE_RATE,
@@ -19,10 +20,6 @@ from .store import (
     REQUEST_PERCENTAGE,
     QuotaStores,
 )
-
-if TYPE_CHECKING:
-    from .mutation_quota import ControllerMutationQuotaManager
-    from .request_quota import ClientRequestQuotaManager
 
 
 class QuotaManagers:
@@ -65,10 +62,8 @@ class QuotaManagers:
     def _set_request_quota(self, entity: QuotaEntity, bound: float | None) -> None:
         self._measure_requests().set_quota(entity, bound)
 
-    def _measure_requests(self) -> "ClientRequestQuotaManager":
+    def _measure_requests(self) -> ClientRequestQuotaManager:
         if self.request is None:
-            from .request_quota import ClientRequestQuotaManager  # rarely used
-
             self.request = ClientRequestQuotaManager(self.config, self._new_rules("Request"))
         return self.request
 
@@ -87,10 +82,8 @@ class ControllerQuotas:
     def _set_mutation_quota(self, entity: QuotaEntity, bound: float | None) -> None:
         self._count_mutations().set_quota(entity, bound)
 
-    def _count_mutations(self) -> "ControllerMutationQuotaManager":
+    def _count_mutations(self) -> ControllerMutationQuotaManager:
         if self.mutation is None:
-            from .mutation_quota import ControllerMutationQuotaManager
-
             self.mutation = ControllerMutationQuotaManager(self._config, self._rules)
         return self.mutation
 

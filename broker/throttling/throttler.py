@@ -20,7 +20,6 @@ each request version (`profile`). Nothing here sends or waits: the exchange carr
 
 from collections.abc import Callable
 from sys import float_info
-from typing import TYPE_CHECKING
 
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, ServedApi
@@ -29,6 +28,7 @@ from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.quotas.manager import ClientQuotaManager
+from sluice.quotas.mutation_quota import ControllerMutationQuota
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 
 from .profile import Profile, Throttling
@@ -36,9 +36,6 @@ from .request_charges import RequestCharges, ThrottleJournal, throttle_times_of
 from .throttle_histogram import ThrottleHistograms
 from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt
 from .verdict import EncodedBody, HeldRead, Verdict
-
-if TYPE_CHECKING:
-    from sluice.quotas.mutation_quota import ControllerMutationQuota
 
 Response = Message | Outcome
 # Decides about a response; None if no quota applies and it is sent at once.
@@ -96,7 +93,7 @@ class Throttler:
             return float_info.max
         return self.quotas.fetch.max_value_in_quota_window(ctx.session.user, ctx.session.client_id)
 
-    def mutation_quota(self, ctx: RequestContext, strict_since: int) -> "ControllerMutationQuota | None":
+    def mutation_quota(self, ctx: RequestContext, strict_since: int) -> ControllerMutationQuota | None:
         """Return the quota for created and deleted partitions, if any.
 
         From version `strict_since` on, requests may be rejected with THROTTLING_QUOTA_EXCEEDED. Older ones, whose

@@ -12,14 +12,12 @@ from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
+from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, AclPermissionType, PatternType, ResourceType
 from sluice.errors import ConfigError
 from sluice.text.arguments import described
 from sluice.text.error_text import expected, one_of, unknown
-
-if TYPE_CHECKING:
-    from sluice.broker.security.acl.acl import Acl, AclOperation
 
 Library = Literal["confluent-kafka", "aiokafka", "kafka-python", "java"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -172,9 +170,7 @@ def _files() -> _Files:
     return _Files(folder, str(ca), str(broker))
 
 
-def _acls(index: int, given: Mapping[str, object]) -> "list[Acl]":
-    from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclPermissionType, PatternType, ResourceType
-
+def _acls(index: int, given: Mapping[str, object]) -> list[Acl]:
     where = f"acls[{index}]"
     for name in given:
         if name not in _ACL_FIELDS:
@@ -205,9 +201,7 @@ def _acls(index: int, given: Mapping[str, object]) -> "list[Acl]":
     ]
 
 
-def _operations(where: str, given: object) -> "list[AclOperation]":
-    from sluice.broker.security.acl.acl import AclOperation
-
+def _operations(where: str, given: object) -> list[AclOperation]:
     known = {one.name.title().replace("_", ""): one for one in AclOperation if one > AclOperation.ANY}
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list | tuple) or not names:
