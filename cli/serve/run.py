@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random, SystemRandom  # noqa: TID251  (the single source of a run's randomness)
 from socket import socketpair
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,9 +25,6 @@ from sluice.config.broker_config import Config, address_of
 from sluice.web import load as load_page
 
 from .arguments import ServeArguments
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 log = logging.getLogger("sluice.cli")
 
@@ -49,7 +45,7 @@ def run_broker(arguments: ServeArguments) -> None:
         pairs.append(f"broker.rack={arguments.racks}")
     if arguments.data_dir is not None:
         pairs.append(f"log.dirs={arguments.data_dir}")
-    config = Config.load(_path(arguments.config_file), pairs, os.environ)
+    config = Config.load(arguments.config_file, pairs, os.environ)
     for warning in config.warnings:
         log.warning(warning)
     seed = SystemRandom().randrange(SEEDS) if arguments.seed is None else arguments.seed
@@ -57,14 +53,6 @@ def run_broker(arguments: ServeArguments) -> None:
         stop = asyncio.Event()
         with stopped_by_signals(runner.get_loop(), stop.set):
             runner.run(_serve(config, arguments.admin_port, seed, stop))
-
-
-def _path(name: str | None) -> "Path | None":
-    if name is None:
-        return None
-    from pathlib import Path  # not at the top: its import takes 5 ms
-
-    return Path(name)
 
 
 def listener_pairs(host: str | None, port: int | None) -> list[str]:
