@@ -3,8 +3,7 @@
 One function per API is generated from the declarations (`V.entity`, `V.selects_all`) on first use.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol, cast
 
@@ -26,10 +25,7 @@ class NamedTopic(Protocol):
 Topics = Mapping[bytes, NamedTopic]
 # Returns (topic name, partition index or WHOLE_TOPIC), group ids, transactional ids.
 Read = Callable[[Message, Topics], tuple[Sequence[tuple[str, int]], Sequence[str], Sequence[str]]]
-Sliced = Callable[[Iterable[object]], Iterable[object]]
-SlicedRead = Callable[[Message, Topics, Sliced], tuple[Sequence[tuple[str, int]], Sequence[str], Sequence[str]]]
 SelectsAll = Callable[[Message, int], bool]
-_LOOP = re.compile(r"^( *)for (\w+) in (.*):$")
 _VARIABLES = {
     TOPIC_NAME: "partitions",
     TOPIC_ID: "partitions",
@@ -56,27 +52,18 @@ def reader_of(api_key: int) -> Read:
     """Return `read(request, topics_by_id)`."""
     api = API_KEYS[api_key]
     used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
-    return cast("Read", _reader(api, used, sliced=False)) if used else _read_nothing
+    return cast("Read", _reader(api, used)) if used else _read_nothing
 
 
-@cache
-def sliced_reader_of(api_key: int) -> SlicedRead:
-    api = API_KEYS[api_key]
-    used = {_VARIABLES[entity] for entity in _entities_in(api.request)}
-    return cast("SlicedRead", _reader(api, used, sliced=True)) if used else _read_nothing
-
-
-def _reader(api: Api, used: Collection[str], *, sliced: bool) -> Callable[..., object]:
+def _reader(api: Api, used: Collection[str]) -> Callable[..., object]:
     source = Source()
     source.use("name_of", name_of)
-    source.begin_function(f"def read(request, topics_by_id{', sliced' * sliced}):")
+    source.begin_function("def read(request, topics_by_id):")
     for variable in sorted(used):
         source.line(f"{variable} = []")
     _read_struct(source, api.request, "request")
     source.line("return " + ", ".join(each if each in used else "()" for each in dict.fromkeys(_VARIABLES.values())))
-    if sliced:
-        source.lines = [_LOOP.sub(r"\1for \2 in sliced(\3):", line) for line in source.lines]
-    return load(source, "read", f"<sluice entities of {api.name}Request{', sliced' * sliced}>")
+    return load(source, "read", f"<sluice entities of {api.name}Request>")
 
 
 @cache
@@ -103,9 +90,7 @@ def entities_of(api_key: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def _read_nothing(
-    request: Message, topics_by_id: Topics, sliced: object = None
-) -> tuple[tuple[()], tuple[()], tuple[()]]:
+def _read_nothing(request: Message, topics_by_id: Topics) -> tuple[tuple[()], tuple[()], tuple[()]]:
     return (), (), ()
 
 

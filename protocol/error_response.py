@@ -12,7 +12,7 @@ and their counterparts in the request (`V.answers`). So an error response needs 
 A failed item keeps its key (`V.entity`, `V.map_key`). Its other fields have their defaults or `V.on_error`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cache
 from typing import NamedTuple
@@ -41,7 +41,6 @@ class ResponseItem(NamedTuple):
 
 
 Fails = Callable[[ResponseItem], bool]
-Sliced = Callable[[Iterable[object]], Iterable[object]]
 
 
 class ListStep(NamedTuple):
@@ -97,12 +96,12 @@ def whole(api_key: int, request: Message, code: ErrorCode) -> Message:
     return response
 
 
-def fail(api_key: int, version: int, request: Message, code: ErrorCode, sliced: Sliced = iter) -> Message:
-    """Return the response in which everything failed; `sliced` may pause between two elements."""
+def fail(api_key: int, version: int, request: Message, code: ErrorCode) -> Message:
+    """Return the response in which everything failed."""
     if isinstance(request, AlterUserScramCredentialsRequest):
         return _no_user_altered(request, code)
     response = _failed(API_KEYS[api_key].response, code)
-    _fail_lists(response, version, request, code, sliced)
+    _fail_lists(response, version, request, code)
     return response
 
 
@@ -283,7 +282,7 @@ def _overwrite(
     return count
 
 
-def _fail_lists(response: Message, version: int, request: Message, code: ErrorCode, sliced: Sliced) -> None:
+def _fail_lists(response: Message, version: int, request: Message, code: ErrorCode) -> None:
     for field in fields_of(type(response)):
         if version not in field.versions or not field.is_array or field.struct is None:
             continue
@@ -291,10 +290,10 @@ def _fail_lists(response: Message, version: int, request: Message, code: ErrorCo
         if requested is None or not (_keys(field.struct) or _error_code(field.struct)):
             continue
         failed: list[Message] = getattr(response, field.name)
-        for item in sliced(getattr(request, requested.name) or ()):
+        for item in getattr(request, requested.name) or ():
             failed.append(_failed(field.struct, code, item))
             if isinstance(item, Message):
-                _fail_lists(failed[-1], version, item, code, sliced)
+                _fail_lists(failed[-1], version, item, code)
 
 
 def _failed(cls: type[Message], code: ErrorCode, like: object = None) -> Message:

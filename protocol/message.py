@@ -8,11 +8,13 @@ import sys
 import types
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, ClassVar, Union, get_args, get_origin
+from typing import Annotated, ClassVar, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 
 from .types import Range, Single, Type, V
+
+T = TypeVar("T")
 
 ALL_VERSIONS = V()
 
@@ -107,17 +109,26 @@ def free_arrays(message: Message, pause: Callable[[], None]) -> None:
         array = getattr(message, name)
         if not array or sys.getrefcount(array) > _OWN_REFERENCES:
             continue
-        has_arrays = isinstance(array[0], Message) and bool(_arrays_of(type(array[0])) or _structs_of(type(array[0])))
-        if len(array) < _LONG_ARRAY:
-            for element in array if has_arrays else ():
-                free_arrays(element, pause)
+        if len(array) >= _LONG_ARRAY:
+            free_array(array, pause)
             continue
-        while array:
-            if has_arrays:
-                for element in array[-_FREED_AT_ONCE:]:
-                    free_arrays(element, pause)
-            del array[-_FREED_AT_ONCE:]
-            pause()
+        for element in array if _have_arrays(array) else ():
+            free_arrays(element, pause)
+
+
+def free_array(array: list[T], pause: Callable[[], None]) -> None:
+    """Empty an unused array, and call `pause` in between."""
+    has_arrays = bool(array) and _have_arrays(array)
+    while array:
+        for element in array[-_FREED_AT_ONCE:] if has_arrays else ():
+            free_arrays(cast("Message", element), pause)
+        del array[-_FREED_AT_ONCE:]
+        pause()
+
+
+def _have_arrays(array: list[T]) -> bool:
+    cls = type(array[0])
+    return issubclass(cls, Message) and bool(_arrays_of(cls) or _structs_of(cls))
 
 
 def _declarations(cls: type[Message], names: list[str]) -> dict[str, object]:

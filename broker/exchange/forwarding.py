@@ -40,4 +40,4 @@ class Forwarded(DelayedRequest):
 
     def _time_out(self) -> Message:
         self._ctx.error_code = _CODE
-        return fail(self._ctx.route.api_key, self._ctx.version, self._request, _CODE, self._ctx.sliced)
+        return fail(self._ctx.route.api_key, self._ctx.version, self._request, _CODE)

@@ -62,9 +62,11 @@ class LargeRequests:
     def _decode_and_handle(self, ctx: RequestContext, route: Route, body: memoryview) -> None:
         long = ctx.long
         assert long is not None
-        request, _ = decode_in_slices(API_KEYS[route.api_key].request, route.version, body, 0, len(body), long.pause)
+        pause = self._long_requests.pause
+        request, _ = decode_in_slices(API_KEYS[route.api_key].request, route.version, body, 0, len(body), pause)
         outcome = self._handle(ctx, route, request)
         if long.suspended and not ctx.connection.waiting:
             free_arrays(request, long.pause)
             if isinstance(outcome, Message):
                 free_arrays(outcome, long.pause)
+            long.free()

@@ -75,19 +75,6 @@ def partitions_subject(partitions: Iterable[tuple[str, int]]) -> AnySubject | No
     return (*_bounded(named), "", "")
 
 
-def subject_of_long(
-    reader_of: Callable[[int], Reader],
-    api_key: int,
-    request: Message,
-    topics_by_id: Topics,
-    sliced: entities.Sliced,
-) -> AnySubject | None:
-    """Return the subject of a request with many elements; Produce and Fetch are read in one piece."""
-    if api_key in (ApiKey.PRODUCE, ApiKey.FETCH):
-        return cast("AnySubject | None", reader_of(api_key)(request))
-    return _subject(*entities.sliced_reader_of(api_key)(request, topics_by_id, sliced))
-
-
 def _any_subject(request: Message, read: entities.Read, topics_by_id: Topics) -> AnySubject | None:
     return _subject(*read(request, topics_by_id))
 

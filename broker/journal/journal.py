@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.trace import NOT_YET, AnySubject, RequestAnnotations
+from sluice.broker.requests.trace import NOT_YET, RequestAnnotations
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
-from sluice.protocol.entities import Sliced
 from sluice.protocol.error_codes import codes_in
-from sluice.protocol.message import Message
 
-from .about import EMPTY_SUBJECT, Reader, reader_of, subject_of_long
+from .about import EMPTY_SUBJECT, Reader, reader_of
 
 _NANOS_PER_MS = 1_000_000
 REQUEST = "request"
@@ -51,9 +49,6 @@ class Journal:
 
     def reader_of(self, api_key: int) -> Reader:
         return reader_of(api_key, self.topics_by_id, hashes_records=self._hashes_records)
-
-    def subject_of_long(self, api_key: int, request: Message, sliced: Sliced) -> AnySubject | None:
-        return subject_of_long(self.reader_of, api_key, request, self.topics_by_id, sliced)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 

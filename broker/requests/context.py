@@ -149,6 +149,12 @@ class Slicing(Protocol):
     def sliced(self, elements: Iterable[T]) -> Iterable[T]:
         """Yield the elements, with pauses."""
 
+    def array(self, elements: Iterable[T]) -> list[T]:
+        """Return a list that pauses the request when it is iterated over."""
+
+    def free(self) -> None:
+        """Empty its arrays, with pauses; none of them is used after the response."""
+
     def pause(self) -> None:
         """Suspend the request if its slice is over."""
 
@@ -220,6 +226,10 @@ class RequestContext:
 
     def sliced(self, elements: Iterable[T]) -> Iterable[T]:
         return elements if self.long is None else self.long.sliced(elements)
+
+    def array(self, elements: Iterable[T] = ()) -> list[T]:
+        """Return a list of results which, like the arrays of the request, pauses a long request when iterated over."""
+        return list(elements) if self.long is None else self.long.array(elements)
 
     def pause(self) -> None:
         if self.long is not None:

@@ -13,4 +13,4 @@ from .context import RequestContext
 def expired(ctx: RequestContext, request: Message) -> Message:
     """Return the response to a request with a timeout of 0 or less, which changes nothing."""
     ctx.error_code = ErrorCode.REQUEST_TIMED_OUT
-    return fail(ctx.route.api_key, ctx.version, request, ErrorCode.REQUEST_TIMED_OUT, ctx.sliced)
+    return fail(ctx.route.api_key, ctx.version, request, ErrorCode.REQUEST_TIMED_OUT)

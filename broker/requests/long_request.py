@@ -1,21 +1,26 @@
 """Long requests, processed in slices, so that no request holds the event loop for long.
 
-A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Handlers iterate
-over `ctx.sliced(elements)`, which suspends the request when its slice of TURN_MS is over. The rest waits in the
-`TurnQueue`. As in Kafka, the connection is not read until the response is sent, and the request of a client that
+A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Its long arrays are
+`PausingList`s, as are the results that a handler collects in `ctx.array`: iterating over one suspends the request when
+its slice of TURN_MS is over. Dicts and state with many elements are iterated over by `ctx.sliced`. The rest waits in
+the `TurnQueue`. As in Kafka, the connection is not read until the response is sent, and the request of a client that
 disconnects is processed to its end.
 
 At most `num.io.threads` requests that need more than one slice are in progress; others wait after a short first one.
 Otherwise the objects of hundreds, 100 times the size of a request, would be in memory at once.
 
-Other requests run between two elements of a long one, never within an element.
+Other requests run between two elements of a long one, never within an element. What must not be interrupted, and
+what is kept after the response, uses a copy of an array (`array.copy()`), which does not pause.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from sluice.errors import RemoteProtocolError
+from sluice.protocol.codec.pausing_list import ELEMENTS_PER_PAUSE, PausingList
+from sluice.protocol.message import free_array
 
 from .action_queue import ActionQueue
 from .context import RequestContext
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Reading the clock costs a tenth of the cheapest element; the most expensive takes 0.1 ms.
-_ELEMENTS_PER_CHECK = 16
 # Share of a slice for a request that may have to wait after it: enough for most requests.
 _FIRST_SLICE_SHARE = 1 / 8
 
@@ -48,6 +51,7 @@ class LongRequest:
         "_error",
         "_finished",
         "_requests",
+        "_unfreed",
         "_work",
         "_worker",
         "ctx",
@@ -64,6 +68,7 @@ class LongRequest:
         self.suspended = False  # whether it ever was
         self.in_progress = False  # counted by `requests`
         self._requests = requests
+        self._unfreed: list[Callable[[Callable[[], None]], None]] = []  # empties an array of results
         self._work = work
         self._worker: greenlet | None = None
         self._caller: greenlet | None = None  # set while a slice runs
@@ -75,13 +80,22 @@ class LongRequest:
         return self._caller is not None
 
     def sliced(self, elements: Iterable[T]) -> Iterator[T]:
-        left = _ELEMENTS_PER_CHECK
+        left = ELEMENTS_PER_PAUSE
         for element in elements:
             yield element
             left -= 1
             if not left:
-                left = _ELEMENTS_PER_CHECK
+                left = ELEMENTS_PER_PAUSE
                 self.pause()
+
+    def array(self, elements: Iterable[T]) -> list[T]:
+        array = PausingList(elements, self._requests.pause)
+        self._unfreed.append(partial(free_array, array))
+        return array
+
+    def free(self) -> None:
+        while self._unfreed:
+            self._unfreed.pop()(self.pause)
 
     def pause(self) -> None:
         if self._caller is not None and self._requests.slice_is_over():
@@ -142,6 +156,7 @@ class LongRequests:
         self._turns = turns
         self._actions = actions
         self._end_ms = 0.0  # of the current slice
+        self._running: LongRequest | None = None  # the request whose slice runs
         self._idle: greenlet | None = None  # a worker for the next request: creating one costs 10 us
 
     def run(self, ctx: RequestContext, work: Callable[[], None], timer: RequestTimer | None) -> None:
@@ -151,6 +166,11 @@ class LongRequests:
         """
         request = ctx.long = LongRequest(self, ctx, work, timer)
         self._run_slice(request)
+
+    def pause(self) -> None:
+        """Suspend the running request if its slice is over; do nothing between slices."""
+        if self._running is not None:
+            self._running.pause()
 
     def now_ms(self) -> float:
         return self._turns.clock.monotonic_ms()
@@ -174,11 +194,14 @@ class LongRequests:
         may_wait = not request.in_progress and self.in_progress >= self._most
         slice_ms = self.slice_ms * (_FIRST_SLICE_SHARE if may_wait else 1)
         self._end_ms = self._turns.clock.monotonic_ms() + slice_ms
+        outer, self._running = self._running, request  # a request may complete another one
         try:
             finished = request.run_slice()
         except Exception:
             self._leave(request)
             raise
+        finally:
+            self._running = outer
         if finished:
             self._leave(request)
             _finish(request)

@@ -58,7 +58,10 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
 def decode_in_slices(
     cls: type[M], version: int, buf: memoryview, pos: int, end: int, pause: Callable[[], None]
 ) -> tuple[M, int]:
-    """Decode as `decode_prefix` does, without unknown tagged fields, and call `pause` within long arrays."""
+    """Decode as `decode_prefix` does, without unknown tagged fields, and call `pause` within long arrays.
+
+    The long arrays of the message are `PausingList`s, which call `pause` when they are iterated over, too.
+    """
     return general("decode_sliced", cls, version)(buf, pos, end, pause)  # type: ignore[return-value]  # generated
 
 

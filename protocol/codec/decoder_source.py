@@ -9,6 +9,7 @@ from struct import Struct, calcsize
 from sluice.protocol.message import Field, Message, fields_of
 
 from . import wire
+from .pausing_list import ELEMENTS_PER_PAUSE, PausingList
 from .source import (
     EXCESS,
     NULL,
@@ -267,14 +268,14 @@ class _Reader:
         if field.type is not None and field.type.code in _REPEATABLE:
             readers = self._source.use(f"array_{format_name(field.type.code)}", _array_readers(field.type.code))
             number = signed(count, -excess)
-            self._source.line(f"{variable} = list({readers}[{number}](buf, pos))")
+            self._source.line(f"{variable} = {self._list(f'{readers}[{number}](buf, pos)', count, excess)}")
             self._source.line(f"pos += {f'({number})' if excess else number} * {field.type.size}")
             if self._sliced:
                 self._source.line(f"if {number} > {_NUMBERS_PER_PAUSE}:")
                 self._source.line("    pause()")
             return
         element = self._source.name(snake_case(field.struct.__name__) if field.struct else f"{field.name}_each")
-        self._source.line(f"{variable} = []")
+        self._source.line(f"{variable} = {self._list('', count, excess)}")
         self._source.line(f"while {count} > {excess}:")
         self._source.indent()
         self._source.line(f"{count} -= 1")
@@ -288,6 +289,14 @@ class _Reader:
         self.flush()
         self._source.line(f"{variable}.append({element})")
         self._source.dedent()
+
+    def _list(self, elements: str, count: str, excess: int) -> str:
+        plain = f"list({elements})" if elements else "[]"
+        if not self._sliced:
+            return plain
+        pausing_list = self._source.use(PausingList.__name__, PausingList)
+        pausing = f"{pausing_list}({elements or '()'}, pause)"
+        return f"{pausing} if {count} > {ELEMENTS_PER_PAUSE + excess} else {plain}"
 
 
 _ELEMENTS_PER_PAUSE = 256  # structs of a few fields: 0.2 ms

@@ -41,11 +41,10 @@ def handle(ctx: RequestContext, request: AlterPartitionReassignmentsRequest, bro
             ReassignableTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _reassign(ctx, broker, topic.name, requested, may_change_factor)
-                    for requested in ctx.sliced(topic.partitions)
+                    _reassign(ctx, broker, topic.name, requested, may_change_factor) for requested in topic.partitions
                 ],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ],
     )
 
@@ -64,10 +63,10 @@ def _denied(
                     ReassignablePartitionResponse(
                         partition_index=partition.partition_index, error_code=code, error_message=denial
                     )
-                    for partition in ctx.sliced(topic.partitions)
+                    for partition in topic.partitions
                 ],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ],
     )
 
@@ -86,15 +85,15 @@ def _begin(
     ctx: RequestContext, broker: Broker, name: str, requested: ReassignablePartition, may_change_factor: bool
 ) -> tuple[ErrorCode, str | None]:
     cluster = broker.cluster
+    target = None if requested.replicas is None else tuple(requested.replicas)
     topic = broker.metadata.topics.get(name)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}."
     partition = topic.partition(requested.partition_index)
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{requested.partition_index}."
-    if requested.replicas is None:
+    if target is None:
         return _cancel(cluster, partition)
-    target = tuple(requested.replicas)
     problem = assignment_problem(target, cluster.brokers.keys())
     if problem is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem

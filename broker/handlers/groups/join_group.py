@@ -44,4 +44,5 @@ def _join(ctx: RequestContext, broker: Broker, request: JoinGroupRequest) -> Joi
     shortest_ms = config.integer("group.min.session.timeout.ms")
     if not shortest_ms <= request.session_timeout_ms <= config.integer("group.max.session.timeout.ms"):
         return join_error(ctx.version, request.member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
+    request.protocols = request.protocols.copy()  # kept by the group, whose changes must not pause
     return broker.groups.join(ctx, request)

@@ -42,4 +42,5 @@ def _sync(ctx: RequestContext, broker: Broker, request: SyncGroupRequest) -> Syn
         return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    request.assignments = request.assignments.copy()  # a plain list: the change of the group must not pause
     return broker.groups.sync(ctx, request)

@@ -44,12 +44,12 @@ def member_of(
 def topic_errors(
     ctx: RequestContext, broker: Broker, partitions: Iterable[TopicIdPartition]
 ) -> dict[TopicIdPartition, ErrorCode]:
-    partitions = list(partitions)
+    partitions = ctx.array(partitions)
     by_id = broker.metadata.topics_by_id
-    names = [topic.name for topic_id, _ in ctx.sliced(partitions) if (topic := by_id.get(topic_id)) is not None]
+    names = [topic.name for topic_id, _ in partitions if (topic := by_id.get(topic_id)) is not None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     errors = {}
-    for one in ctx.sliced(partitions):
+    for one in partitions:
         topic = by_id.get(one[0])
         if topic is None:
             errors[one] = ErrorCode.UNKNOWN_TOPIC_ID
@@ -76,7 +76,7 @@ def acknowledge(
     valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
     for one, batches in ctx.sliced(requested.items()):
         error = errors.get(one, ErrorCode.NONE)
-        if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(ctx.sliced(batches), largest_type, renews=renews):
+        if error is not ErrorCode.UNKNOWN_TOPIC_ID and not _are_valid(batches, largest_type, renews=renews):
             error = ErrorCode.INVALID_REQUEST
         if error:
             results[one] = AcknowledgeResult(error)
@@ -84,8 +84,7 @@ def acknowledge(
             empty[one] = AcknowledgeResult(ErrorCode.NONE)
         else:
             valid[one] = [
-                AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types)
-                for it in ctx.sliced(batches)
+                AcknowledgementBatch(it.first_offset, it.last_offset, it.acknowledge_types.copy()) for it in batches
             ]
     if not valid:
         done(results)  # without the empty ones, as in Kafka

@@ -5,7 +5,7 @@ brokers are not charged to a quota.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sluice.broker.broker import Broker
 from sluice.broker.controller.cluster import Cluster
@@ -36,32 +36,32 @@ _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of
 
 
 def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: Broker) -> Message:
-    times = Counter(requested.name for requested in ctx.sliced(request.topics))
-    once = [requested for requested in ctx.sliced(request.topics) if times[requested.name] == 1]
+    times = Counter(requested.name for requested in request.topics)
+    once = ctx.array(requested for requested in request.topics if times[requested.name] == 1)
     results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]
     response = CreatePartitionsResponse(results=results)
     denied = broker.auth.filter_denied(
-        ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in ctx.sliced(once)]
+        ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in once]
     )
     if denied:
-        results += [_failed(ctx, requested.name, _DENIED) for requested in ctx.sliced(once) if requested.name in denied]
-        once = [requested for requested in ctx.sliced(once) if requested.name not in denied]
+        results += [_failed(ctx, requested.name, _DENIED) for requested in once if requested.name in denied]
+        once = ctx.array(requested for requested in once if requested.name not in denied)
     if once and request.timeout_ms <= 0:
         return expired(ctx, request)
-    if _additional(ctx, broker, once) > MAX_PARTITIONS:
-        results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in ctx.sliced(once)]
+    if _additional(broker, once) > MAX_PARTITIONS:
+        results += [_failed(ctx, requested.name, _EXCESSIVE) for requested in once]
     else:
         quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
-        results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in ctx.sliced(once)]
+        results += [_create(ctx, broker, requested, request.validate_only, quota) for requested in once]
         response.throttle_time_ms = 0 if quota is None else quota.throttle_time_ms()
     return response
 
 
-def _additional(ctx: RequestContext, broker: Broker, once: Collection[CreatePartitionsTopic]) -> int:
+def _additional(broker: Broker, once: Collection[CreatePartitionsTopic]) -> int:
     topics = broker.metadata.topics
     return sum(
         max(0, requested.count - len(topics[requested.name].partitions))
-        for requested in ctx.sliced(once)
+        for requested in once
         if requested.name in topics
     )
 
@@ -74,15 +74,15 @@ def _create(
     quota: ControllerMutationQuota | None,
 ) -> CreatePartitionsTopicResult:
     cluster = broker.cluster
+    assignments = requested.assignments
+    brokers = None if assignments is None else [list(assignment.broker_ids) for assignment in assignments]
     topic = broker.metadata.topics.get(requested.name)
     if topic is None:
         return _failed(ctx, requested.name, _UNKNOWN)
-    error = _count_error(requested, topic) or _assignments_error(requested, topic, cluster)
+    error = _count_error(requested, topic) or _assignments_error(brokers, requested.count, topic, cluster)
     if error is None and quota is not None and not quota.record(requested.count - len(topic.partitions)):
         error = _OVER_QUOTA
     if error is None and not validate_only:
-        assignments = requested.assignments
-        brokers = None if assignments is None else [assignment.broker_ids for assignment in assignments]
         error = cluster.add_partitions(topic, requested.count, brokers)
     return CreatePartitionsTopicResult(name=requested.name) if error is None else _failed(ctx, requested.name, error)
 
@@ -98,18 +98,19 @@ def _count_error(requested: CreatePartitionsTopic, topic: Topic) -> TopicError |
     return None
 
 
-def _assignments_error(requested: CreatePartitionsTopic, topic: Topic, cluster: Cluster) -> TopicError | None:
-    if requested.assignments is None:
+def _assignments_error(
+    brokers: Sequence[Sequence[int]] | None, count: int, topic: Topic, cluster: Cluster
+) -> TopicError | None:
+    if brokers is None:
         return None
-    additional = requested.count - len(topic.partitions)
+    additional = count - len(topic.partitions)
     problem: str | None
-    if len(requested.assignments) != additional:
+    if len(brokers) != additional:
         problem = (
-            f"Attempted to add {additional} additional partition(s), but only {len(requested.assignments)} "
+            f"Attempted to add {additional} additional partition(s), but only {len(brokers)} "
             "assignment(s) were specified."
         )
     else:
-        brokers = [assignment.broker_ids for assignment in requested.assignments]
         replication_factor = len(topic.partitions[0].replicas)
         problem = cluster.rules.assignments_problem(brokers, replication_factor, len(topic.partitions))
     return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)

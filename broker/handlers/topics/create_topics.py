@@ -29,23 +29,21 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed
 
 
 def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: Broker) -> Message:
-    times = Counter(topic.name for topic in ctx.sliced(request.topics))
-    names = [name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC]
+    times = Counter(topic.name for topic in request.topics)
+    names = ctx.array(name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC)
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
     denied = () if may_create_all else broker.auth.filter_denied(ctx, AclOperation.CREATE, ResourceType.TOPIC, names)
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, names, log_denied=False)
-    if request.timeout_ms <= 0 and any(name not in denied for name in ctx.sliced(names)):
+    if request.timeout_ms <= 0 and any(name not in denied for name in names):
         ctx.free(times)
         return expired(ctx, request)
-    once = {topic.name: topic for topic in ctx.sliced(request.topics)}
-    requested = [(topic, _new_topic(ctx, topic)) for topic in ctx.sliced(once.values())]
+    once = {topic.name: topic for topic in request.topics}
+    requested = ctx.array((topic, _new_topic(topic)) for topic in ctx.sliced(once.values()))
     ctx.free(once)
-    authorized = (new for topic, new in ctx.sliced(requested) if topic.name not in denied)
+    authorized = (new for topic, new in requested if topic.name not in denied)
     if sum(max(0, broker.cluster.rules.partition_count(new)) for new in authorized) > MAX_PARTITIONS:
         excessive = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        failed = [
-            _failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in ctx.sliced(requested)
-        ]
+        failed = [_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in requested]
         ctx.free(requested)
         ctx.free(times)
         return CreateTopicsResponse(topics=failed)
@@ -58,7 +56,7 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: Broker) ->
             else _without_configs(
                 _create(ctx, broker, topic, new, times[topic.name], request.validate_only, quota, created), hidden
             )
-            for topic, new in ctx.sliced(requested)
+            for topic, new in requested
         ],
         throttle_time_ms=0 if quota is None else quota.throttle_time_ms(),
     )
@@ -76,13 +74,13 @@ def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> C
     )
 
 
-def _new_topic(ctx: RequestContext, requested: CreatableTopic) -> NewTopic:
+def _new_topic(requested: CreatableTopic) -> NewTopic:
     return NewTopic(
         requested.name,
         requested.num_partitions,
         requested.replication_factor,
-        {assignment.partition_index: assignment.broker_ids for assignment in ctx.sliced(requested.assignments)},
-        {config.name: config.value for config in ctx.sliced(requested.configs)},
+        {assignment.partition_index: list(assignment.broker_ids) for assignment in requested.assignments},
+        {config.name: config.value for config in requested.configs},
     )
 
 
@@ -98,9 +96,7 @@ def _create(
 ) -> CreatableTopicResult:
     if times > 1:
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
-    repeated = [
-        index for index, n in Counter(a.partition_index for a in ctx.sliced(requested.assignments)).items() if n > 1
-    ]
+    repeated = [index for index, n in Counter(a.partition_index for a in requested.assignments).items() if n > 1]
     if repeated:
         message = f"Found multiple manual partition assignments for partition {repeated[0]}"
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message))

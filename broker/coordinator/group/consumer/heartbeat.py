@@ -62,7 +62,7 @@ class ConsumerProtocol:
         invalid = request_error(request, ctx.version, self.rebalance.assignors)
         if invalid is not None:
             return invalid
-        sent = _sent(ctx, request)  # first: other requests are served meanwhile
+        sent = _sent(request)  # first: other requests are served meanwhile
         response = self._change_member(ctx, request, sent)
         ctx.free(sent.names)
         return response
@@ -185,13 +185,13 @@ class _Sent(NamedTuple):
     owned: Owned
 
 
-def _sent(ctx: RequestContext, request: ConsumerGroupHeartbeatRequest) -> _Sent:
+def _sent(request: ConsumerGroupHeartbeatRequest) -> _Sent:
     owned = request.topic_partitions
-    names = dict.fromkeys(ctx.sliced(request.subscribed_topic_names or ()))
+    names = dict.fromkeys(request.subscribed_topic_names or ())
     return _Sent(
         names,
-        sum(map(len, ctx.sliced(names))),
-        None if owned is None else [(one.topic_id, one.partitions) for one in ctx.sliced(owned)],
+        sum(map(len, names)),
+        None if owned is None else [(one.topic_id, one.partitions.copy()) for one in owned],
     )
 
 

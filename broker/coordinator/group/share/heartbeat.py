@@ -58,8 +58,8 @@ class ShareProtocol:
         if problem is not None:
             return HeartbeatError(ErrorCode.INVALID_REQUEST, problem)
         # First, because other requests are served meanwhile.
-        names = dict.fromkeys(ctx.sliced(request.subscribed_topic_names or ()))
-        characters = sum(map(len, ctx.sliced(names)))
+        names = dict.fromkeys(request.subscribed_topic_names or ())
+        characters = sum(map(len, names))
         response = self._change_member(ctx, request, names, characters)
         ctx.free(names)
         return response

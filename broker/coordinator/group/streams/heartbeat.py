@@ -68,12 +68,14 @@ class CreationError(NamedTuple):
 
 
 class _Reported(NamedTuple):
-    """What a member reports of its tasks."""
+    """What a member reports of its tasks and its topology."""
 
     tasks: Collection[Task]  # of all roles, in the order of the request
     owned: Tasks | None
     offsets: dict[Task, int] | HeartbeatError | None
     end_offsets: dict[Task, int] | HeartbeatError | None
+    topology: Topology | HeartbeatError | None
+    client_tags: dict[str, str] | None
 
 
 class _Accepted(NamedTuple):
@@ -85,6 +87,7 @@ class _Accepted(NamedTuple):
     configured: ConfiguredTopology
     metadata_hash: int
     offsets: TaskOffsets
+    client_tags: dict[str, str] | None
 
 
 class StreamsProtocol:
@@ -97,17 +100,10 @@ class StreamsProtocol:
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
     def heartbeat(self, ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> HeartbeatResult | HeartbeatError:
-        invalid = request_error(ctx, request)
+        invalid = request_error(request)
         if invalid is not None:
             return invalid
-        # First, because other requests are served meanwhile.
-        reported = _Reported(
-            distinct_tasks(ctx, request),
-            owned_tasks(ctx, request),
-            offsets_by_task(ctx, request.task_offsets),
-            offsets_by_task(ctx, request.task_end_offsets),
-        )
-        least_bytes = least_record_bytes(ctx, request)
+        least_bytes = least_record_bytes(request)
         error = self._runtime.error(request.group_id)
         if error:
             return HeartbeatError(error, None)
@@ -115,6 +111,18 @@ class StreamsProtocol:
             return self._leave(request)
         if least_bytes > self._runtime.max_record_bytes(request.group_id):
             return write_error(ErrorCode.UNKNOWN_SERVER_ERROR)
+        tags = request.client_tags
+        reported = _Reported(
+            distinct_tasks(request),
+            owned_tasks(request),
+            offsets_by_task(request.task_offsets),
+            offsets_by_task(request.task_end_offsets),
+            _reported_topology(request.topology),
+            None if tags is None else {tag.key: tag.value for tag in tags},
+        )
+        error = self._runtime.error(request.group_id)  # again, as other requests were served meanwhile
+        if error:
+            return HeartbeatError(error, None)
         group = self._group_for(request)
         if isinstance(group, HeartbeatError):
             return group
@@ -143,7 +151,7 @@ class StreamsProtocol:
         slot = find_slot(group, request, reported.owned)
         if isinstance(slot, HeartbeatError):
             return slot
-        topology = _topology(group, request.topology)
+        topology = _topology(group, reported.topology)
         if isinstance(topology, HeartbeatError):
             return topology
         current_hash = self._rebalance.metadata_hash(topology)
@@ -160,7 +168,7 @@ class StreamsProtocol:
         offsets = _updated_offsets(group.offsets_of(request.member_id), reported)
         if isinstance(offsets, HeartbeatError):
             return offsets
-        return _Accepted(reported.owned, slot, topology, configured, current_hash, offsets)
+        return _Accepted(reported.owned, slot, topology, configured, current_hash, offsets, reported.client_tags)
 
     def _has_room_for(self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:
         is_known = request.instance_id in group.static_members or request.member_id in group.members
@@ -172,7 +180,7 @@ class StreamsProtocol:
         slot, member_id = accepted.slot, request.member_id
         statuses: list[api.Status] = []
         records = self._runtime.add(group)
-        updated = _updated(ctx, request, slot.member)
+        updated = _updated(ctx, request, slot.member, accepted.client_tags)
         if updated.topology_epoch < accepted.topology.epoch:
             detail = (
                 f"The member's topology epoch {updated.topology_epoch} is behind the group's topology epoch "
@@ -270,15 +278,20 @@ def _task_ids(tasks: Collection[Task]) -> list[api.TaskIds]:
     return [api.TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(tasks).items()]
 
 
-def _topology(group: StreamsGroup, sent: api.Topology | None) -> Topology | HeartbeatError:
-    """Return the topology of the group; a member with an older one may stay."""
-    if sent is None:
-        message = "The topology is null and the group topology is also null."
-        return group.topology or HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+def _reported_topology(sent: api.Topology | None) -> Topology | HeartbeatError | None:
     try:
-        topology = topology_of(sent)
+        return None if sent is None else topology_of(sent)
     except InvalidTopologyError as error:
         return HeartbeatError(error.error, str(error))
+
+
+def _topology(group: StreamsGroup, topology: Topology | HeartbeatError | None) -> Topology | HeartbeatError:
+    """Return the topology of the group; a member with an older one may stay."""
+    if topology is None:
+        message = "The topology is null and the group topology is also null."
+        return group.topology or HeartbeatError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+    if isinstance(topology, HeartbeatError):
+        return topology
     if group.topology is None:
         return topology
     if topology.epoch >= group.topology.epoch and topology != group.topology:
@@ -320,9 +333,11 @@ def _group_statuses(group: StreamsGroup, member: StreamsMember, version: int) ->
     return statuses
 
 
-def _updated(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, member: StreamsMember) -> StreamsMember:
+def _updated(
+    ctx: RequestContext, request: StreamsGroupHeartbeatRequest, member: StreamsMember, tags: dict[str, str] | None
+) -> StreamsMember:
     """Return the member with the fields of the request that are not null."""
-    topology, endpoint, tags = request.topology, request.user_endpoint, request.client_tags
+    topology, endpoint = request.topology, request.user_endpoint
     rebalance_ms = request.rebalance_timeout_ms
     user_endpoint = None if endpoint is None else Endpoint(endpoint.host, endpoint.port)
     keeps_endpoint = endpoint is None and request.member_epoch != JOIN_EPOCH
@@ -333,7 +348,7 @@ def _updated(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, member:
         topology_epoch=member.topology_epoch if topology is None else topology.epoch,
         process_id=member.process_id if request.process_id is None else request.process_id,
         user_endpoint=member.user_endpoint if keeps_endpoint else user_endpoint,
-        client_tags=member.client_tags if tags is None else {tag.key: tag.value for tag in tags},
+        client_tags=member.client_tags if tags is None else tags,
         client_id=ctx.session.client_id,
         client_host=ctx.session.client_host,
     )

@@ -16,7 +16,6 @@ from sluice.broker.coordinator.group.modern_group import (
     first_problem,
     unreleased_instance,
 )
-from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis.streams_group_heartbeat import (
     CopartitionGroup,
     StreamsGroupHeartbeatRequest,
@@ -36,7 +35,7 @@ from .tasks import Task, Tasks
 _SUBTOPOLOGY_BYTES, _TOPIC_BYTES, _COPARTITION_GROUP_BYTES = 8, 9, 4
 
 
-def request_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
+def request_error(request: StreamsGroupHeartbeatRequest) -> HeartbeatError | None:
     """Return the error of a request that is invalid for any group."""
     epoch, topology = request.member_epoch, request.topology
     joins, leaves_temporarily = epoch == JOIN_EPOCH, epoch == STATIC_LEAVE_EPOCH
@@ -49,7 +48,7 @@ def request_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) ->
         RackId=request.rack_id,
     )
     problems = (
-        (_has_regex(ctx, topology), "Regular expressions for source topics are not supported yet."),
+        (_has_regex(topology), "Regular expressions for source topics are not supported yet."),
         (blank is not None, f"{blank} can't be empty."),
         (joins and request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request."),
         *((joins and tasks != [], f"{role}Tasks must be empty when (re-)joining.") for role, tasks in by_role.items()),
@@ -59,16 +58,16 @@ def request_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) ->
         (some and not all_, "If one task-type is non-null, all must be non-null."),
         (not joins and topology is not None, "Topology can only be provided when (re-)joining."),
     )
-    return first_problem(problems) or _changelog_error(ctx, topology)
+    return first_problem(problems) or _changelog_error(topology)
 
 
-def _has_regex(ctx: RequestContext, topology: Topology | None) -> bool:
-    return topology is not None and any(one.source_topic_regex for one in ctx.sliced(topology.subtopologies))
+def _has_regex(topology: Topology | None) -> bool:
+    return topology is not None and any(one.source_topic_regex for one in topology.subtopologies)
 
 
-def _changelog_error(ctx: RequestContext, topology: Topology | None) -> HeartbeatError | None:
-    for subtopology in () if topology is None else ctx.sliced(topology.subtopologies):
-        for topic in ctx.sliced(subtopology.state_changelog_topics):
+def _changelog_error(topology: Topology | None) -> HeartbeatError | None:
+    for subtopology in () if topology is None else topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
             if topic.partitions:
                 message = (
                     f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
@@ -78,20 +77,20 @@ def _changelog_error(ctx: RequestContext, topology: Topology | None) -> Heartbea
     return None
 
 
-def least_record_bytes(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> int:
+def least_record_bytes(request: StreamsGroupHeartbeatRequest) -> int:
     """Return fewer bytes than the record of the topology, or of the member's tags, has."""
-    subtopologies = () if request.topology is None else ctx.sliced(request.topology.subtopologies)
-    tags = sum(2 + len(tag.key) + len(tag.value) for tag in ctx.sliced(request.client_tags or ()))
-    return max(tags, sum(_least_bytes(ctx, one) for one in subtopologies))
+    subtopologies = () if request.topology is None else request.topology.subtopologies
+    tags = sum(2 + len(tag.key) + len(tag.value) for tag in request.client_tags or ())
+    return max(tags, sum(_least_bytes(one) for one in subtopologies))
 
 
-def _least_bytes(ctx: RequestContext, one: Subtopology) -> int:
+def _least_bytes(one: Subtopology) -> int:
     topics = chain(one.repartition_source_topics, one.state_changelog_topics)
     return (
         _SUBTOPOLOGY_BYTES
-        + sum(1 + len(name) for name in ctx.sliced(chain(one.source_topics, one.repartition_sink_topics)))
-        + sum(_TOPIC_BYTES + len(topic.name) + 2 * len(topic.topic_configs) for topic in ctx.sliced(topics))
-        + sum(_least_indexes_bytes(group) for group in ctx.sliced(one.copartition_groups))
+        + sum(1 + len(name) for name in chain(one.source_topics, one.repartition_sink_topics))
+        + sum(_TOPIC_BYTES + len(topic.name) + 2 * len(topic.topic_configs) for topic in topics)
+        + sum(_least_indexes_bytes(group) for group in one.copartition_groups)
     )
 
 
@@ -100,22 +99,20 @@ def _least_indexes_bytes(group: CopartitionGroup) -> int:
     return _COPARTITION_GROUP_BYTES + 2 * count
 
 
-def owned_tasks(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> Tasks | None:
+def owned_tasks(request: StreamsGroupHeartbeatRequest) -> Tasks | None:
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
-    return Tasks(*(_tasks(ctx, role) for role in (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
+    return Tasks(*(_tasks(role) for role in (request.active_tasks, request.standby_tasks, request.warmup_tasks)))
 
 
-def _tasks(ctx: RequestContext, reported: Iterable[TaskIds]) -> frozenset[Task]:
-    return frozenset(
-        (one.subtopology_id, partition) for one in ctx.sliced(reported) for partition in ctx.sliced(one.partitions)
-    )
+def _tasks(reported: Iterable[TaskIds]) -> frozenset[Task]:
+    return frozenset((one.subtopology_id, partition) for one in reported for partition in one.partitions)
 
 
-def distinct_tasks(ctx: RequestContext, request: StreamsGroupHeartbeatRequest) -> Collection[Task]:
+def distinct_tasks(request: StreamsGroupHeartbeatRequest) -> Collection[Task]:
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-    reported = (one for role in roles for one in ctx.sliced(role or ()))
-    return {(one.subtopology_id, partition): None for one in reported for partition in ctx.sliced(one.partitions)}
+    reported = (one for role in roles for one in role or ())
+    return {(one.subtopology_id, partition): None for one in reported for partition in one.partitions}
 
 
 def task_error(reported: Collection[Task], subtopologies: Mapping[str, ConfiguredSubtopology]) -> HeartbeatError | None:
@@ -133,13 +130,11 @@ def task_error(reported: Collection[Task], subtopologies: Mapping[str, Configure
     return None
 
 
-def offsets_by_task(
-    ctx: RequestContext, reported: Iterable[TaskOffset] | None
-) -> dict[Task, int] | HeartbeatError | None:
+def offsets_by_task(reported: Iterable[TaskOffset] | None) -> dict[Task, int] | HeartbeatError | None:
     if reported is None:
         return None
     offsets: dict[Task, int] = {}
-    for one in ctx.sliced(reported):
+    for one in reported:
         task = one.subtopology_id, one.partition
         if task in offsets:
             message = (

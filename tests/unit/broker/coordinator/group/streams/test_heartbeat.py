@@ -1,6 +1,5 @@
 """StreamsGroupHeartbeat: joining, staying, leaving, statuses, and every error."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -237,8 +236,7 @@ def test_a_request_whose_record_is_too_large_is_rejected_before_it_is_processed(
         _, record = member_metadata("group", stored.StreamsMember("member", client_tags=tags))
     else:
         _, record = topology_record("group", topology_of(request.topology))
-    ctx: Any = SimpleNamespace(sliced=iter)
-    assert 1000 < least_record_bytes(ctx, request) <= len(record or b"")
+    assert 1000 < least_record_bytes(request) <= len(record or b"")
     broker = make_broker("message.max.bytes=1000")
     monkeypatch.setattr(StreamsProtocol, "_accept", None)
     response = StreamsMember(broker).join(**fields)
