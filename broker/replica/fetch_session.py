@@ -153,18 +153,18 @@ class FetchSession:
                 if partitions.pop(key, None) is not None:  # another connection may have changed the session
                     partitions[key] = item
 
-    def update(self, ctx: RequestContext, request: FetchRequest) -> None:
-        for requested in ctx.sliced(request.topics):
+    def update(self, request: FetchRequest) -> None:
+        for requested in request.topics:
             topic = requested.topic_id if self.uses_topic_ids else requested.topic
-            for item in ctx.sliced(requested.partitions):
+            for item in requested.partitions:
                 known = self.partitions.get((topic, item.partition))
                 if known is None:
                     self.partitions[topic, item.partition] = RequestedPartition(topic, item)
                 else:
                     known.request = item
-        for forgotten in ctx.sliced(request.forgotten_topics_data):
+        for forgotten in request.forgotten_topics_data:
             topic = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
-            for index in ctx.sliced(forgotten.partitions):
+            for index in forgotten.partitions:
                 self.partitions.pop((topic, index), None)
 
     @property
@@ -218,7 +218,7 @@ class FetchSessionCache:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.epoch = 1 if session.epoch == _INT_MAX else session.epoch + 1
         if request.topics or request.forgotten_topics_data:
-            session.update(ctx, request)
+            session.update(request)
         sessions = self._sessions
         if sessions.pop(session.id, None) is None:  # closed by another connection, between two slices
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -281,16 +281,14 @@ class FetchSessionCache:
                 return session_id
 
 
-def requested_partitions(
-    ctx: RequestContext, topics: Sequence[FetchTopic], by_id: bool
-) -> Sequence[RequestedPartition]:
+def requested_partitions(topics: Sequence[FetchTopic], by_id: bool) -> Sequence[RequestedPartition]:
     """Return the partitions in order; the last of duplicates counts."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         topic = topics[0]
         return (RequestedPartition(topic.topic_id if by_id else topic.topic, topic.partitions[0]),)
     requested: dict[PartitionKey, RequestedPartition] = {}
-    for topic in ctx.sliced(topics):
+    for topic in topics:
         key: TopicKey = topic.topic_id if by_id else topic.topic
-        for item in ctx.sliced(topic.partitions):
+        for item in topic.partitions:
             requested[key, item.partition] = RequestedPartition(key, item)
     return [*requested.values()]

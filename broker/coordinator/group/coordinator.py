@@ -188,7 +188,7 @@ class GroupCoordinator(GroupRuntime):
         codes: list[ErrorCode] = []
         accepted: list[tuple[TopicPartition, CommittedOffset]] = []
         next_offset = self.log.partition_of(commit.group_id).log.log_end_offset
-        for new in ctx.sliced(commit.offsets):
+        for new in commit.offsets:
             if _java_length(new.metadata) > self._max_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue

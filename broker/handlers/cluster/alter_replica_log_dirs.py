@@ -29,9 +29,9 @@ def handle(ctx: RequestContext, request: AlterReplicaLogDirsRequest, broker: Bro
     # The last directory for a repeated partition counts.
     requested = {
         (topic.name, index): directory.path
-        for directory in ctx.sliced(request.dirs)
-        for topic in ctx.sliced(directory.topics)
-        for index in ctx.sliced(topic.partitions)
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
     }
     authorized = broker.auth.authorize_cluster(ctx, AclOperation.ALTER)
     codes = {

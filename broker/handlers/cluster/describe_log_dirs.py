@@ -37,8 +37,8 @@ def handle(ctx: RequestContext, request: DescribeLogDirsRequest, broker: Broker)
     requested: dict[str, set[int]] = {}
     if request.topics is None:
         requested = {name: set(range(len(topic.partitions))) for name, topic in topics.items()}
-    for item in ctx.sliced(request.topics or ()):
-        requested.setdefault(item.topic, set()).update(ctx.sliced(item.partitions))
+    for item in request.topics or ():
+        requested.setdefault(item.topic, set()).update(item.partitions)
     described = [
         _describe(broker.node_id, topics[name], indexes)
         for name, indexes in ctx.sliced(requested.items())

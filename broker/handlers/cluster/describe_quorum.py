@@ -32,7 +32,7 @@ def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: Broker) 
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.DESCRIBE)) is not None:
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return DescribeQuorumResponse(error_code=ctx.error_code, error_message=denial)
-    asked = ((topic, one) for topic in ctx.sliced(request.topics) for one in ctx.sliced(topic.partitions))
+    asked = ((topic, one) for topic in request.topics for one in topic.partitions)
     first_two = [(topic.topic_name, one.partition_index) for topic, one in islice(asked, 2)]
     if first_two == [(METADATA_TOPIC, 0)]:
         return _quorum(ctx, broker)
@@ -46,10 +46,10 @@ def handle(ctx: RequestContext, request: DescribeQuorumRequest, broker: Broker) 
                     ResponsePartitionData(
                         partition_index=partition.partition_index, error_code=unknown, error_message=unknown.message
                     )
-                    for partition in ctx.sliced(topic.partitions)
+                    for partition in topic.partitions
                 ],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ]
     )
 

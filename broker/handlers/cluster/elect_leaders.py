@@ -37,17 +37,17 @@ def handle(ctx: RequestContext, request: ElectLeadersRequest, broker: Broker) ->
     if request.topic_partitions is None:
         topics = list(broker.metadata.topics.values())
         return ElectLeadersResponse(
-            replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in ctx.sliced(topics)]
+            replica_election_results=[_elect_all(ctx, broker, topic, election) for topic in topics]
         )
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=requested.topic,
                 partition_result=[
-                    _elect(ctx, broker, requested.topic, index, election) for index in ctx.sliced(requested.partitions)
+                    _elect(ctx, broker, requested.topic, index, election) for index in requested.partitions
                 ],
             )
-            for requested in ctx.sliced(request.topic_partitions)
+            for requested in request.topic_partitions
         ]
     )
 
@@ -83,9 +83,9 @@ def _error_response(
         replica_election_results=[
             ReplicaElectionResult(
                 topic=requested.topic,
-                partition_result=[_failed(ctx, index, code, message) for index in ctx.sliced(requested.partitions)],
+                partition_result=[_failed(ctx, index, code, message) for index in requested.partitions],
             )
-            for requested in ctx.sliced(request.topic_partitions or ())
+            for requested in request.topic_partitions or ()
         ],
     )
 

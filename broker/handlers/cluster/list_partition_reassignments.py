@@ -32,10 +32,10 @@ def handle(
         listed = [_list(name, topic.partitions) for name, topic in topics.items()]
     else:
         listed = []
-        for requested in ctx.sliced(request.topics):
+        for requested in request.topics:
             topic = topics.get(requested.name)
             if topic is not None:
-                found = (topic.partition(index) for index in ctx.sliced(requested.partition_indexes))
+                found = (topic.partition(index) for index in requested.partition_indexes)
                 one = _list(requested.name, filter(None, found))
                 listed += [one] if one.partitions else []
     ongoing = [topic for topic in listed if topic.partitions]
@@ -52,11 +52,9 @@ def _denied(
         topics=[
             OngoingTopicReassignment(
                 name=topic.name,
-                partitions=[
-                    OngoingPartitionReassignment(partition_index=index) for index in ctx.sliced(topic.partition_indexes)
-                ],
+                partitions=[OngoingPartitionReassignment(partition_index=index) for index in topic.partition_indexes],
             )
-            for topic in ctx.sliced(request.topics or ())
+            for topic in request.topics or ()
         ],
     )
 

@@ -33,9 +33,9 @@ _RESULTS_UNTIL = 1
 def handle(ctx: RequestContext, request: UpdateFeaturesRequest, broker: Broker) -> UpdateFeaturesResponse:
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
-    updates = list(ctx.sliced(request.feature_updates))
+    updates = request.feature_updates
     levels = {update.feature: update.max_version_level for update in updates}
-    problem = next(filter(None, (_problem(broker, update, levels) for update in ctx.sliced(updates))), None)
+    problem = next(filter(None, (_problem(broker, update, levels) for update in updates)), None)
     if problem is not None:
         return _error_response(ctx, ErrorCode.INVALID_UPDATE_VERSION, _FAILED + problem)
     if not request.validate_only:

@@ -29,10 +29,10 @@ def handle(ctx: RequestContext, request: AlterClientQuotasRequest, broker: Broke
     As in Kafka, the first alteration of a repeated entity applies, and its result is an error.
     """
     if not broker.auth.authorize_cluster(ctx, AclOperation.ALTER_CONFIGS):
-        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in ctx.sliced(request.entries)])
+        return AlterClientQuotasResponse(entries=[_denied(ctx, entry) for entry in request.entries])
     results: dict[frozenset[tuple[str, str | None]] | int, EntryResult] = {}
-    for entry in ctx.sliced(request.entries):
-        entity = {part.entity_type: part.entity_name for part in ctx.sliced(entry.entity)}
+    for entry in request.entries:
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
         # Entities with more parts than types are invalid, however often they are repeated.
         identity = frozenset(entity.items()) if len(entity) <= len(TYPES) else len(results)
         code, message = _alter(ctx, broker, entity, entry, request.validate_only, repeated=identity in results)
@@ -53,7 +53,7 @@ def _alter(
     *,
     repeated: bool,
 ) -> tuple[ErrorCode, str | None]:
-    changes = {op.key: None if op.remove else op.value for op in ctx.sliced(entry.ops)}
+    changes = {op.key: None if op.remove else op.value for op in entry.ops}
     if repeated or len(changes) < len(entry.ops):
         # Kafka's message, also for a repeated key.
         parts = ", ".join(f"{type_}={'null' if name is None else name}" for type_, name in sorted(entity.items()))

@@ -18,7 +18,7 @@ API = served("AlterConfigs", "0-2", forwarded=True)
 
 
 def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: Broker) -> AlterConfigsResponse:
-    alterations = [_replacement(ctx, broker, resource) for resource in ctx.sliced(request.resources)]
+    alterations = ctx.array(_replacement(ctx, broker, resource) for resource in request.resources)
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )
@@ -27,7 +27,7 @@ def handle(ctx: RequestContext, request: AlterConfigsRequest, broker: Broker) ->
 
 def _replacement(ctx: RequestContext, broker: Broker, resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
-    own = {config.name: config.value for config in ctx.sliced(configs) if config.value is not None}
-    nulls = [config.name for config in ctx.sliced(configs) if config.value is None]
+    own = {config.name: config.value for config in configs if config.value is not None}
+    nulls = [config.name for config in configs if config.value is None]
     repeats_key = len(own) + len({*nulls} - own.keys()) < len(configs)
     return Alteration(kind, name, repeats_key, nulls, partial(broker.configs.replace, kind, name, own))

@@ -32,9 +32,9 @@ def alter_resources(
     *,
     validate_only: bool,
 ) -> list[_Response]:
-    times = Counter((alteration.kind, alteration.name) for alteration in ctx.sliced(alterations))
+    times = Counter((alteration.kind, alteration.name) for alteration in alterations)
     responses = []
-    for alteration in ctx.sliced(alterations):
+    for alteration in alterations:
         kind, name = alteration.kind, alteration.name
         code, message = _alter(ctx, broker, alteration, times[kind, name], validate_only) or _NO_ERROR
         ctx.error_code = ctx.error_code or code

@@ -38,13 +38,13 @@ CONFIG_TYPES = {
 
 
 def handle(ctx: RequestContext, request: DescribeConfigsRequest, broker: Broker) -> DescribeConfigsResponse:
-    if not all(broker.configs.is_served(resource.resource_type) for resource in ctx.sliced(request.resources)):
+    if not all(broker.configs.is_served(resource.resource_type) for resource in request.resources):
         invalid = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.message)
         return DescribeConfigsResponse(
-            results=[_error_result(ctx, resource, invalid) for resource in ctx.sliced(request.resources)]
+            results=[_error_result(ctx, resource, invalid) for resource in request.resources]
         )
     return DescribeConfigsResponse(
-        results=[_describe(ctx, broker, request, resource) for resource in ctx.sliced(request.resources)]
+        results=[_describe(ctx, broker, request, resource) for resource in request.resources]
     )
 
 
@@ -65,12 +65,12 @@ def _describe(
         settings = configs.stores[kind].describe(name)
         if isinstance(settings, ApiError):
             return _error_result(ctx, resource, settings)
-        found = [_setting(request, kind, setting) for setting in ctx.sliced(settings)]
-    keys = frozenset(ctx.sliced(resource.configuration_keys or ()))
+        found = [_setting(request, kind, setting) for setting in settings]
+    keys = frozenset(resource.configuration_keys or ())
     return DescribeConfigsResult(
         resource_type=kind,
         resource_name=name,
-        configs=[one for one in ctx.sliced(found) if not keys or one.name in keys],
+        configs=[one for one in found if not keys or one.name in keys],
     )
 
 

@@ -21,7 +21,7 @@ API = served("IncrementalAlterConfigs", "0-1", forwarded=True)
 def handle(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest, broker: Broker
 ) -> IncrementalAlterConfigsResponse:
-    alterations = [_changes(ctx, broker, resource) for resource in ctx.sliced(request.resources)]
+    alterations = ctx.array(_changes(ctx, broker, resource) for resource in request.resources)
     responses = alter_resources(
         ctx, broker, alterations, AlterConfigsResourceResponse, validate_only=request.validate_only
     )
@@ -30,7 +30,7 @@ def handle(
 
 def _changes(ctx: RequestContext, broker: Broker, resource: AlterConfigsResource) -> Alteration:
     kind, name, configs = resource.resource_type, resource.resource_name, resource.configs
-    changes = {config.name: Change(config.config_operation, config.value) for config in ctx.sliced(configs)}
-    nulls = [c.name for c in ctx.sliced(configs) if c.value is None and c.config_operation != Operation.DELETE]
+    changes = {config.name: Change(config.config_operation, config.value) for config in configs}
+    nulls = [c.name for c in configs if c.value is None and c.config_operation != Operation.DELETE]
     apply = partial(broker.configs.alter, kind, name, changes, sliced=ctx.sliced)
     return Alteration(kind, name, len(changes) < len(configs), nulls, apply)

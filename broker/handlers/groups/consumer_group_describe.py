@@ -31,32 +31,32 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 def handle(ctx: RequestContext, request: ConsumerGroupDescribeRequest, broker: Broker) -> ConsumerGroupDescribeResponse:
     if not broker.serves_groups("consumer"):
         ctx.error_code = ErrorCode.UNSUPPORTED_VERSION
-        failed = [DescribedGroup(group_id=name, error_code=ctx.error_code) for name in ctx.sliced(request.group_ids)]
+        failed = [DescribedGroup(group_id=name, error_code=ctx.error_code) for name in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=failed)
-    described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
+    described = ctx.array(_describe(ctx, broker, group_id) for group_id in request.group_ids)
     if request.include_authorized_operations:
-        for group in ctx.sliced(described):
+        for group in described:
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     if broker.authorizer is not None:
         described = _without_hidden_topics(ctx, broker, described)
-    ctx.error_code = next((group.error_code for group in ctx.sliced(described) if group.error_code), 0)
+    ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
     return ConsumerGroupDescribeResponse(groups=described)
 
 
 def _without_hidden_topics(
     ctx: RequestContext, broker: Broker, described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
-    topics = [_topics(group) for group in ctx.sliced(described)]
+    topics = ctx.array(_topics(group) for group in described)
     hidden = broker.auth.have_hidden_topics(ctx, topics)
-    return [
+    return ctx.array(
         group
         if not is_hidden
         else DescribedGroup(
             group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=_HIDDEN_TOPICS
         )
-        for group, is_hidden in ctx.sliced(zip(described, hidden, strict=True))
-    ]
+        for group, is_hidden in zip(described, hidden, strict=True)
+    )
 
 
 def _topics(group: DescribedGroup) -> set[str]:

@@ -21,32 +21,32 @@ API = served("DeleteGroups", "0-3")
 
 
 def handle(ctx: RequestContext, request: DeleteGroupsRequest, broker: Broker) -> Message | Outcome:
-    names = list(dict.fromkeys(ctx.sliced(request.groups_names)))
+    names = ctx.array(dict.fromkeys(request.groups_names))
     denied = broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.GROUP, names)
-    allowed = [group_id for group_id in ctx.sliced(names) if group_id not in denied]
+    allowed = ctx.array(group_id for group_id in names if group_id not in denied)
     errors = dict.fromkeys(denied, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
     def delete(share_errors: Mapping[str, ErrorCode]) -> Message | Outcome:
         return _delete(ctx, broker, names, {**errors, **share_errors})
 
-    return respond_when_done(ctx, partial(broker.groups.delete_share_state, ctx.sliced(allowed)), delete)
+    return respond_when_done(ctx, partial(broker.groups.delete_share_state, allowed), delete)
 
 
 def _delete(
     ctx: RequestContext, broker: Broker, names: Sequence[str], known_errors: Mapping[str, ErrorCode]
 ) -> Message | Outcome:
-    results = [
+    results = ctx.array(
         DeletableGroupResult(
             group_id=group_id, error_code=known_errors.get(group_id) or broker.groups.delete_group(group_id)
         )
-        for group_id in ctx.sliced(names)
-    ]
+        for group_id in names
+    )
 
     def respond(errors: ReplicationErrors) -> DeleteGroupsResponse:
-        for result in ctx.sliced(results) if errors else ():
+        for result in results if errors else ():
             result.error_code = result.error_code or errors.get(result.group_id, 0)
-        ctx.error_code = next((result.error_code for result in ctx.sliced(results) if result.error_code), 0)
+        ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
         return DeleteGroupsResponse(results=results)
 
-    deleted = [result.group_id for result in ctx.sliced(results) if not result.error_code]
+    deleted = ctx.array(result.group_id for result in results if not result.error_code)
     return respond_when_replicated(ctx, broker, deleted, respond)

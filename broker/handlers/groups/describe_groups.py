@@ -4,6 +4,7 @@ A group of another type is described like a missing one.
 """
 
 from functools import partial
+from itertools import chain
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.common.coordinator_log import partition_for
@@ -27,16 +28,17 @@ _NOT_FOUND_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: Broker) -> DescribeGroupsResponse:
-    allowed, denied = list[str](), list[DescribedGroup]()
-    for group_id in ctx.sliced(request.groups):
+    allowed: list[str] = ctx.array()
+    described: list[DescribedGroup] = ctx.array()
+    for group_id in request.groups:
         if broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
             allowed.append(group_id)
         else:
             ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            denied.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    described = denied + [_describe(ctx, broker, group_id) for group_id in ctx.sliced(_by_shard(ctx, broker, allowed))]
+            described.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    described.extend(_describe(ctx, broker, group_id) for group_id in _by_shard(ctx, broker, allowed))
     if request.include_authorized_operations:
-        for group in ctx.sliced(described):
+        for group in described:
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
@@ -48,11 +50,11 @@ def _by_shard(ctx: RequestContext, broker: Broker, group_ids: list[str]) -> list
     if topic is None or len(group_ids) == 1:
         return group_ids
     by_partition: dict[int, list[str]] = {}
-    for group_id in ctx.sliced(group_ids):
+    for group_id in group_ids:
         by_partition.setdefault(partition_for(topic, group_id).index, []).append(group_id)
     # Kafka adds the partitions by `computeIfAbsent`, which puts each in front of the others in its bucket.
     ordered = in_hash_map_order(reversed(by_partition), partial(topic_partition_hash, topic.name))
-    return [group_id for index in ordered for group_id in ctx.sliced(by_partition[index])]
+    return ctx.array(chain.from_iterable(by_partition[index] for index in ordered))
 
 
 def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGroup:

@@ -28,7 +28,7 @@ _BATCHED_SINCE, _SHARE_SINCE = 4, 6
 
 def handle(ctx: RequestContext, request: FindCoordinatorRequest, broker: Broker) -> FindCoordinatorResponse:
     keys = request.coordinator_keys if ctx.version >= _BATCHED_SINCE else [request.key]
-    found = [_coordinator(ctx, broker, request.key_type, key) for key in ctx.sliced(keys)]
+    found = [_coordinator(ctx, broker, request.key_type, key) for key in keys]
     if ctx.version >= _BATCHED_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     one = found[0]

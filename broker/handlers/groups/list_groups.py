@@ -15,8 +15,8 @@ def handle(ctx: RequestContext, request: ListGroupsRequest, broker: Broker) -> L
     if groups.shards.is_loading:
         ctx.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    states = dict.fromkeys(state.strip().lower() for state in ctx.sliced(request.states_filter))
-    types = dict.fromkeys(kind.lower() for kind in ctx.sliced(request.types_filter))
+    states = dict.fromkeys(state.strip().lower() for state in request.states_filter)
+    types = dict.fromkeys(kind.lower() for kind in request.types_filter)
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE, log_denied=False)
     response = ListGroupsResponse(
         groups=[

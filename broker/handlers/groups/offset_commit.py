@@ -29,25 +29,26 @@ _TOPIC_IDS_SINCE = 10
 
 
 def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: Broker) -> Message | Outcome:
-    new: list[NewOffset] = []
-    pending: list[OffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
+    new: list[NewOffset] = ctx.array()
+    pending: list[OffsetCommitResponsePartition] = ctx.array()  # results whose error code the coordinator returns
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         return _error_response(ctx, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     found = authorized_topics(
         ctx,
         broker,
-        [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)],
+        ((topic.name, topic.topic_id) for topic in request.topics),
         by_id=ctx.version >= _TOPIC_IDS_SINCE,
     )
-    failed_topics: list[OffsetCommitResponseTopic] = []
-    accepted_topics: list[OffsetCommitResponseTopic] = []
-    for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
+    failed_topics: list[OffsetCommitResponseTopic] = ctx.array()
+    accepted_topics: list[OffsetCommitResponseTopic] = ctx.array()
+    for requested, topic in zip(request.topics, found, strict=True):
         failed: list[OffsetCommitResponsePartition] = []
         accepted: list[OffsetCommitResponsePartition] = []
-        for one in ctx.sliced(requested.partitions):
+        for one in requested.partitions:
             error = partition_error(topic, one.partition_index)
             result = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             (failed if error else accepted).append(result)
+            ctx.error_code = ctx.error_code or error
             if not isinstance(topic, ErrorCode) and not error:
                 metadata = one.committed_metadata or ""
                 offset, epoch, at_ms = one.committed_offset, one.committed_leader_epoch, one.commit_timestamp
@@ -69,17 +70,14 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: Broker) ->
             new,
         )
         codes = broker.groups.commit_offsets(ctx, commit, request.retention_time_ms)
-        for result, code in ctx.sliced(zip(pending, codes, strict=True)):
+        for result, code in zip(pending, codes, strict=True):
             result.error_code = code
         ctx.free(new)
 
     def respond(errors: ReplicationErrors) -> OffsetCommitResponse:
         for result in pending if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
-        ctx.error_code = next(
-            (one.error_code for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions) if one.error_code),
-            0,
-        )
+        ctx.error_code = ctx.error_code or next((one.error_code for one in pending if one.error_code), 0)
         return OffsetCommitResponse(topics=topics)
 
     committed = any(not result.error_code for result in pending)
@@ -95,9 +93,9 @@ def _error_response(ctx: RequestContext, request: OffsetCommitRequest, code: Err
                 topic_id=topic.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-                    for one in ctx.sliced(topic.partitions)
+                    for one in topic.partitions
                 ],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ]
     )

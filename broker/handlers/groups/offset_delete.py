@@ -3,7 +3,6 @@
 Follows KafkaApis.handleOffsetDeleteRequest and OffsetMetadataManager.deleteOffsets.
 """
 
-from itertools import islice
 from operator import attrgetter
 
 from sluice.broker.broker import Broker
@@ -33,59 +32,62 @@ def handle(ctx: RequestContext, request: OffsetDeleteRequest, broker: Broker) ->
     if not broker.auth.authorize(ctx, AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    found = authorized_topics(
-        ctx, broker, [(topic.name, ZERO_UUID) for topic in ctx.sliced(request.topics)], by_id=False
-    )
-    failed_topics: list[OffsetDeleteResponseTopic] = []
-    accepted_topics: list[OffsetDeleteResponseTopic] = []
-    for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
+    found = authorized_topics(ctx, broker, ((topic.name, ZERO_UUID) for topic in request.topics), by_id=False)
+    existing: list[tuple[str, OffsetDeleteResponsePartition]] = ctx.array()
+    failed_topics: list[OffsetDeleteResponseTopic] = ctx.array()
+    accepted_topics: list[OffsetDeleteResponseTopic] = ctx.array()
+    for requested, topic in zip(request.topics, found, strict=True):
         failed: list[OffsetDeleteResponsePartition] = []
         accepted: list[OffsetDeleteResponsePartition] = []
-        for one in ctx.sliced(requested.partitions):
+        for one in requested.partitions:
             error = partition_error(topic, one.partition_index)
             result = OffsetDeleteResponsePartition(partition_index=one.partition_index, error_code=error)
-            (failed if error else accepted).append(result)
+            if error:
+                ctx.error_code = ctx.error_code or error
+                failed.append(result)
+            else:
+                accepted.append(result)
+                existing.append((requested.name, result))
         if failed or isinstance(topic, ErrorCode):
             failed_topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=failed))
         if accepted:
             accepted_topics.append(OffsetDeleteResponseTopic(name=requested.name, partitions=accepted))
     topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name"))
-    group_error = _delete(ctx, broker, request.group_id, topics)
+    group_error = _delete(ctx, broker, request.group_id, existing)
     if group_error:
         ctx.error_code = group_error
         while topics:
             ctx.free(topics.pop().partitions)
+        ctx.free(existing)
         return OffsetDeleteResponse(error_code=group_error)
 
     def respond(errors: ReplicationErrors) -> OffsetDeleteResponse:
         if errors:
             ctx.error_code = errors[request.group_id]
             return OffsetDeleteResponse(error_code=ctx.error_code)
-        ctx.error_code = next(
-            (one.error_code for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions) if one.error_code),
-            0,
-        )
+        ctx.error_code = ctx.error_code or next((one.error_code for _, one in existing if one.error_code), 0)
         return OffsetDeleteResponse(topics=topics)
 
     return respond_when_replicated(ctx, broker, [request.group_id], respond)
 
 
-def _delete(ctx: RequestContext, broker: Broker, group_id: str, topics: list[OffsetDeleteResponseTopic]) -> ErrorCode:
+def _delete(
+    ctx: RequestContext,
+    broker: Broker,
+    group_id: str,
+    existing: list[tuple[str, OffsetDeleteResponsePartition]],
+) -> ErrorCode:
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
-    existing = (
-        (topic.name, result)
-        for topic in ctx.sliced(topics)
-        for result in ctx.sliced(topic.partitions)
-        if not result.error_code
-    )
+    start = 0
     while True:
-        together = list(islice(existing, _AT_ONCE))
+        together = existing[start : start + _AT_ONCE]
         codes = broker.groups.delete_offsets(group_id, [(name, result.partition_index) for name, result in together])
         if isinstance(codes, ErrorCode):
             return codes
         for (_, result), code in zip(together, codes, strict=True):
             result.error_code = code
-        if len(together) < _AT_ONCE:
+        start += len(together)
+        if start == len(existing):
             return ErrorCode.NONE
         ctx.pause()

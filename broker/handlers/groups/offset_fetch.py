@@ -48,12 +48,12 @@ class _RequestedTopic(NamedTuple):
 
 def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: Broker) -> Message | Outcome:
     requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(ctx, request)]
-    groups = [_fetch(ctx, broker, group, request.require_stable) for group in ctx.sliced(requested)]
+    groups = ctx.array(_fetch(ctx, broker, group, request.require_stable) for group in requested)
 
     def respond(errors: ReplicationErrors) -> OffsetFetchResponse:
         responses = [
             _not_coordinator(ctx, group) if group.group_id in errors else found
-            for group, found in ctx.sliced(zip(requested, groups, strict=True))
+            for group, found in zip(requested, groups, strict=True)
         ]
         if ctx.version >= _BATCHED_SINCE:
             return OffsetFetchResponse(groups=responses)
@@ -65,7 +65,7 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: Broker) -> 
     if GROUP_METADATA_TOPIC not in broker.metadata.topics:
         return respond({})
     return respond_when_replicated(
-        ctx, broker, [found.group_id for found in ctx.sliced(groups) if not found.error_code], respond
+        ctx, broker, ctx.array(found.group_id for found in groups if not found.error_code), respond
     )
 
 
@@ -75,10 +75,9 @@ def _one_group(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchR
         group_id=request.group_id,
         topics=None
         if topics is None
-        else [
-            OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes)
-            for one in ctx.sliced(topics)
-        ],
+        else ctx.array(
+            OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics
+        ),
     )
 
 
@@ -104,7 +103,7 @@ def _of_one_group(ctx: RequestContext, group: OffsetFetchResponseGroup) -> Offse
                     for one in ctx.sliced(topic.partitions)
                 ],
             )
-            for topic in ctx.sliced(group.topics)
+            for topic in group.topics
         ],
     )
 
@@ -126,17 +125,16 @@ def _fetch(
         return _group_error(ctx, requested, error)
     offsets = groups.offsets.of_group(requested.group_id)
     unstable = groups.offsets.unstable(requested.group_id) if require_stable else ()
-    found = list(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
-    hidden = broker.auth.filter_denied(
-        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(found)]
-    )
-    topics, failed = list[OffsetFetchResponseTopics](), list[OffsetFetchResponseTopics]()
-    for topic in ctx.sliced(found):
+    found = ctx.array(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
+    hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in found])
+    topics: list[OffsetFetchResponseTopics] = ctx.array()
+    failed: list[OffsetFetchResponseTopics] = []
+    for topic in found:
         if topic.name in hidden and requested.topics is None:
             continue
         has_no_name = ctx.version >= _TOPIC_IDS_SINCE and not topic.name
         partitions = []
-        for index in ctx.sliced(topic.partition_indexes):
+        for index in topic.partition_indexes:
             partition = topic.name, index
             if has_no_name:
                 partitions.append(_partition_error(ctx, index, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -149,7 +147,8 @@ def _fetch(
         response = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         (failed if has_no_name or topic.name in hidden else topics).append(response)
     ctx.free(found)
-    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics + failed)
+    topics.extend(failed)
+    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
@@ -157,20 +156,20 @@ def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error:
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
         return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
-    topics = [
+    topics = ctx.array(
         OffsetFetchResponseTopics(
             name=topic.name,
-            partitions=[_partition_error(ctx, index, error) for index in ctx.sliced(topic.partition_indexes)],
+            partitions=[_partition_error(ctx, index, error) for index in topic.partition_indexes],
         )
-        for topic in ctx.sliced(requested.topics or ())
-    ]
+        for topic in requested.topics or ()
+    )
     return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _named(
     ctx: RequestContext, broker: Broker, topics: Iterable[OffsetFetchRequestTopics]
 ) -> Iterator[_RequestedTopic]:
-    for topic in ctx.sliced(topics):
+    for topic in topics:
         name = topic.name
         if ctx.version >= _TOPIC_IDS_SINCE:
             known = broker.metadata.topics_by_id.get(topic.topic_id)
@@ -183,7 +182,9 @@ def _all(ctx: RequestContext, broker: Broker, offsets: Iterable[TopicPartition])
         known = broker.metadata.topics.get(name)
         if known is None and ctx.version >= _TOPIC_IDS_SINCE:
             continue  # a deleted topic has no id
-        yield _RequestedTopic(name, ZERO_UUID if known is None else known.topic_id, [index for _, index in partitions])
+        yield _RequestedTopic(
+            name, ZERO_UUID if known is None else known.topic_id, ctx.array(index for _, index in partitions)
+        )
 
 
 def _partition_response(

@@ -32,7 +32,7 @@ def respond_when_replicated(
     groups = broker.groups
     required: dict[Partition, int] = {}
     by_partition: dict[Partition, list[str]] = {}
-    for group_id in ctx.sliced(group_ids):
+    for group_id in group_ids:
         partition = groups.log.existing_partition_of(group_id)
         if partition is None:
             continue

@@ -1,6 +1,6 @@
 """Topics of the three APIs that change committed offsets (KafkaApis): lookup, authorization, order of the response."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from itertools import chain
 from typing import TypeVar
 
@@ -17,18 +17,19 @@ _Topic = TypeVar("_Topic", bound=Message)
 
 
 def authorized_topics(
-    ctx: RequestContext, broker: Broker, requested: Sequence[tuple[str, bytes]], *, by_id: bool
+    ctx: RequestContext, broker: Broker, requested: Iterable[tuple[str, bytes]], *, by_id: bool
 ) -> list[Topic | ErrorCode]:
     """Look up each name or id. Errors do not reveal whether a denied topic exists."""
-    found = [find_topic(broker.metadata, name, topic_id, by_id=by_id) for name, topic_id in ctx.sliced(requested)]
-    names = [
-        name if isinstance(one, ErrorCode) else one.name
-        for one, (name, _) in ctx.sliced(zip(found, requested, strict=True))
-    ]
+    found: list[Topic | ErrorCode] = ctx.array()
+    names: list[str] = ctx.array()
+    for name, topic_id in requested:
+        one = find_topic(broker.metadata, name, topic_id, by_id=by_id)
+        found.append(one)
+        names.append(name if isinstance(one, ErrorCode) else one.name)
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     return [
         ErrorCode.TOPIC_AUTHORIZATION_FAILED if name in denied and one != ErrorCode.UNKNOWN_TOPIC_ID else one
-        for one, name in ctx.sliced(zip(found, names, strict=True))
+        for one, name in zip(found, names, strict=True)
     ]
 
 
@@ -55,7 +56,7 @@ def merge_topics(
     if not failed:
         return accepted
     merged: dict[Hashable, _Topic] = {}
-    for topic in ctx.sliced(chain(failed, accepted)):
+    for topic in chain(failed, accepted):
         known = merged.setdefault(key(topic), topic)
         if known is not topic:
             known.partitions.extend(topic.partitions)  # type: ignore[attr-defined]  # topics of a response have them

@@ -66,7 +66,7 @@ class _Append:
         self._errors = errors
         self._denied = denied
         self._by_id = ctx.version >= _TOPIC_IDS_SINCE
-        self._results: list[tuple[TopicProduceData, list[PartitionProduceResponse | _LongAppend]]] = []
+        self._results: list[tuple[TopicProduceData, list[PartitionProduceResponse | _LongAppend]]] = ctx.array()
         self._long: list[_LongAppend] = []
         self._pending: list[PendingPartition[PartitionProduceResponse]] = []
         self._moved: _Moved = {}
@@ -75,7 +75,7 @@ class _Append:
         ctx, topic_data = self._ctx, self._request.topic_data
         if len(topic_data) > 1 or (topic_data and len(topic_data[0].partition_data) != 1):
             topic_data = _each_once(ctx, topic_data)
-        for data in ctx.sliced(topic_data):
+        for data in topic_data:
             self._results.append((data, self._first_pass(data)))
         if not self._long:
             return self._response()
@@ -124,7 +124,7 @@ class _Append:
         response = ProduceResponse(
             [
                 TopicProduceResponse(data.name, data.topic_id, [_result_of(result) for result in results])
-                for data, results in ctx.sliced(self._results)
+                for data, results in self._results
             ]
         )
         if self._moved and ctx.version >= _NAMES_LEADER_SINCE:
@@ -208,7 +208,7 @@ def error_response(
                 error_result(ctx, item.index, code, message) for item in ctx.sliced(data.partition_data)
             ],
         )
-        for data in ctx.sliced(_each_once(ctx, request.topic_data))
+        for data in _each_once(ctx, request.topic_data)
     ]
     return ProduceResponse(responses=responses) if request.acks else no_acks_outcome(ctx)
 
@@ -222,16 +222,16 @@ def no_acks_outcome(ctx: RequestContext) -> Outcome:
 def _each_once(ctx: RequestContext, topic_data: list[TopicProduceData]) -> list[TopicProduceData]:
     """Merge repeated topics; of a repeated partition, keep the last records; drop topics without partitions."""
     topics: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in ctx.sliced(topic_data):
+    for topic in topic_data:
         if not topic.partition_data:
             continue
         partitions = topics.setdefault((topic.name, topic.topic_id), {})
-        for item in ctx.sliced(topic.partition_data):
+        for item in topic.partition_data:
             partitions[item.index] = item
-    return [
+    return ctx.array(
         TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
         for (name, topic_id), partitions in ctx.sliced(topics.items())
-    ]
+    )
 
 
 def append_response(

@@ -20,7 +20,7 @@ def unwritable_topics(ctx: RequestContext, broker: Broker, request: ProduceReque
         return ()
     by_id = broker.metadata.topics_by_id
     names = []
-    for data in ctx.sliced(request.topic_data):
+    for data in request.topic_data:
         if ctx.version < _TOPIC_IDS_SINCE:
             names += [data.name] * len(data.partition_data)
         elif (topic := by_id.get(data.topic_id)) is not None:

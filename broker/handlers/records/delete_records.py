@@ -28,11 +28,11 @@ _Pending = PendingPartition[DeleteRecordsPartitionResult]
 
 def handle(ctx: RequestContext, request: DeleteRecordsRequest, broker: Broker) -> DeleteRecordsResponse | Outcome:
     requested: dict[str, dict[int, int]] = {}
-    for topic in ctx.sliced(request.topics):
-        for item in ctx.sliced(topic.partitions):
+    for topic in request.topics:
+        for item in topic.partitions:
             requested.setdefault(topic.name, {})[item.partition_index] = item.offset
     denied = broker.auth.filter_denied(
-        ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(request.topics)]
+        ctx, AclOperation.DELETE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
     pending: list[_Pending] = []
     response = DeleteRecordsResponse(

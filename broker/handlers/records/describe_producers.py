@@ -21,17 +21,15 @@ API = served("DescribeProducers", "0")
 
 
 def handle(ctx: RequestContext, request: DescribeProducersRequest, broker: Broker) -> DescribeProducersResponse:
-    valid = [topic.name for topic in ctx.sliced(request.topics) if invalid_topic_name(topic.name) is None]
+    valid = [topic.name for topic in request.topics if invalid_topic_name(topic.name) is None]
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, valid)
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[
-                    _describe(ctx, broker, topic.name, index, denied) for index in ctx.sliced(topic.partition_indexes)
-                ],
+                partitions=[_describe(ctx, broker, topic.name, index, denied) for index in topic.partition_indexes],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ]
     )
 

@@ -60,7 +60,7 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
             return None
         if resumed.partitions:
             session = resumed
-    items = requested_partitions(ctx, request.topics, by_id) if session is None else [*session.partitions.values()]
+    items = requested_partitions(request.topics, by_id) if session is None else [*session.partitions.values()]
     are_known = True
     for item in ctx.sliced(items):
         if item.partition is None or item.partition.deleted:

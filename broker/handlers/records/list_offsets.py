@@ -48,7 +48,7 @@ _READ_COMMITTED = 1
 
 def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> ListOffsetsResponse:
     hidden = broker.auth.filter_denied(
-        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in ctx.sliced(request.topics)]
+        ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in request.topics]
     )
     if ctx.version == 0:
         return ListOffsetsResponse(
@@ -59,32 +59,27 @@ def handle(ctx: RequestContext, request: ListOffsetsRequest, broker: Broker) -> 
                         _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                         if topic.name in hidden
                         else _list(ctx, broker, request, topic.name, requested)
-                        for requested in ctx.sliced(topic.partitions)
+                        for requested in topic.partitions
                     ],
                 )
-                for topic in ctx.sliced(request.topics)
+                for topic in request.topics
             ]
         )
     times = Counter(
-        (topic.name, requested.partition_index)
-        for topic in ctx.sliced(request.topics)
-        for requested in ctx.sliced(topic.partitions)
+        (topic.name, requested.partition_index) for topic in request.topics for requested in topic.partitions
     )
     # As in Kafka, repeated topics are merged, and topics without partitions left out, unless they are denied.
     responses: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     denied: list[ListOffsetsTopicResponse] = []
-    for topic in ctx.sliced(request.topics):
+    for topic in request.topics:
         if topic.name in hidden:
-            failed = [
-                _failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                for requested in ctx.sliced(topic.partitions)
-            ]
+            failed = [_failed(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for requested in topic.partitions]
             denied.append(ListOffsetsTopicResponse(name=topic.name, partitions=failed))
             continue
         if not topic.partitions:
             continue
         partitions = responses.setdefault(topic.name, {})
-        for requested in ctx.sliced(topic.partitions):
+        for requested in topic.partitions:
             index = requested.partition_index
             if times[topic.name, index] > 1:
                 partitions[index] = _failed(ctx, requested, ErrorCode.INVALID_REQUEST)

@@ -18,7 +18,7 @@ API = served("OffsetForLeaderEpoch", "0-4")
 
 def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: Broker) -> OffsetForLeaderEpochResponse:
     sees_all = broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION, log_denied=False)
-    names = [topic.topic for topic in ctx.sliced(request.topics)]
+    names = [topic.topic for topic in request.topics]
     hidden = () if sees_all else broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     return OffsetForLeaderEpochResponse(
         topics=[
@@ -28,10 +28,10 @@ def handle(ctx: RequestContext, request: OffsetForLeaderEpochRequest, broker: Br
                     _error_result(ctx, requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                     if topic.topic in hidden
                     else _end_offset(ctx, broker, topic.topic, requested)
-                    for requested in ctx.sliced(topic.partitions)
+                    for requested in topic.partitions
                 ],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ]
     )
 

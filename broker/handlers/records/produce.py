@@ -69,8 +69,8 @@ def _usual_partition(ctx: RequestContext, broker: Broker, request: ProduceReques
 
 
 def _check_and_append(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
-    for topic in ctx.sliced(request.topic_data):
-        for item in ctx.sliced(topic.partition_data):
+    for topic in request.topic_data:
+        for item in topic.partition_data:
             records: memoryview | None = item.records  # type: ignore[assignment]  # as above
             if not records:
                 continue

@@ -44,7 +44,7 @@ _RETRIABLE = frozenset(
 
 
 def produce_when_verified(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
-    batches = [batch for batch in _first_batches(ctx, request) if batch.is_transactional]
+    batches = [batch for batch in _first_batches(request) if batch.is_transactional]
     if not batches:  # a message set with the same bit set
         return append(ctx, broker, request, {}, unwritable_topics(ctx, broker, request))
     if request.transactional_id is None or not broker.auth.authorize(
@@ -66,7 +66,7 @@ def produce_when_verified(ctx: RequestContext, broker: Broker, request: ProduceR
         verification = _Verification(ctx, broker, request.transactional_id, *producers.copy().pop(), sequences, done)
         verification.attempt()
         if not verification.is_done:
-            _keep_records(ctx, request)
+            _keep_records(request)
 
     return respond_when_done(
         ctx, verify_first, lambda errors: append(ctx, broker, request, _partition_errors(ctx.version, errors), denied)
@@ -110,9 +110,9 @@ class _Verification:
             self._done(errors)
 
 
-def _first_batches(ctx: RequestContext, request: ProduceRequest) -> Iterator[BatchHeader]:
-    for topic in ctx.sliced(request.topic_data):
-        for item in ctx.sliced(topic.partition_data):
+def _first_batches(request: ProduceRequest) -> Iterator[BatchHeader]:
+    for topic in request.topic_data:
+        for item in topic.partition_data:
             header = _header(item)
             if header is not None:
                 yield header
@@ -132,8 +132,8 @@ def _transactional_writes(
     ctx: RequestContext, broker: Broker, request: ProduceRequest, denied: Collection[str]
 ) -> dict[Partition, BatchHeader]:
     writes = {}
-    for topic in ctx.sliced(request.topic_data):
-        for item in ctx.sliced(topic.partition_data):
+    for topic in request.topic_data:
+        for item in topic.partition_data:
             partition, header = _partition(ctx, broker, topic, item.index), _header(item)
             if (
                 partition is None
@@ -159,9 +159,9 @@ def _partition(ctx: RequestContext, broker: Broker, data: TopicProduceData, inde
     return None if topic is None else topic.partition(index)
 
 
-def _keep_records(ctx: RequestContext, request: ProduceRequest) -> None:
-    for topic in ctx.sliced(request.topic_data):
-        for item in ctx.sliced(topic.partition_data):
+def _keep_records(request: ProduceRequest) -> None:
+    for topic in request.topic_data:
+        for item in topic.partition_data:
             if isinstance(item.records, memoryview):
                 item.records = memoryview(bytearray(item.records))
 

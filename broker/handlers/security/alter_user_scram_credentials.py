@@ -4,6 +4,8 @@ Follows ScramControlManager.alterCredentials: repeated users always fail, others
 only salted passwords.
 """
 
+from itertools import chain
+
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
@@ -31,12 +33,12 @@ def handle(
 ) -> AlterUserScramCredentialsResponse:
     changes: dict[str, Change] = {}
     errors: dict[str, _Error] = {}
-    all_changes: list[Change] = [*request.deletions, *request.upsertions]
+    all_changes: list[Change] = ctx.array(chain(request.deletions, request.upsertions))
     if (denied := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         errors = dict.fromkeys(
-            sorted({one.name for one in ctx.sliced(all_changes)}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied)
+            sorted({one.name for one in all_changes}), (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denied)
         )
-    for change in ctx.sliced(all_changes):
+    for change in all_changes:
         if change.name in errors:
             continue
         if changes.pop(change.name, None) is not None:
@@ -46,7 +48,7 @@ def handle(
             errors[change.name] = error
         else:
             changes[change.name] = change
-    for change in ctx.sliced(list(changes.values())):
+    for change in ctx.array(changes.values()):
         failed = _apply(ctx, broker, change)
         if failed:
             del changes[change.name]

@@ -19,7 +19,7 @@ _TOO_MANY = "Unable to perform excessively large batch operation."
 
 def handle(ctx: RequestContext, request: CreateAclsRequest, broker: Broker) -> CreateAclsResponse:
     creations = request.creations
-    for requested in ctx.sliced(creations):
+    for requested in creations:
         expect_known(
             requested.resource_type, requested.resource_pattern_type, requested.operation, requested.permission_type
         )
@@ -27,15 +27,15 @@ def handle(ctx: RequestContext, request: CreateAclsRequest, broker: Broker) -> C
         return _error_response(ctx, request, ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
-    acls = [_acl(requested) for requested in ctx.sliced(creations)]
-    if any(_is_filter(acl) for acl in ctx.sliced(acls)):
+    acls = ctx.array(_acl(requested) for requested in creations)
+    if any(_is_filter(acl) for acl in acls):
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    results = [_result(ctx, _problem(acl)) for acl in ctx.sliced(acls)]
-    valid = [(acl, result) for acl, result in ctx.sliced(zip(acls, results, strict=True)) if not result.error_code]
-    failed = broker.cluster.acls.create(acl for acl, _ in ctx.sliced(valid))
+    results = [_result(ctx, _problem(acl)) for acl in acls]
+    valid = ctx.array((acl, result) for acl, result in zip(acls, results, strict=True) if not result.error_code)
+    failed = broker.cluster.acls.create(acl for acl, _ in valid)
     if failed:
         ctx.error_code = ctx.error_code or failed
-        for _, result in ctx.sliced(valid):
+        for _, result in valid:
             result.error_code = failed
             result.error_message = _TOO_MANY if failed == ErrorCode.POLICY_VIOLATION else failed.message
     return CreateAclsResponse(results=results)
@@ -95,4 +95,4 @@ def _error_response(
     ctx: RequestContext, request: CreateAclsRequest, code: ErrorCode, message: str | None
 ) -> CreateAclsResponse:
     ctx.error_code = code
-    return CreateAclsResponse(results=[AclCreationResult(code, message) for _ in ctx.sliced(request.creations)])
+    return CreateAclsResponse(results=[AclCreationResult(code, message) for _ in request.creations])

@@ -25,7 +25,7 @@ _TOO_MANY = f"Cannot remove more than {MAX_PER_REQUEST} acls in a single delete 
 
 
 def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> DeleteAclsResponse:
-    for requested in ctx.sliced(request.filters):
+    for requested in request.filters:
         expect_known(
             requested.resource_type_filter,
             requested.pattern_type_filter,
@@ -37,9 +37,9 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> D
     if (denial := broker.auth.cluster_denial(ctx, AclOperation.ALTER)) is not None:
         return _error_response(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, denial)
     acls = broker.cluster.acls
-    filters = [_filter(requested) for requested in ctx.sliced(request.filters)]
-    found = [acls.matching(requested) if _problem(requested) is None else [] for requested in ctx.sliced(filters)]
-    removed = dict.fromkeys(acl for matching in ctx.sliced(found) for acl in matching)
+    filters = ctx.array(_filter(requested) for requested in request.filters)
+    found = ctx.array(acls.matching(requested) if _problem(requested) is None else [] for requested in filters)
+    removed = dict.fromkeys(acl for matching in found for acl in matching)
     if len(removed) > MAX_PER_REQUEST:
         return _error_response(ctx, request, ErrorCode.INVALID_REQUEST, _TOO_MANY)
     failed = acls.delete(removed)
@@ -47,8 +47,7 @@ def handle(ctx: RequestContext, request: DeleteAclsRequest, broker: Broker) -> D
         return _error_response(ctx, request, failed, failed.message)
     return DeleteAclsResponse(
         filter_results=[
-            _result(ctx, _problem(requested), matching)
-            for requested, matching in ctx.sliced(zip(filters, found, strict=True))
+            _result(ctx, _problem(requested), matching) for requested, matching in zip(filters, found, strict=True)
         ]
     )
 
@@ -99,6 +98,4 @@ def _error_response(
     ctx: RequestContext, request: DeleteAclsRequest, code: ErrorCode, message: str
 ) -> DeleteAclsResponse:
     ctx.error_code = code
-    return DeleteAclsResponse(
-        filter_results=[DeleteAclsFilterResult(code, message) for _ in ctx.sliced(request.filters)]
-    )
+    return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(code, message) for _ in request.filters])

@@ -23,9 +23,7 @@ def handle(
     if not broker.auth.authorize_cluster(ctx, AclOperation.DESCRIBE):
         return _denied(ctx, request)
     known = broker.cluster.scram_credentials
-    requested = (
-        Counter(user.name for user in ctx.sliced(request.users)) if request.users else dict.fromkeys(known.users(), 1)
-    )
+    requested = Counter(user.name for user in request.users) if request.users else dict.fromkeys(known.users(), 1)
     results = [_describe(ctx, broker, user, times) for user, times in ctx.sliced(requested.items())]
     ctx.error_code = next((result.error_code for result in results if result.error_code), 0)
     return DescribeUserScramCredentialsResponse(results=results)

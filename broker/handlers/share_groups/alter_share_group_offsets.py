@@ -3,8 +3,9 @@
 Follows KafkaApis.handleAlterShareGroupOffsetsRequest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from itertools import chain
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.share.offsets import AlterDone
@@ -35,9 +36,9 @@ def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: 
     denied = broker.auth.filter_denied(
         ctx, AclOperation.READ, ResourceType.TOPIC, (topic.topic_name for topic in request.topics)
     )
-    failed: list[AlterShareGroupOffsetsResponseTopic] = []
-    accepted: list[AlterShareGroupOffsetsRequestTopic] = []
-    for topic in ctx.sliced(request.topics):
+    failed: list[AlterShareGroupOffsetsResponseTopic] = ctx.array()
+    accepted: list[AlterShareGroupOffsetsRequestTopic] = ctx.array()
+    for topic in request.topics:
         if topic.topic_name in denied:
             failed.append(_failed(ctx, broker, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         elif topic.topic_name not in broker.metadata.topics:
@@ -66,22 +67,22 @@ def _respond(
 ) -> AlterShareGroupOffsetsResponse:
     response = build()
     if not response.error_code:
-        failed = [topic for topic in ctx.sliced(failed) if topic.partitions]
-        response.responses = _once(ctx, failed + response.responses)
-    partitions = (one for topic in ctx.sliced(response.responses) for one in ctx.sliced(topic.partitions))
+        failed = [topic for topic in failed if topic.partitions]
+        response.responses = ctx.array(_once(ctx.sliced(chain(failed, response.responses))))
+    partitions = (one for topic in response.responses for one in ctx.sliced(topic.partitions))
     ctx.error_code = response.error_code or next((one.error_code for one in partitions if one.error_code), 0)
     return response
 
 
 def _once(
-    ctx: RequestContext, topics: list[AlterShareGroupOffsetsResponseTopic]
-) -> list[AlterShareGroupOffsetsResponseTopic]:
+    topics: Iterable[AlterShareGroupOffsetsResponseTopic],
+) -> Collection[AlterShareGroupOffsetsResponseTopic]:
     found: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
-    for topic in ctx.sliced(topics):
+    for topic in topics:
         first = found.setdefault(topic.topic_name, topic)
         if first is not topic:
             first.partitions += topic.partitions
-    return list(found.values())
+    return found.values()
 
 
 def _failed(
@@ -95,6 +96,6 @@ def _failed(
             AlterShareGroupOffsetsResponsePartition(
                 partition_index=one.partition_index, error_code=error, error_message=error.message
             )
-            for one in ctx.sliced(requested.partitions)
+            for one in requested.partitions
         ],
     )

@@ -28,14 +28,14 @@ def handle(ctx: RequestContext, request: DeleteShareGroupOffsetsRequest, broker:
     error = _error(ctx, request, broker)
     if error:
         return _respond(ctx, [], DeleteShareGroupOffsetsResponse(error_code=error, error_message=error.message))
-    names = [topic.topic_name for topic in ctx.sliced(request.topics)]
+    names = ctx.array(topic.topic_name for topic in request.topics)
     denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
     failed = [
         DeleteShareGroupOffsetsResponseTopic(topic_name=name, error_code=_DENIED, error_message=_DENIED.message)
-        for name in ctx.sliced(names)
+        for name in names
         if name in denied
     ]
-    accepted = [name for name in ctx.sliced(names) if name not in denied]
+    accepted = [name for name in names if name not in denied]
     start = partial(broker.groups.share_offsets.delete, request.group_id, accepted)
     return respond_when_done(ctx, start, partial(_respond, ctx, failed))
 

@@ -42,8 +42,8 @@ _Described = tuple[_Wait, Callable[[], DescribedTopics]]
 
 def handle(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
     groups: list[DescribeShareGroupOffsetsResponseGroup] = []
-    waits: list[_Wait] = []
-    for requested in ctx.sliced(request.groups):
+    waits: list[_Wait] = ctx.array()
+    for requested in request.groups:
         group = DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
         groups.append(group)
         error = _error(ctx, broker, requested)
@@ -54,21 +54,21 @@ def handle(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broke
             waits.append(_Wait(group, requested.topics))
 
     def start(done: Callable[[list[_Described]], None]) -> None:
-        results: list[_Described] = []
+        results: list[_Described] = ctx.array()
 
         def described(wait: _Wait, build: Callable[[], DescribedTopics]) -> None:
             results.append((wait, build))
             if len(results) == len(waits):
                 done(results)
 
-        for wait in ctx.sliced(waits):
+        for wait in waits:
             names = None if wait.topics is None else _visible(ctx, broker, wait.topics)
             broker.groups.share_offsets.describe(wait.group.group_id, names, partial(described, wait), ctx.sliced)
         if not waits:
             done(results)
 
     def respond(results: list[_Described]) -> Message:
-        for wait, build in ctx.sliced(results):
+        for wait, build in results:
             wait.group.topics = _authorized(ctx, broker, wait, build())
         ctx.free(results)
         ctx.free(waits)
@@ -89,7 +89,7 @@ def _visible(
     ctx: RequestContext, broker: Broker, topics: list[DescribeShareGroupOffsetsRequestTopic]
 ) -> dict[str, list[int]]:
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in topics))
-    return {topic.topic_name: topic.partitions for topic in ctx.sliced(topics) if topic.topic_name not in hidden}
+    return {topic.topic_name: topic.partitions for topic in topics if topic.topic_name not in hidden}
 
 
 def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: DescribedTopics) -> DescribedTopics:
@@ -109,10 +109,10 @@ def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: Describ
                     error_code=_DENIED,
                     error_message=_DENIED.message,
                 )
-                for index in ctx.sliced(topic.partitions)
+                for index in topic.partitions
             ],
         )
-        for topic in ctx.sliced(wait.topics)
+        for topic in wait.topics
         if topic.topic_name in hidden
     ]
     return found + denied

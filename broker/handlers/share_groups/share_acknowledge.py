@@ -35,8 +35,8 @@ def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: Broker
         return _failed(ctx, session)
     requested = {
         (topic.topic_id, one.partition_index): one.acknowledgement_batches
-        for topic in ctx.sliced(request.topics)
-        for one in ctx.sliced(topic.partitions)
+        for topic in request.topics
+        for one in topic.partitions
     }
 
     def start(done: Callable[[Results], None]) -> None:

@@ -46,13 +46,9 @@ def _session(
 ) -> ShareSession | ErrorCode:
     sessions = broker.share_partitions.sessions
     topics = request.topics
-    requested = {
-        (topic.topic_id, one.partition_index): None
-        for topic in ctx.sliced(topics)
-        for one in ctx.sliced(topic.partitions)
-    }
+    requested = {(topic.topic_id, one.partition_index): None for topic in topics for one in topic.partitions}
     if request.share_session_epoch == INITIAL_EPOCH:
-        if any(one.acknowledgement_batches for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions)):
+        if any(one.acknowledgement_batches for topic in topics for one in topic.partitions):
             return ErrorCode.INVALID_REQUEST
         return sessions.open(member, ctx.connection, requested)
     session = sessions.resume(member, request.share_session_epoch)
@@ -61,8 +57,8 @@ def _session(
     error = sessions.add_partitions(session, requested)
     if error:
         return error
-    for topic in ctx.sliced(request.forgotten_topics_data):
-        for index in ctx.sliced(topic.partitions):
+    for topic in request.forgotten_topics_data:
+        for index in topic.partitions:
             session.partitions.pop((topic.topic_id, index), None)
     return session
 
@@ -113,8 +109,8 @@ class _ShareFetch:
     def _acknowledge(self) -> None:
         requested = {
             (topic.topic_id, one.partition_index): one.acknowledgement_batches
-            for topic in self._ctx.sliced(self._request.topics)
-            for one in self._ctx.sliced(topic.partitions)
+            for topic in self._request.topics
+            for one in topic.partitions
         }
         if any(requested.values()):
             renews = self._request.is_renew_ack

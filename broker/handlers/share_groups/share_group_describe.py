@@ -29,14 +29,14 @@ _HIDDEN_TOPICS = "The group has described topic(s) that the client is not author
 
 
 def handle(ctx: RequestContext, request: ShareGroupDescribeRequest, broker: Broker) -> ShareGroupDescribeResponse:
-    described = [_describe(ctx, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
+    described = ctx.array(_describe(ctx, broker, group_id) for group_id in request.group_ids)
     if request.include_authorized_operations:
-        for group in ctx.sliced(described):
+        for group in described:
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     if broker.authorizer is not None:
         described = _without_hidden_topics(ctx, broker, described)
-    ctx.error_code = next((group.error_code for group in ctx.sliced(described) if group.error_code), 0)
+    ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
     return ShareGroupDescribeResponse(groups=described)
 
 
@@ -44,15 +44,15 @@ def _without_hidden_topics(
     ctx: RequestContext, broker: Broker, described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
     # A group with a topic that the client must not see is replaced by an error.
-    topics = [
+    topics = ctx.array(
         {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
-        for group in ctx.sliced(described)
-    ]
+        for group in described
+    )
     hidden = broker.auth.have_hidden_topics(ctx, topics)
-    return [
+    return ctx.array(
         group if not is_hidden else _failed(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TOPICS)
-        for group, is_hidden in ctx.sliced(zip(described, hidden, strict=True))
-    ]
+        for group, is_hidden in zip(described, hidden, strict=True)
+    )
 
 
 def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGroup:

@@ -39,14 +39,14 @@ _HIDDEN_TOPICS = "The described group uses topics that the client is not authori
 
 
 def handle(ctx: RequestContext, request: StreamsGroupDescribeRequest, broker: Broker) -> StreamsGroupDescribeResponse:
-    described = [_describe(ctx, request, broker, group_id) for group_id in ctx.sliced(request.group_ids)]
+    described = ctx.array(_describe(ctx, request, broker, group_id) for group_id in request.group_ids)
     if request.include_authorized_operations:
-        for group in ctx.sliced(described):
+        for group in described:
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
     if broker.authorizer is not None:
         described = _without_hidden_topics(ctx, broker, described)
-    ctx.error_code = next((group.error_code for group in ctx.sliced(described) if group.error_code), 0)
+    ctx.error_code = next((group.error_code for group in described if group.error_code), 0)
     return StreamsGroupDescribeResponse(groups=described)
 
 
@@ -54,16 +54,16 @@ def _without_hidden_topics(
     ctx: RequestContext, broker: Broker, described: list[DescribedGroup]
 ) -> list[DescribedGroup]:
     # A group with a topic that the client must not see is replaced by an error.
-    topics = [_topics(group) for group in ctx.sliced(described)]
+    topics = ctx.array(_topics(group) for group in described)
     hidden = broker.auth.have_hidden_topics(ctx, topics)
-    return [
+    return ctx.array(
         group
         if not is_hidden
         else DescribedGroup(
             group_id=group.group_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=_HIDDEN_TOPICS
         )
-        for group, is_hidden in ctx.sliced(zip(described, hidden, strict=True))
-    ]
+        for group, is_hidden in zip(described, hidden, strict=True)
+    )
 
 
 def _topics(group: DescribedGroup) -> set[str]:

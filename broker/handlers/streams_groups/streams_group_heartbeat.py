@@ -52,12 +52,12 @@ def _access_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, br
         return HeartbeatError(ErrorCode.GROUP_AUTHORIZATION_FAILED, None)
     if request.topology is None:
         return None
-    topics = _required_topics(ctx, request.topology)
-    prohibited = [name for name in ctx.sliced(topics) if name in COORDINATOR_TOPICS]
+    topics = ctx.array(_required_topics(request.topology))
+    prohibited = [name for name in topics if name in COORDINATOR_TOPICS]
     if prohibited:
         message = f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
         return HeartbeatError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
-    invalid = [name for name in ctx.sliced(topics) if invalid_topic_name(name) is not None]
+    invalid = [name for name in topics if invalid_topic_name(name) is not None]
     if invalid:
         message = f"Topic names {','.join(invalid)} are not valid topic names."
         return HeartbeatError(ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
@@ -66,12 +66,12 @@ def _access_error(ctx: RequestContext, request: StreamsGroupHeartbeatRequest, br
     return None
 
 
-def _required_topics(ctx: RequestContext, topology: Topology) -> Collection[str]:
+def _required_topics(topology: Topology) -> Collection[str]:
     names: dict[str, None] = {}
-    for one in ctx.sliced(topology.subtopologies):
-        for name in ctx.sliced(chain(one.source_topics, one.repartition_sink_topics)):
+    for one in topology.subtopologies:
+        for name in chain(one.source_topics, one.repartition_sink_topics):
             names[name] = None
-        for topic in ctx.sliced(chain(one.repartition_source_topics, one.state_changelog_topics)):
+        for topic in chain(one.repartition_source_topics, one.state_changelog_topics):
             names[topic.name] = None
     return names
 

@@ -79,7 +79,7 @@ def _new_topic(requested: CreatableTopic) -> NewTopic:
         requested.name,
         requested.num_partitions,
         requested.replication_factor,
-        {assignment.partition_index: list(assignment.broker_ids) for assignment in requested.assignments},
+        {assignment.partition_index: assignment.broker_ids.copy() for assignment in requested.assignments},
         {config.name: config.value for config in requested.configs},
     )
 

@@ -33,39 +33,25 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 def handle(ctx: RequestContext, request: DeleteTopicsRequest, broker: Broker) -> Message:
     if ctx.version < _BY_ID_SINCE:
-        requested = [DeleteTopicState(name=name) for name in ctx.sliced(request.topic_names)]
+        requested = ctx.array(DeleteTopicState(name=name) for name in request.topic_names)
     else:
         requested = request.topics
     if not broker.deletes_topics:
         # Clients before v3 do not support TOPIC_DELETION_DISABLED.
         code = ErrorCode.TOPIC_DELETION_DISABLED if ctx.version >= _DISABLED_SINCE else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(
-            responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in ctx.sliced(requested)]
+            responses=[_failed(ctx, state, code, "Topic deletion is disabled.") for state in requested]
         )
-    names = Counter(
-        state.name for state in ctx.sliced(requested) if state.name is not None and state.topic_id == ZERO_UUID
-    )
-    ids = Counter(
-        state.topic_id for state in ctx.sliced(requested) if state.name is None and state.topic_id != ZERO_UUID
-    )
-    counts = (n for counter in (names, ids) for n in ctx.sliced(counter.values()))
-    if request.timeout_ms <= 0 and any(n == 1 for n in counts):
+    names = Counter(state.name for state in requested if state.name is not None and state.topic_id == ZERO_UUID)
+    ids = Counter(state.topic_id for state in requested if state.name is None and state.topic_id != ZERO_UUID)
+    names_once = ctx.array(name for name, n in ctx.sliced(names.items()) if n == 1)
+    ids_once = ctx.array(id_ for id_, n in ctx.sliced(ids.items()) if n == 1)
+    if request.timeout_ms <= 0 and (names_once or ids_once):
         return expired(ctx, request)
-    responses = [
-        _malformed(ctx, state)
-        for state in ctx.sliced(requested)
-        if (state.name is None) == (state.topic_id == ZERO_UUID)
-    ]
-    denied = _denied(
-        ctx,
-        broker,
-        [name for name, n in ctx.sliced(names.items()) if n == 1],
-        [id_ for id_, n in ctx.sliced(ids.items()) if n == 1],
-    )
+    responses = [_malformed(ctx, state) for state in requested if (state.name is None) == (state.topic_id == ZERO_UUID)]
+    denied = _denied(ctx, broker, names_once, ids_once)
     # A topic requested by name and by id is not deleted and gets one response, for the name.
-    by_name = {
-        name: topic for name, n in ctx.sliced(names.items()) if n == 1 and (topic := broker.metadata.topics.get(name))
-    }
+    by_name = {name: topic for name in names_once if (topic := broker.metadata.topics.get(name))}
     named_ids = {topic.topic_id for name, topic in by_name.items() if name not in denied.undeletable}
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     responses += [
@@ -90,7 +76,7 @@ class _Denied(NamedTuple):
 def _denied(ctx: RequestContext, broker: Broker, names: list[str], ids: list[bytes]) -> _Denied:
     if broker.auth.authorize_cluster(ctx, AclOperation.DELETE, log_denied=False):
         return _Denied((), ())
-    found = (broker.metadata.topics_by_id.get(id_) for id_ in ctx.sliced(ids))
+    found = (broker.metadata.topics_by_id.get(id_) for id_ in ids)
     named = {*names, *(topic.name for topic in found if topic is not None)}
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, named)
     return _Denied(broker.auth.filter_denied(ctx, AclOperation.DELETE, ResourceType.TOPIC, named), hidden)

@@ -27,17 +27,17 @@ def handle(
     """Return the page at the cursor, of the requested topics or of all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
-    requested = {topic.name for topic in ctx.sliced(request.topics)}
+    requested = {topic.name for topic in request.topics}
     if first < 0 or (cursor is not None and requested and begin not in requested):
         return _error_response(ctx, request, ErrorCode.INVALID_REQUEST)
     most = broker.cluster.config.integer("max.request.partition.size.limit")
     remaining = max(1, min(request.response_partition_limit, most))
     response = DescribeTopicPartitionsResponse()
-    names = sorted(name for name in requested or topics if name >= begin)
+    names = ctx.array(sorted(name for name in requested or topics if name >= begin))
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if cursor is None and "" in requested and "" not in hidden:
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
-    for name in ctx.sliced([name for name in names if name not in hidden]):
+    for name in (name for name in names if name not in hidden):
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name)
             break
@@ -108,8 +108,5 @@ def _error_response(
     # As in Kafka, a request without topics gets no error.
     ctx.error_code = code
     return DescribeTopicPartitionsResponse(
-        topics=[
-            DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name)
-            for topic in ctx.sliced(request.topics)
-        ]
+        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
     )

@@ -30,39 +30,37 @@ _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the fi
 def handle(ctx: RequestContext, request: MetadataRequest, broker: Broker) -> MetadataResponse:
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        known = list(metadata.topics.values())
+        known = ctx.array(metadata.topics.values())
         hidden = broker.auth.filter_denied(
             ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in known], log_denied=False
         )
-        topics = [_describe(ctx, broker, topic) for topic in ctx.sliced(known) if topic.name not in hidden]
+        topics = ctx.array(_describe(ctx, broker, topic) for topic in known if topic.name not in hidden)
     elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
-        item.topic_id != ZERO_UUID or item.name is None for item in ctx.sliced(request.topics)
+        item.topic_id != ZERO_UUID or item.name is None for item in request.topics
     ):
         return MetadataResponse(
-            topics=[
-                _failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id)
-                for item in ctx.sliced(request.topics)
-            ]
+            topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
     elif len(request.topics) == 1 and broker.authorizer is None:
         topics = [_topic_response(ctx, broker, request, request.topics[0])]
     else:
-        by_id = [item for item in ctx.sliced(request.topics) if item.topic_id != ZERO_UUID]
+        by_id = ctx.array(item for item in request.topics if item.topic_id != ZERO_UUID)
         once = {  # one id hides all names
             requested.name if requested.topic_id == ZERO_UUID else requested.topic_id: (
                 _name(ctx, broker, requested),
                 requested,
             )
-            for requested in ctx.sliced(by_id or request.topics)
+            for requested in by_id or request.topics
         }
-        names = [name for name, _ in ctx.sliced(once.values()) if name is not None]
+        unique = ctx.array(once.values())
+        names = [name for name, _ in unique if name is not None]
         hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-        topics = [
+        topics = ctx.array(
             _hidden(ctx, requested) if name in hidden else _topic_response(ctx, broker, request, requested)
-            for name, requested in ctx.sliced(once.values())
-        ]
+            for name, requested in unique
+        )
     if request.include_topic_authorized_operations:
-        for topic in ctx.sliced(topics):
+        for topic in topics:
             if topic.error_code not in _WITHOUT_OPERATIONS:
                 topic.topic_authorized_operations = broker.auth.authorized_operations(
                     ctx, ResourceType.TOPIC, topic.name or ""

@@ -40,22 +40,24 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: Brok
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
     # As in Kafka, of a repeated transaction the last partitions are added, and the first ones are in the response.
-    added_topics = {one.transactional_id: one.topics for one in ctx.sliced(transactions)}
-    named_topics = {one.transactional_id: one.topics for one in ctx.sliced(reversed(transactions))}
+    added_topics: dict[str, list[AddPartitionsToTxnTopic]] = {}
+    named_topics: dict[str, list[AddPartitionsToTxnTopic]] = {}
+    for one in transactions:
+        added_topics[one.transactional_id] = one.topics
+        named_topics.setdefault(one.transactional_id, one.topics)
     results: dict[int, _Result] = {}  # by position of the transaction in the request
 
     def start(done: Callable[[None], None]) -> None:
-        def add(place: int) -> None:
+        def add(place: int, transaction: AddPartitionsToTxnTransaction) -> None:
             def added(result: _Result) -> None:
                 results[place] = result
                 if len(results) == len(transactions):
                     done(None)
 
-            transaction = transactions[place]
             _add(ctx, broker, transaction, added_topics[transaction.transactional_id], added)
 
-        for place in ctx.sliced(range(len(transactions))):
-            add(place)
+        for place, transaction in enumerate(transactions):
+            add(place, transaction)
         if not transactions:
             done(None)
 
@@ -65,7 +67,7 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: Brok
                 transactional_id=transaction.transactional_id,
                 topic_results=_topic_results(ctx, named_topics[transaction.transactional_id], results.pop(place)),
             )
-            for place, transaction in ctx.sliced(enumerate(transactions))
+            for place, transaction in enumerate(transactions)
         ]
         if ctx.version >= _FROM_BROKERS_SINCE:
             return AddPartitionsToTxnResponse(results_by_transaction=responses)
@@ -97,11 +99,7 @@ def _add(
     ):
         done(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         return
-    codes = {
-        TopicPartition(topic.name, index): ErrorCode.NONE
-        for topic in ctx.sliced(topics)
-        for index in ctx.sliced(topic.partitions)
-    }
+    codes = {TopicPartition(topic.name, index): ErrorCode.NONE for topic in topics for index in topic.partitions}
     checked = (name.topic for name in codes if of_client and name.topic not in INTERNAL_TOPICS)
     denied = broker.auth.filter_denied(ctx, AclOperation.WRITE, ResourceType.TOPIC, checked)
     fails = False
@@ -144,9 +142,9 @@ def _topic_results(
         return [
             AddPartitionsToTxnTopicResult(
                 topic.name,
-                [AddPartitionsToTxnPartitionResult(index, codes) for index in ctx.sliced(topic.partitions)],
+                [AddPartitionsToTxnPartitionResult(index, codes) for index in topic.partitions],
             )
-            for topic in ctx.sliced(topics)
+            for topic in topics
         ]
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
     results: dict[str, AddPartitionsToTxnTopicResult] = {}

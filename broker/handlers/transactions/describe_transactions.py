@@ -19,7 +19,7 @@ API = served("DescribeTransactions", "0")
 
 def handle(ctx: RequestContext, request: DescribeTransactionsRequest, broker: Broker) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[_describe(ctx, broker, name) for name in ctx.sliced(request.transactional_ids)]
+        transaction_states=[_describe(ctx, broker, name) for name in request.transactional_ids]
     )
 
 

@@ -40,7 +40,7 @@ def handle(ctx: RequestContext, request: ListTransactionsRequest, broker: Broker
         and (pattern is None or _fullmatch(ctx, pattern, metadata.transactional_id))
         and broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, metadata.transactional_id)
     ]
-    unknown = dict.fromkeys(name for name in ctx.sliced(request.state_filters) if name not in _STATES)
+    unknown = dict.fromkeys(name for name in request.state_filters if name not in _STATES)
     return ListTransactionsResponse(unknown_state_filters=list(unknown), transaction_states=listed)
 
 

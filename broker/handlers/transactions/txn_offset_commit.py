@@ -34,25 +34,26 @@ _TOPIC_IDS_SINCE = 6
 
 
 def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: Broker) -> Message | Outcome:
-    new: list[NewOffset] = []
-    pending: list[TxnOffsetCommitResponsePartition] = []  # results whose error code the coordinator returns
+    new: list[NewOffset] = ctx.array()
+    pending: list[TxnOffsetCommitResponsePartition] = ctx.array()  # results whose error code the coordinator returns
     if denied := _denied(ctx, broker, request):
         return _error_response(ctx, request, denied)
     found = authorized_topics(
         ctx,
         broker,
-        [(topic.name, topic.topic_id) for topic in ctx.sliced(request.topics)],
+        ((topic.name, topic.topic_id) for topic in request.topics),
         by_id=ctx.version >= _TOPIC_IDS_SINCE,
     )
-    failed_topics: list[TxnOffsetCommitResponseTopic] = []
-    accepted_topics: list[TxnOffsetCommitResponseTopic] = []
-    for requested, topic in ctx.sliced(zip(request.topics, found, strict=True)):
+    failed_topics: list[TxnOffsetCommitResponseTopic] = ctx.array()
+    accepted_topics: list[TxnOffsetCommitResponseTopic] = ctx.array()
+    for requested, topic in zip(request.topics, found, strict=True):
         failed: list[TxnOffsetCommitResponsePartition] = []
         accepted: list[TxnOffsetCommitResponsePartition] = []
-        for one in ctx.sliced(requested.partitions):
+        for one in requested.partitions:
             error = partition_error(topic, one.partition_index)
             result = TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
             (failed if error else accepted).append(result)
+            ctx.error_code = ctx.error_code or error
             if not isinstance(topic, ErrorCode) and not error:
                 metadata = one.committed_metadata or ""
                 offset, epoch = one.committed_offset, one.committed_leader_epoch
@@ -67,7 +68,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: Broker)
 
     def respond(error: ErrorCode) -> Message | Outcome:
         codes = [error] * len(new) if error else _commit(ctx, broker, request, new)
-        for result, code in ctx.sliced(zip(pending, codes, strict=True)):
+        for result, code in zip(pending, codes, strict=True):
             result.error_code = code
         ctx.free(new)
         committed = any(not code for code in codes)
@@ -80,10 +81,7 @@ def handle(ctx: RequestContext, request: TxnOffsetCommitRequest, broker: Broker)
     def build_response(errors: ReplicationErrors) -> TxnOffsetCommitResponse:
         for result in pending if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
-        ctx.error_code = next(
-            (one.error_code for topic in ctx.sliced(topics) for one in ctx.sliced(topic.partitions) if one.error_code),
-            0,
-        )
+        ctx.error_code = ctx.error_code or next((one.error_code for one in pending if one.error_code), 0)
         return TxnOffsetCommitResponse(topics=topics)
 
     def on_verified(code: ErrorCode) -> Message | Outcome:
@@ -132,10 +130,10 @@ def _error_response(ctx: RequestContext, request: TxnOffsetCommitRequest, code: 
                 topic_id=topic.topic_id,
                 partitions=[
                     TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-                    for one in ctx.sliced(topic.partitions)
+                    for one in topic.partitions
                 ],
             )
-            for topic in ctx.sliced(request.topics)
+            for topic in request.topics
         ]
     )
 

@@ -3,7 +3,7 @@
 The response waits until the markers are replicated. In v2, the transaction version defines the epoch check (KIP-1228).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.transaction.markers import Marker, write_marker
@@ -36,8 +36,8 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: Broker)
     authorized = broker.auth.authorize_cluster(
         ctx, AclOperation.ALTER, log_denied=False
     ) or broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION)
-    for marker in ctx.sliced(request.markers):
-        for name in ctx.sliced(_names(ctx, marker)):
+    for marker in request.markers:
+        for name in _names(marker):
             of_producer = codes.setdefault(marker.producer_id, {})
             if not authorized:
                 of_producer[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
@@ -64,36 +64,22 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: Broker)
             TopicPartition(partition.topic.name, partition.index): _replication_error(ctx, broker, partition)
             for partition in missing
         }
-        return WriteTxnMarkersResponse(
-            markers=[
-                WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
-                for producer_id, of_producer in ctx.sliced(codes.items())
-            ]
-        )
+        return _response(ctx, codes, not_replicated)
 
     return respond_when_done(ctx, start, respond)
 
 
 def _failed(ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
-    codes = {marker.producer_id: dict.fromkeys(_names(ctx, marker), code) for marker in ctx.sliced(request.markers)}
-    return WriteTxnMarkersResponse(
-        markers=[
-            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, {}))
-            for producer_id, of_producer in ctx.sliced(codes.items())
-        ]
-    )
+    codes = {marker.producer_id: dict.fromkeys(_names(marker), code) for marker in request.markers}
+    return _response(ctx, codes, {})
 
 
 def _replication_error(ctx: RequestContext, broker: Broker, partition: Partition) -> ErrorCode:
     return ErrorCode.REQUEST_TIMED_OUT if broker.replicas.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _names(ctx: RequestContext, marker: WritableTxnMarker) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, index)
-        for topic in ctx.sliced(marker.topics)
-        for index in ctx.sliced(topic.partition_indexes)
-    ]
+def _names(marker: WritableTxnMarker) -> Iterator[TopicPartition]:
+    return (TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
 
 
 def _marker(marker: WritableTxnMarker) -> Marker:
@@ -103,6 +89,15 @@ def _marker(marker: WritableTxnMarker) -> Marker:
         marker.transaction_result,
         marker.coordinator_epoch,
         marker.transaction_version,
+    )
+
+
+def _response(ctx: RequestContext, codes: dict[int, _Codes], not_replicated: _Codes) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
+            for producer_id, of_producer in ctx.sliced(codes.items())
+        ]
     )
 
 

@@ -96,9 +96,9 @@ class AuthHelper:
 
     def have_hidden_topics(self, ctx: RequestContext, groups: list[set[str]]) -> list[bool]:
         """Return whether the client may not describe a topic, for the topics of each group, and empty the list."""
-        topics = {topic for group in ctx.sliced(groups) for topic in group}
+        topics = {topic for group in groups for topic in group}
         hidden = self.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
-        result = [not group.isdisjoint(hidden) for group in ctx.sliced(groups)]
+        result = [not group.isdisjoint(hidden) for group in groups]
         ctx.free(groups)
         return result
 

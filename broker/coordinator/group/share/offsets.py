@@ -51,7 +51,7 @@ class ShareOffsets:
             partitions, names = self._initialized(group_id), list[str]()
         else:
             known = [(topics[name], requested[name]) for name in sliced(requested) if name in topics]
-            partitions = {topic.topic_id: _existing(topic, some, sliced) for topic, some in sliced(known)}
+            partitions = {topic.topic_id: _existing(topic, some) for topic, some in sliced(known)}
             names = [name for name in sliced(requested) if name not in topics]
 
         def build(summaries: ShareSummaries) -> DescribedTopics:
@@ -60,11 +60,11 @@ class ShareOffsets:
                 return found
             for topic in sliced(found):
                 there = summaries[topic.topic_id]
-                missing = (index for index in sliced(requested.get(topic.topic_name, ())) if index not in there)
+                missing = (index for index in requested.get(topic.topic_name, ()) if index not in there)
                 topic.partitions += _without_offsets(missing)
             return found + [
                 describe_api.DescribeShareGroupOffsetsResponseTopic(
-                    topic_name=name, partitions=_without_offsets(sliced(requested[name]))
+                    topic_name=name, partitions=_without_offsets(requested[name])
                 )
                 for name in sliced(names)
             ]
@@ -134,12 +134,12 @@ class ShareOffsets:
         response = alter_api.AlterShareGroupOffsetsResponse()
         offsets: dict[bytes, dict[int, int]] = {}
         states: dict[bytes, TopicState] = {}
-        for requested in sliced(topics):
+        for requested in topics:
             topic = self._cluster.topics.get(requested.topic_name)
-            response.responses.append(_altered_topic(requested, topic, sliced))
+            response.responses.append(_altered_topic(requested, topic))
             if topic is None:
                 continue
-            valid = _valid_offsets(requested, topic, sliced)
+            valid = _valid_offsets(requested, topic)
             if valid:
                 offsets.setdefault(topic.topic_id, {}).update(valid)
             # As in Kafka, a topic without valid partitions creates the group, too.
@@ -275,9 +275,9 @@ AlterDone = Callable[[Callable[[], alter_api.AlterShareGroupOffsetsResponse]], N
 DeleteDone = Callable[[delete_api.DeleteShareGroupOffsetsResponse], None]
 
 
-def _existing(topic: Topic, partitions: Iterable[int], sliced: Sliced) -> list[int]:
+def _existing(topic: Topic, partitions: Iterable[int]) -> list[int]:
     count = len(topic.partitions)
-    return [index for index in sliced(partitions) if 0 <= index < count]
+    return [index for index in partitions if 0 <= index < count]
 
 
 def _without_offsets(partitions: Iterable[int]) -> list[describe_api.DescribeShareGroupOffsetsResponsePartition]:
@@ -305,7 +305,7 @@ def _with_errors(
 
 
 def _altered_topic(
-    requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic | None, sliced: Sliced
+    requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic | None
 ) -> alter_api.AlterShareGroupOffsetsResponseTopic:
     count = 0 if topic is None else len(topic.partitions)
     return alter_api.AlterShareGroupOffsetsResponseTopic(
@@ -317,18 +317,14 @@ def _altered_topic(
             else alter_api.AlterShareGroupOffsetsResponsePartition(
                 partition_index=one.partition_index, error_code=_UNKNOWN, error_message=_UNKNOWN.message
             )
-            for one in sliced(requested.partitions)
+            for one in requested.partitions
         ],
     )
 
 
-def _valid_offsets(
-    requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic, sliced: Sliced
-) -> dict[int, int]:
+def _valid_offsets(requested: alter_api.AlterShareGroupOffsetsRequestTopic, topic: Topic) -> dict[int, int]:
     count = len(topic.partitions)
-    return {
-        one.partition_index: one.start_offset for one in sliced(requested.partitions) if one.partition_index < count
-    }
+    return {one.partition_index: one.start_offset for one in requested.partitions if one.partition_index < count}
 
 
 def _state_of(partitions: StatePartitions, topic: Topic) -> Sequence[int] | None:
