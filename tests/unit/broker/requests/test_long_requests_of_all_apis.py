@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 @pytest.mark.parametrize("api", VERSIONS)
 def test_long_request_of_each_api(api: str, pauses: list[None]) -> None:
     key, version = VERSIONS[api]
+    before = arrays()  # of other tests
     whole, sliced = made(1e9), made(0.0)
     for shape in shapes(key, version, BYTES, sliced.partition().topic.topic_id):
         received: list[tuple[Client, bytes]] = []
@@ -91,11 +93,12 @@ def test_long_request_of_each_api(api: str, pauses: list[None]) -> None:
         if is_array(API_KEYS[key].request, path) and not f"{api}.{path}".startswith(tuple(NOT_ITERATED)):
             assert pauses, f"{shape.name}: no pause in the handler"
             assert received[0][0] is quick, f"{shape.name}: another client was not served in between"
-    if any_array_is_kept():  # perhaps by garbage of another test
+    if not arrays().keys() <= before.keys():  # perhaps garbage
         gc.collect()
     # A kept array would pause whichever long request runs when it is read.
-    assert not any_array_is_kept()
+    assert arrays().keys() <= before.keys()
 
 
-def any_array_is_kept() -> bool:
-    return any(isinstance(one, PausingList) for one in gc.get_objects())
+def arrays() -> dict[int, PausingList[Any]]:
+    """Return the arrays of long requests in memory, by identity."""
+    return {id(one): one for one in gc.get_objects() if isinstance(one, PausingList)}
