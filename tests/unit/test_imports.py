@@ -4,7 +4,6 @@ Every import counts: plain ones, those under TYPE_CHECKING, and deferred ones wi
 """
 
 import ast
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -34,6 +33,33 @@ TYPES_ONLY = {
     "sluice.pipeline.throttle.byte_quotas": "as above",
     "sluice.protocol.apis.produce": "loaded with the first Produce request",
 }
+# The modules that import others of ours when they are used, by reason.
+DEFER = {
+    "an optional package": (
+        "audit.report.files", "broker.security.sasl.listener", "cli.demo.command", "cli.fleet.command", "cli.fleet.map",
+        "cli.fleet.options", "cli.fleet.sweep", "cli.jobs.backoff", "cli.jobs.fleet", "cli.jobs.plan",
+        "cli.jobs.throttle",
+    ),
+    "TLS, whose import takes 15 ms": (
+        "broker.controller.configs.broker_configs", "broker.network.channel_builder", "broker.network.shaped_transport",
+        "broker.network.socket_server",
+    ),
+    "HTTP and the page, which take 250 ms": ("broker.admin.server", "web"),
+    "other libraries: matplotlib, PyYAML, compression": (
+        "broker.scenarios.documents", "pipeline.plan.report", "protocol.records.compression",
+    ),
+    "parts of a broker that are made on first use": (
+        "broker.broker", "broker.controller.cluster", "broker.coordinator.group.coordinator",
+        "broker.coordinator.group.replay", "broker.server.cluster_server", "config.broker_config",
+        "protocol.codec.compile",
+    ),
+    "sluice.faults describes rules without asyncio": ("broker.faults.actions.connections",),
+    "commands: `serve` starts without click, and completion runs at every Tab": ("__main__", "cli.completion_values"),
+    "every run of pytest loads the plugin, and most tests use few parts": (
+        "embedded.client", "embedded.fault_control", "embedded.journal_assertions", "embedded.options",
+        "embedded.scenario_control", "pytest_plugin",
+    ),
+}  # fmt: skip
 MOST_FILES = 16  # in one folder
 CATALOGUES = {"protocol/apis", "quotas", "streams"}  # one file per API, and two packages that are flat by choice
 
@@ -167,12 +193,9 @@ def test_type_only_imports_are_of_interfaces_and_of_what_is_loaded_later() -> No
     assert wrong == []
 
 
-def test_deferred_imports_have_a_reason() -> None:
-    """They save start-up time, or wait for an optional dependency: each file states which."""
-    table = tomllib.loads(Path(__file__).with_name("deferred_imports.toml").read_text(encoding="utf-8"))
-    stated = {(f"sluice.{source}", f"sluice.{target}") for source, row in table.items() for target in row["imports"]}
-    assert {(found.source, found.target) for found in imports() if found.kind == "deferred"} == stated
-    assert [source for source, row in table.items() if not row["why"]] == []
+def test_imports_are_deferred_only_for_a_reason() -> None:
+    stated = {f"sluice.{module}" for modules in DEFER.values() for module in modules}
+    assert {found.source for found in imports() if found.kind == "deferred"} == stated
 
 
 def test_a_folder_can_be_taken_in_at_a_glance() -> None:
