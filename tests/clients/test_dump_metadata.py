@@ -9,10 +9,10 @@ from sluice.broker.controller.metadata_log.batches import batches_in, messages_i
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
 from sluice.broker.controller.metadata_log.image import METADATA_VERSION
 from sluice.broker.controller.metadata_log.record_versions import record_version
-from sluice.protocol.json import to_json
 from sluice.protocol.metadata import RECORD_TYPES
 from sluice.protocol.metadata.topics import RemoveTopicRecord
 from tests.clients.kafka_commands import kafka_command
+from tests.support.kafka_json import to_json
 from tests.unit.broker.controller.metadata_log.logs import open_log, topic, topic_id
 
 pytestmark = pytest.mark.kafka_commands

@@ -10,8 +10,8 @@ from sluice.protocol.apis import API_KEYS, Api
 from sluice.protocol.apis.header import RequestHeader, ResponseHeader
 from sluice.protocol.codec.compile import decode_prefix, decoder, encoder
 from sluice.protocol.errors import ErrorCode
-from sluice.protocol.json import from_json, json_name, to_json
 from sluice.protocol.message import Message, fields_of
+from tests.support.kafka_json import from_json, json_name, to_json
 from tests.vectors import Check, Vector
 
 NEWEST_JAR = "kafka-clients-4.4.0"  # the registry is a union of jars; only the newest has the last versions

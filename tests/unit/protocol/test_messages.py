@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.compile import decode_prefix, decoder, versions_of
-from sluice.protocol.json import from_json, to_json
 from sluice.protocol.message import Message
+from tests.support.kafka_json import from_json, to_json
 from tests.unit.protocol.messages import CLASSES, FRAME_TAIL, all_versions, decoded, encoded, full, layouts_of, messages
 
 # Drawing a message is slow, and versions and classes share generated code: few examples of many classes find more

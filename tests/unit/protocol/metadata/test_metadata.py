@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import RemoteProtocolError
-from sluice.protocol.json import from_json, to_json
 from sluice.protocol.metadata import CONTROL_TYPES, RECORD_TYPES, UnknownRecordError, decode_value, encode_value
 from sluice.protocol.metadata.message import MetadataMessage
 from sluice.protocol.metadata.topics import TopicRecord
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import Record, iter_records
 from tests.support.kafka_data import RELEASES, unpack
+from tests.support.kafka_json import from_json, to_json
 from tests.unit.protocol.messages import decoded, encoded, full, messages
 
 # The output of Kafka 4.4.0's MetadataRecordSerde for each record in each version, once with all fields set and once

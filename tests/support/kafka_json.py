@@ -1,4 +1,4 @@
-"""Messages as JSON in the form of Kafka's JSON converters: for the journal, test vectors and people.
+"""Messages as JSON in the form of Kafka's JSON converters, for test vectors.
 
 Names are camelCase, bytes and records base64, uuids Kafka's 22 characters. Fields that the version lacks, tagged fields
 at their default, and unknown ones are omitted. Unlike Kafka's, the form has the bytes of records.
@@ -7,7 +7,7 @@ at their default, and unknown ones are omitted. Unlike Kafka's, the form has the
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from typing import TypeVar
 
-from .message import Field, Message, fields_of
+from sluice.protocol.message import Field, Message, fields_of
 
 M = TypeVar("M", bound=Message)
 

@@ -11,7 +11,7 @@ from sluice.protocol.apis.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
-from sluice.protocol.json import from_json, to_json
+from tests.support.kafka_json import from_json, to_json
 
 TOPIC = {"topicId": "AAECAwQFBgcICQoLDA0ODw", "partitions": [{"partition": 1, "fetchOffset": 5}]}
 
