@@ -446,7 +446,7 @@ def test_user_modules_of_the_same_names_are_not_replaced(tmp_path: Path) -> None
             f"    assert [{', '.join(f'{name}.MINE' for name in names)}]",
         ]
     )
-    assert "sluice.broker.server.broker" in loaded(
+    assert "sluice.broker.broker" in loaded(
         tmp_path, {"test_it.py": test, **{f"{name}.py": "MINE = 1" for name in names}}
     )
 
@@ -456,8 +456,8 @@ def test_pytest_does_not_recompile_sluice(pytester: pytest.Pytester) -> None:
         from importlib.machinery import SourceFileLoader
 
         def test_it(kafka_broker):
-            import sluice.broker.server.broker
-            assert type(sluice.broker.server.broker.__loader__) is SourceFileLoader
+            import sluice.broker.broker
+            assert type(sluice.broker.broker.__loader__) is SourceFileLoader
     """
     pytester.makepyfile(dedent(code))
     pytester.runpytest_subprocess(*WITHOUT).assert_outcomes(passed=1)
