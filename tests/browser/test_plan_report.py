@@ -23,6 +23,8 @@ LOGS = {
 QUOTAS = (1e3, 1.1e3, 1.2e3, 5e4, 5.1e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 9e6, 1e7, 1.1e7)
 SETTINGS = Settings(QUOTAS, ("by-version", "kip-13"), ("closed", "open"), "client-id", Limits(100, 0.05))
 
+WIDTHS = (1300, 800, 390)  # of a screen, a tablet and a phone
+
 # The boxes of labels: left, right, top, bottom. A label at 45 degrees is as high as its line, where it ends.
 _BOXES = """svg => [...svg.querySelectorAll("text")].filter(each => each.textContent.trim()).map(each => {
   const box = each.getBoundingClientRect(), isTilted = (each.getAttribute("transform") || "").includes("rotate(-45");
@@ -39,22 +41,26 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return folder / "out" / PAGE
 
 
-@pytest.fixture(params=[1300, 800, 390])
-def page(request: pytest.FixtureRequest, chromium: Browser, report: Path) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": request.param, "height": 900})
+@pytest.fixture(scope="module")
+def page(chromium: Browser, report: Path) -> Iterator[Page]:
+    context = chromium.new_context()
     shown = context.new_page()
     shown.goto(report.as_uri())
     yield shown
     context.close()
 
 
-def test_the_report_fits_the_page(page: Page) -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_report_fits_the_page(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
     wider = "each => each.scrollWidth - each.clientWidth"
     assert page.evaluate(f"({wider})(document.documentElement)") == 0
     assert [page.evaluate(wider, each) for each in page.query_selector_all(".scroll, figure")] == [0] * 5
 
 
-def test_labels_do_not_overlap(page: Page) -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_do_not_overlap(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
     for svg in page.query_selector_all("svg"):
         boxes: list[tuple[str, float, float, float, float]] = svg.evaluate(_BOXES)
         tilted = sorted(box for box in boxes if box[0])
