@@ -159,7 +159,7 @@ test-audit: setup ## judge 147 synthetic clients with 20 seeds each, 77 of them 
 # Reads packets of the loopback interface, so it needs root or CAP_NET_RAW on Linux. Java needs KAFKA_LIBS=folder of its
 # jars. A part: FLEETS_ARGS='models java silent', FLEETS_ARGS=broker or FLEETS_ARGS=prediction.
 test-fleets: setup ## compare the simulation of fleets with real clients and a real broker, in real time, and maps with the simulation
-	$(BIN)/pytest -m many_clients tests/property
+	$(BIN)/pytest -m many_clients tests/property tests/docs/test_pages.py
 	$(BIN)/python -m tests.fleets $(FLEETS_ARGS)
 
 # Then 40 real producers for five minutes. Java needs KAFKA_LIBS=folder of its jars.

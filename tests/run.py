@@ -42,7 +42,7 @@ JAVA_IS_MISSING = (
 DESELECTED = (
     "skipped: tests/tools but for Kafka's commands: 10 minutes, and downloads of 500 MB; run make test-tools",
     "skipped: tests/spark with long timeouts: minutes; run make test-spark",
-    "skipped: tests/property/test_fleet_models.py with many clients: a minute; run make test-fleets",
+    "skipped: tests/property/test_fleet_models.py and docs/fleets.md with many clients: minutes; run make test-fleets",
 )
 # Ends also if this process is killed.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
 # Each command of this page starts Spark.
 SPARK_PAGE = ROOT / "docs" / "spark.md"
-OTHER_PAGES = [page for page in PAGES if page != SPARK_PAGE]
+# Simulates thousands of clients. tests/integration/cli/fleet runs the commands with few.
+FLEETS_PAGE = ROOT / "docs" / "fleets.md"
+OTHER_PAGES = [page for page in PAGES if page not in (FLEETS_PAGE, SPARK_PAGE)]
 
 
 @pytest.mark.parametrize("page", OTHER_PAGES, ids=[str(page.relative_to(ROOT)) for page in OTHER_PAGES])
@@ -26,6 +28,11 @@ def test_commands_print_the_shown_output(page: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("pyspark") is None, reason="PySpark is not installed")
 def test_commands_of_the_spark_page_print_the_shown_output(tmp_path: Path) -> None:
     _run(SPARK_PAGE, tmp_path, 240)
+
+
+@pytest.mark.many_clients
+def test_commands_of_the_fleets_page_print_the_shown_output(tmp_path: Path) -> None:
+    _run(FLEETS_PAGE, tmp_path, COMMAND_TIMEOUT_S)
 
 
 def _run(page: Path, folder: Path, timeout_s: float) -> None:

@@ -46,7 +46,7 @@ def slow(client: str, model: ClientModel, failure: str, distances: tuple[float |
         ("sluice", KAFKA, "reset", (0.02, 0.02, 0.01)),
         ("sluice", KAFKA, "silent", (0.03, 0.03, 0.01)),
         ("sluice", PIPELINED, "killed leader", (0.05, None, 0.03)),
-        ("sluice", PIPELINED, "refused", (0.02, None, 0.01)),
+        slow("sluice", PIPELINED, "refused", (0.02, None, 0.01)),
         slow("sluice", PIPELINED, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, 0.01)),
         slow("sluice", PIPELINED, "reset", (0.02, 0.02, 0.02)),
         ("aiokafka", AIOKAFKA, "killed leader", (0.03, 0.03, 0.02)),
@@ -88,7 +88,7 @@ def test_attempts_after_a_long_run_are_those_of_the_client() -> None:
     ("client", "model", "failure", "distances"),
     [
         slow("sluice-consumer", SLUICE_CONSUMER, "killed leader", (0.05, 0.05, None, 0.01, 0.03, 0.06)),
-        ("sluice-consumer", SLUICE_CONSUMER, "refused", (0.04, None, None, 0.02, 0.06, 0.12)),
+        slow("sluice-consumer", SLUICE_CONSUMER, "refused", (0.04, None, None, 0.02, 0.06, 0.12)),
         slow("sluice-consumer", SLUICE_CONSUMER, "reset", (0.01, 0.02, None, 0.01, 0.03, None)),
         ("sluice-consumer", SLUICE_CONSUMER, "silent", (0.03, 0.04, None, 0.01, 0.03, None)),
         slow("sluice-consumer", SLUICE_CONSUMER, "NOT_LEADER_OR_FOLLOWER", (None, 0.02, None, 0.01, 0.03, None)),

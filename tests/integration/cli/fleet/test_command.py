@@ -83,3 +83,32 @@ def test_models_that_differ_from_their_clients_are_named(tmp_path: Path) -> None
         done = CliRunner().invoke(cli, ["fleet", *arguments], catch_exceptions=False)
         assert "Model librdkafka: connections and Metadata requests come at other times" in done.stderr
     assert "Model librdkafka: connections" in (tmp_path / "sweep.html").read_text()
+
+
+SHORT_OUTAGE = """
+name = "short"
+description = "One of three brokers is killed."
+brokers = 3
+duration = "15s"
+
+[[steps]]
+at = "5s"
+kill = 1
+during = "2s"
+"""
+
+
+def test_advice_has_a_row_for_each_loop_and_backoff_and_recommends_one_of_them(tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(SHORT_OUTAGE)
+    rows = _fleet("advise", str(tmp_path / "short.toml"), "--fleet", "kip-580-before:3", "--seeds", "1").splitlines()[
+        1:
+    ]
+    backoffs = [
+        "as given",
+        *(f"retry.backoff.max.ms={ms}, reconnect.backoff.max.ms={ms}" for ms in (1000, 2000, 5000, 10000)),
+    ]
+    expected = [(loop, backoff) for loop in ("open", "closed") for backoff in backoffs]
+    assert [(row.split()[0], row[8:68].strip()) for row in rows[:10]] == expected
+    for loop, advice in zip(("open", "closed"), rows[10:], strict=True):
+        recommended = advice.removeprefix(f"Recommended for a loop that is {loop}: ")
+        assert recommended in backoffs, advice
