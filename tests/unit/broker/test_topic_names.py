@@ -136,7 +136,7 @@ def send(broker: VirtualBroker, use: Use, names: list[str], run: int) -> None:
                 if use.api == "TxnOffsetCommit":
                     client.call(add_offsets_to_txn(target), 3)
             client.send(use.build(version, target), version)
-            broker.advance(100)
+        broker.advance(100)
 
 
 @pytest.mark.parametrize("use", [pytest.param(use, id=use.label(use.forms()[-1])) for use in USES])
