@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, settings
 # one. pytest-timeout ends tests that hang.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
-# After a small change, properties are checked with a fifth of the examples, new ones in each run: the usual 100 take a
-# quarter of the processor time of the unit tests.
+# The usual 100 examples of each property take a quarter of the processor time of the unit tests. `make check` runs a
+# fifth of them, `make test` half, and `make test-stress` all.
 settings.register_profile("check", max_examples=20)
+settings.register_profile("test", max_examples=50)
 
 pytest.register_assert_rewrite("tests.support")
 

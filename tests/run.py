@@ -258,7 +258,8 @@ def main(workers: int, spark: bool, runs: int | None, unit: bool, seed: int | No
     if unit:
         outcomes = Suite(workers, spark, random_seed).run_unit_tests()
     else:
-        outcomes = Suite(workers, spark, SEED_OF_TEST, unit_niceness=UNIT_NICENESS).run()
+        few = ("--hypothesis-profile", "test")
+        outcomes = Suite(workers, spark, SEED_OF_TEST, few, UNIT_NICENESS).run()
     sys.exit(any(outcome.failed for outcome in outcomes))
 
 

@@ -259,4 +259,4 @@ class ClassicGroupMachine(RuleBasedStateMachine):
 
 
 TestClassicGroup = ClassicGroupMachine.TestCase
-TestClassicGroup.settings = settings(max_examples=40, stateful_step_count=40)
+TestClassicGroup.settings = settings(max_examples=2 * settings().max_examples // 5, stateful_step_count=40)

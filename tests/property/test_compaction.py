@@ -270,4 +270,4 @@ class Compaction(RuleBasedStateMachine):
 
 
 TestCompaction = Compaction.TestCase
-TestCompaction.settings = settings(max_examples=40, stateful_step_count=50)
+TestCompaction.settings = settings(max_examples=2 * settings().max_examples // 5, stateful_step_count=50)

@@ -159,5 +159,5 @@ class ConsumerGroupMachine(GroupMachine[ConsumerMember, ConsumerGroup]):
         return code in FENCED
 
 
-ConsumerGroupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
+ConsumerGroupMachine.TestCase.settings = settings(max_examples=2 * settings().max_examples // 5, stateful_step_count=30)
 TestConsumerGroup = ConsumerGroupMachine.TestCase

@@ -233,10 +233,10 @@ class Offsets(RuleBasedStateMachine):
 test_classic_group.JOIN_REFUSALS.add(ErrorCode.NOT_COORDINATOR)
 test_classic_group.SYNC_REFUSALS.add(ErrorCode.NOT_COORDINATOR)
 TestTransactionsThatMove = TransactionsThatMove.TestCase
-TestTransactionsThatMove.settings = settings(max_examples=25, stateful_step_count=30)
+TestTransactionsThatMove.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=30)
 TestClassicGroupThatMoves = ClassicGroupThatMoves.TestCase
-TestClassicGroupThatMoves.settings = settings(max_examples=25, stateful_step_count=30)
+TestClassicGroupThatMoves.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=30)
 TestConsumerGroupThatMoves = ConsumerGroupThatMoves.TestCase
-TestConsumerGroupThatMoves.settings = settings(max_examples=25, stateful_step_count=30)
+TestConsumerGroupThatMoves.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=30)
 TestOffsets = Offsets.TestCase
-TestOffsets.settings = settings(max_examples=25, stateful_step_count=30)
+TestOffsets.settings = settings(max_examples=settings().max_examples // 4, stateful_step_count=30)

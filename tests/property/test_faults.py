@@ -85,7 +85,7 @@ def seen(rules: list[dict[str, Any]], traffic: list[tuple[str, str, int]]) -> li
     return got
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings().max_examples // 5, deadline=None)
 @given(RULES, TRAFFIC)
 def test_same_seed_and_traffic_give_the_same_faults(
     rules: list[dict[str, Any]], traffic: list[tuple[str, str, int]]

@@ -353,4 +353,4 @@ def records(data: PartitionData) -> list[Record]:
 
 
 TestFetchSessions = FetchSessionMachine.TestCase
-TestFetchSessions.settings = settings(max_examples=50, stateful_step_count=50)
+TestFetchSessions.settings = settings(max_examples=settings().max_examples // 2, stateful_step_count=50)

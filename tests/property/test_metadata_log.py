@@ -177,6 +177,9 @@ def _without_chance(state: dict[str, Any]) -> dict[str, object]:
 
 
 Restarts.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings().max_examples // 4,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 test_restarts_change_nothing = Restarts.TestCase

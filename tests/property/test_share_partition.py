@@ -351,7 +351,7 @@ class Members(RuleBasedStateMachine):
 
 
 TestMembers = Members.TestCase
-TestMembers.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+TestMembers.settings = settings(max_examples=settings().max_examples, stateful_step_count=50, deadline=None)
 
 
 def test_record_that_times_out_again_before_the_first_timeout_is_stored_is_one_dead_letter() -> None:

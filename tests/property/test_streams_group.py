@@ -161,5 +161,5 @@ class StreamsGroupMachine(GroupMachine[StreamsMember, StreamsGroup]):
         return code in FENCED or (code == ErrorCode.GROUP_ID_NOT_FOUND and self._group() is None)
 
 
-StreamsGroupMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
+StreamsGroupMachine.TestCase.settings = settings(max_examples=2 * settings().max_examples // 5, stateful_step_count=30)
 TestStreamsGroup = StreamsGroupMachine.TestCase

@@ -455,4 +455,4 @@ def _delivered(header: BatchHeader, batch: memoryview, skipped: set[int], start:
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(max_examples=60, stateful_step_count=40)
+TestTransactions.settings = settings(max_examples=3 * settings().max_examples // 5, stateful_step_count=40)
