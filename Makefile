@@ -34,7 +34,8 @@ ASSERTS_READY := .venv/.ready-asserts
 unexport PYTHONDONTWRITEBYTECODE
 TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$(level)/test_*.py))
 
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# uv needs seconds, where pip needs half a minute. It ignores pip's settings, so it gets the index from here.
+INSTALL := $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python $(if $(PIP_INDEX_URL),--default-index $(PIP_INDEX_URL))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets test-plans matrix fault-table audit fleets lint format generate bench-stalls bench-overload bench-peers docs dist test-dist zipapp clean
@@ -54,16 +55,17 @@ $(READY): requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("expected Python >= 3.11, got %d.%d ($(PYTHON)); run make PYTHON=python3.13 setup" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || { echo "setup: creating .venv"; $(PYTHON) -m venv .venv; }
 	@echo "setup: installing up to $$(cat $< | wc -l) packages from $<"
-	@$(PIP) install --no-compile -r $<
+	@$(BIN)/python -m pip --disable-pip-version-check --quiet install "$$(grep ^uv== $<)"
+	@$(INSTALL) -r $<
 	@echo "setup: installing this checkout"
-	@$(PIP) install --no-deps --no-build-isolation -e .
+	@$(INSTALL) --no-deps --no-build-isolation -e .
 	@echo "setup: compiling"
 	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests|pip|setuptools|docutils|fontTools|pandas)/' .venv/lib >/dev/null || true
 	@touch $@
 
 $(SPARK_READY): requirements/spark.lock | $(READY)
 	@echo "setup-spark: installing PySpark (500 MB)"
-	@$(PIP) install --no-compile -r $<
+	@$(INSTALL) -r $<
 	@touch $@
 
 $(ASSERTS_READY): $(TEST_MODULES) | setup
@@ -127,7 +129,7 @@ test-crash: setup ## kill the broker 50 times per kind of producer, with and wit
 
 # The inputs that find a defect are kept in build/fuzz. Change the time of each target by FUZZ_SECONDS=600.
 fuzz: setup ## fuzz frames, records, the admin port and files, guided by coverage, one minute each
-	$(PIP) install -r requirements/fuzz.lock
+	$(INSTALL) -r requirements/fuzz.lock
 	@for target in $$($(BIN)/python -m tests.fuzz list); do \
 		$(BIN)/python -m tests.fuzz $$target $(FUZZ_SECONDS) || exit 1; done
 
@@ -149,7 +151,7 @@ test-jepsen: setup ## check random histories of clients for lost, duplicate, reo
 
 # Takes about an hour of processor time.
 test-mutants: setup ## check that the unit tests detect 90 % of MUTANTS=200 random changes of the code (other samples: SEED=1)
-	@$(PIP) install -r requirements/mutation.lock
+	@$(INSTALL) -r requirements/mutation.lock
 	$(BIN)/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED)
 
 # Synthetic clients behave correctly or wrongly on purpose. Takes about half an hour of processor time.
@@ -221,12 +223,12 @@ bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=pat
 	$(PEERS)/bench run $(PEERS_ARGS) $(PEERS_TARGETS)
 
 docs: setup ## build the documentation site in build/docs/html
-	$(PIP) install -r requirements/docs.lock
+	$(INSTALL) -r requirements/docs.lock
 	$(BIN)/python -m tests.docs.site
 
 # The SBOM lists the locked versions in a clean environment.
 dist: setup ## build and check wheel and sdist, and write their SBOM
-	$(PIP) install -r requirements/dist.lock
+	$(INSTALL) -r requirements/dist.lock
 	rm -rf dist build/clean
 	$(BIN)/python -m hatchling build -d dist
 	$(BIN)/twine check --strict dist/*
@@ -244,7 +246,7 @@ test-dist: dist ## install the wheel with the demo's clients and run the demo
 
 # One file with the packages of each version of Python, which the first start unpacks below ~/.cache/pex.
 zipapp: setup ## build and check dist/sluice.pyz: sluice in one file for this platform and Python 3.11 to 3.14
-	$(PIP) install -r requirements/zipapp.lock
+	$(INSTALL) -r requirements/zipapp.lock
 	rm -rf build/zipapp
 	mkdir -p dist
 	$(BIN)/python -m hatchling build -t wheel -d build/zipapp
