@@ -31,7 +31,7 @@ PROBES: Mapping[Role, Probe] = {
     Role.CONSUMER: Probe(
         name="consumer",
         what="",
-        # It also limits each poll: kafka-python may lose its assignment if a short one ends amid a rebalance.
+        # It also limits each poll.
         workload=Consume(in_group=True, commit_every_ms=250),
         cluster=cluster(3),
         settings=MEMBER,
@@ -43,6 +43,12 @@ PRODUCING = [(name, Role.PRODUCER) for name in ("aiokafka", "sluice")]
 IN_VIRTUAL_TIME = [(name, role) for name in VIRTUAL for role in Role]
 
 
+# kafka-python ignores the response to SyncGroup if a poll ends before it arrives, as it may on a busy machine. Its
+# consumer then never fetches, so it gets another run.
+ATTEMPTS = {("kafka-python", Role.CONSUMER): 3}
+# All attempts end within the timeout of a test.
+WORKS_WITHIN_MS = 75_000
+
 Seen = dict[tuple[str, Role], Observation]
 T = TypeVar("T")
 
@@ -50,7 +56,7 @@ T = TypeVar("T")
 def run_on_a_busy_machine(runs: Coroutine[object, object, T]) -> T:
     """Run probes whose clients get longer to start than in an audit, because they share the machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sluice.audit.runs.probe_run._WORKS_WITHIN_MS", 240_000)
+        patch.setattr("sluice.audit.runs.probe_run._WORKS_WITHIN_MS", WORKS_WITHIN_MS)
         return asyncio.run(runs)
 
 
@@ -60,8 +66,11 @@ def seen() -> Seen:
 
     async def one(subject: str, role: Role, starting: asyncio.Lock) -> Observation:
         clock = LoopClock(asyncio.get_running_loop())
-        seen = await run(SUBJECTS[subject], PROBES[role], 0, 0, clock, starting, lambda: lambda: 0.0)
-        assert seen.lost == []
+        for _ in range(ATTEMPTS.get((subject, role), 1)):
+            seen = await run(SUBJECTS[subject], PROBES[role], 0, 0, clock, starting, lambda: lambda: 0.0)
+            assert seen.lost == []
+            if not seen.observation.problem:
+                break
         return seen.observation
 
     async def main() -> Seen:
