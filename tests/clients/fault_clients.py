@@ -211,7 +211,11 @@ class KafkaPythonConsumer:
 
     def __init__(self, bootstrap: str, more: Settings, group: str) -> None:
         settings = settings_of("kafka-python", "consumer", more)
+        self._poll_ms = int(POLL_S * 1000)
         if group:
+            # It drops the response to SyncGroup if that arrives between two polls, and never fetches again. So a poll
+            # is longer than any rebalance here, which ends with the session of the old member.
+            self._poll_ms = 2 * SESSION_MS
             settings |= {"group_id": group, "heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_MS}
         self._consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, **({"group_id": None} | settings))
         if group:
@@ -223,7 +227,7 @@ class KafkaPythonConsumer:
             self._consumer.assign([kafka.TopicPartition(TOPIC, PARTITION)])
 
     def poll(self) -> list[bytes]:
-        polled = self._consumer.poll(timeout_ms=int(POLL_S * 1000))
+        polled = self._consumer.poll(timeout_ms=self._poll_ms)
         return [record.value for records in polled.values() for record in records]
 
     def close(self) -> None:
