@@ -47,7 +47,7 @@ ACTIONS: list[AnyAction] = [
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     one, many = metafunc.config.getoption("--week-seed"), metafunc.config.getoption("--week-seeds")
-    metafunc.parametrize("seed", range(many or 4) if one is None else [one])
+    metafunc.parametrize("seed", range(many or 2) if one is None else [one])
 
 
 @dataclass

@@ -22,7 +22,7 @@ from tests.soak.clients import PROPERTIES, Load
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
 
 SEED = 20261123
-_FEW_MINUTES = 5
+_FEW_MINUTES = 2
 _MOST_TURNS = 100_000_000
 _SAMPLES = 50
 # Sessions of members that were cut off, transactions and throttles of the last moment end within this time.
