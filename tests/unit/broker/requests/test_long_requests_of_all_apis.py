@@ -8,24 +8,29 @@ import pytest
 
 from bench.large_requests import Shape, shapes
 from sluice.broker.exchange.registry import HANDLERS
+from sluice.broker.requests.served_api import Charge
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
 from sluice.protocol.codec.pausing_list import PausingList
 from sluice.protocol.message import Message, fields_of
 from tests.support.virtual_broker import Client, VirtualBroker, broker_with_topic
 
-VERSIONS = {API_KEYS[key].name: (key, handler.max_version) for key, handler in HANDLERS.items()}
-BYTES = 20_000  # more than any API handles at once
+VERSIONS = [
+    pytest.param(key, version, id=f"{API_KEYS[key].name} v{version}")
+    for key, handler in HANDLERS.items()
+    for version in dict.fromkeys((handler.min_version, handler.max_version))
+]
+LONG, LONG_RECORDS = 3_000, 20_000  # bytes: more than is handled at once, of Produce and Fetch, too
 # Arrays that the handler does not iterate over, and why.
 NOT_ITERATED = {
-    "ConsumerGroupHeartbeat.topic_partitions.partitions": "rejected, because the member joins",
+    "ConsumerGroupHeartbeat.topic_partitions": "rejected, because the member joins",
     "DescribeClientQuotas.components": "rejected at the second component of a type",
     "Fetch.forgotten_topics_data.partitions": "ignored without a session",
     "JoinGroup.protocols": "copied: the change of the group must not pause",
     "LeaveGroup.members": "500 members leave together",
     "ListConfigResources.resource_types": "rejected at the first type",
     "ListTransactions.producer_id_filters": "compared with transactions, of which there are none",
-    "ShareAcknowledge.topics.partitions": "rejected without a session",
+    "ShareAcknowledge.topics": "rejected without a session",
     "ShareFetch.topics.partitions.acknowledgement_batches": "rejected in the first request of a session",
     "StreamsGroupTopologyDescriptionUpdate": "rejected, because descriptions are not stored",
     "SyncGroup.assignments": "copied: the change of the group must not pause",
@@ -72,12 +77,13 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return pauses
 
 
-@pytest.mark.parametrize("api", VERSIONS)
-def test_long_request_of_each_api(api: str, pauses: list[None]) -> None:
-    key, version = VERSIONS[api]
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_long_request_of_each_api(key: int, version: int, pauses: list[None]) -> None:
+    api = API_KEYS[key].name
     before = arrays()  # of other tests
     whole, sliced = made(1e9), made(0.0)
-    for shape in shapes(key, version, BYTES, sliced.partition().topic.topic_id):
+    size = LONG_RECORDS if HANDLERS[key].api.charge in (Charge.PRODUCE_BYTES, Charge.FETCH_BYTES) else LONG
+    for shape in shapes(key, version, size, sliced.partition().topic.topic_id):
         received: list[tuple[Client, bytes]] = []
         slow, quick = sliced.client(), sliced.client()
         for client in (slow, quick):
