@@ -33,17 +33,21 @@ def deny_unreadable(
 ) -> bool:
     """Deny the partitions that the client must not read; return whether there are any."""
     if for_follower:
-        denied = [] if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION) else list(requested)
+        denied: Collection[str] = ()
+        if broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
+            return False
     else:
-        named = [(_name(item), item) for item in ctx.sliced(requested)]
-        names = broker.auth.filter_denied(
-            ctx, AclOperation.READ, ResourceType.TOPIC, [name for name, _ in ctx.sliced(named) if name is not None]
-        )
-        denied = [item for name, item in ctx.sliced(named) if name in names]
-    for item in ctx.sliced(denied):
-        item.partition = None
-        item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return bool(denied)
+        names = (name for name in map(_name, requested) if name is not None)
+        denied = broker.auth.filter_denied(ctx, AclOperation.READ, ResourceType.TOPIC, names)
+        if not denied:
+            return False
+    found = False
+    for item in ctx.sliced(requested):
+        if for_follower or _name(item) in denied:
+            item.partition = None
+            item.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            found = True
+    return found
 
 
 def _name(item: RequestedPartition) -> str | None:
