@@ -100,6 +100,8 @@ def _reason(block: Block) -> str | None:
 def _is_run(block: Block) -> bool:
     if block.page in ("docs/faults.md", "docs/reference/faults.md") and block.language == "toml":
         return True  # test_toml_blocks_are_valid_fault_rules
+    if block.language == "py":
+        return True  # test_quoted_code_is_in_the_exchange
     return block.page != "CONTRIBUTING.md" and block.language in ("console", "python")
 
 
@@ -120,6 +122,14 @@ def test_toml_blocks_are_valid_fault_rules() -> None:
     for table in shown:
         for rule in table:
             parse_rule(rule, "faults")
+
+
+def test_quoted_code_is_in_the_exchange() -> None:
+    source = [line.strip() for line in (ROOT / "broker/exchange/exchange.py").read_text().splitlines()]
+    code = "\n".join(source)
+    quotes = ["\n".join(map(str.strip, one.text.splitlines())) for one in BLOCKS if one.language == "py"]
+    assert [quote for quote in quotes if quote not in code] == []
+    assert len(quotes) >= 8
 
 
 _TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
