@@ -89,15 +89,15 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
     return Fetch(
         ctx,
         broker,
-        items,
-        known,
-        _reader(ctx, broker, request, is_from_follower),
-        max_bytes,
-        min_bytes,
         session,
         0 if session is None else session.epoch,
         is_from_follower=is_from_follower,
         _opens_session=request.session_epoch == INITIAL_EPOCH,
+        _items=items,
+        _known=known,
+        _reader=_reader(ctx, broker, request, is_from_follower),
+        _max_bytes=max_bytes,
+        _min_bytes=min_bytes,
     )
 
 
@@ -132,6 +132,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
             or session.epoch != session_epoch
             or session.uses_topic_ids != by_id
             or len(session.partitions) != 1
+            or session.counted != 1  # a long request is changing it
         ):
             return None
         known = session.partitions.get((key, requested.partition))
@@ -158,21 +159,10 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         broker.fetch_sessions.advance(session, ctx.now_ms)
         if ctx.subject is not None:
             ctx.subject = partitions_subject([(item.topic_name, requested.partition)])
-    items = (item,)
-    ctx.fetch = fetch = Fetch(
-        ctx,
-        broker,
-        items,
-        items,
-        reader,
-        max_bytes,
-        request.min_bytes,
-        session,
-        0 if session is None else session.epoch,
-        (PartitionRead(item, size, data.high_watermark, data.log_start_offset),),
-    )
+    reads = (PartitionRead(item, size, data.high_watermark, data.log_start_offset),)
+    ctx.fetch = fetched = Fetched(ctx, broker, session, 0 if session is None else session.epoch, reads)
     response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
-    return response if ctx.version >= FORMATS_KNOWN_SINCE else fetch.converted(response)
+    return response if ctx.version >= FORMATS_KNOWN_SINCE else fetched.converted(response)
 
 
 def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_follower: bool) -> PartitionReader:
@@ -191,26 +181,67 @@ def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_
     return reader
 
 
-class Fetch(Struct, eq=False):
+class Fetched(Struct, eq=False):
+    """What a fetch has read, until its response is charged and sent."""
+
     _ctx: RequestContext
     _broker: Broker
-    _items: Sequence[RequestedPartition]  # in the order of the response: unknown ones last
-    _known: Sequence[RequestedPartition]
-    _reader: PartitionReader
-    _max_bytes: int
-    _min_bytes: int
     _session: FetchSession | None
     _epoch: int  # of the session; another one later means that a later request overtook this one
     _reads: Sequence[PartitionRead] = ()  # the partitions of the response, in its order
     is_from_follower: bool = False
     _opens_session: bool = False
-    has_read_enough: bool = False
     charged_bytes: int = 0
-    _leaders: dict[int, NodeEndpoint] | None = None
 
     @property
     def read_bytes(self) -> int:
         return sum(read.size for read in self._reads)
+
+    def converted(self, response: FetchResponse) -> Message | Outcome:
+        """Return the response in the formats of an old client, converted in the worker if this takes long."""
+        return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, response)
+
+    def sent(self, response: Message) -> bool:
+        ctx, session = self._ctx, self._session
+        reads = self._reads if ctx.long is None else ctx.sliced(self._reads)
+        for read in reads:
+            if read.size:
+                read.item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
+        if session is not None:
+            session.record_sent(reads)
+        elif self._opens_session:
+            assert isinstance(response, FetchResponse)
+            response.session_id = self._broker.fetch_sessions.open(
+                ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+            )
+            return response.session_id != NO_SESSION
+        return False
+
+    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """Return the empty response to a client above its quota, which opens no session."""
+        self._ctx.error_code = 0  # errors are not reported either
+        response = FetchResponse() if self._session is None else self._empty()
+        response.throttle_time_ms = throttle_time_ms
+        return response
+
+    def _empty(self) -> FetchResponse:
+        session = self._session
+        assert session is not None
+        code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        self._ctx.error_code = code
+        return FetchResponse(session_id=session.id, error_code=code)
+
+
+class Fetch(Fetched, kw_only=True):
+    """The partitions of a fetch, its limits, and how it reads."""
+
+    _items: Sequence[RequestedPartition]  # in the order of the response: unknown ones last
+    _known: Sequence[RequestedPartition]
+    _reader: PartitionReader
+    _max_bytes: int
+    _min_bytes: int
+    has_read_enough: bool = False
+    _leaders: dict[int, NodeEndpoint] | None = None
 
     def partitions(self) -> list[Partition]:
         """Return the partitions whose records the fetch waits for."""
@@ -296,44 +327,10 @@ class Fetch(Struct, eq=False):
             response.node_endpoints, self._leaders = list(self._leaders.values()), None
         return response
 
-    def converted(self, response: FetchResponse) -> Message | Outcome:
-        """Return the response in the formats of an old client, converted in the worker if this takes long."""
-        return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, response)
-
-    def sent(self, response: Message) -> bool:
-        ctx, session = self._ctx, self._session
-        reads = self._reads if ctx.long is None else ctx.sliced(self._reads)
-        for read in reads:
-            if read.size:
-                read.item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
-        if session is not None:
-            session.record_sent(reads)
-        elif self._opens_session:
-            assert isinstance(response, FetchResponse)
-            response.session_id = self._broker.fetch_sessions.open(
-                ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
-            )
-            return response.session_id != NO_SESSION
-        return False
-
-    def throttled(self, throttle_time_ms: int) -> FetchResponse:
-        """Return the empty response to a client above its quota, which opens no session."""
-        self._ctx.error_code = 0  # errors are not reported either
-        response = FetchResponse() if self._session is None else self._empty()
-        response.throttle_time_ms = throttle_time_ms
-        return response
-
     def _overtaken(self) -> FetchResponse:
         """Return a response for a request that a later one of the session has overtaken."""
         self.has_read_enough = True
         return self._empty()
-
-    def _empty(self) -> FetchResponse:
-        session = self._session
-        assert session is not None
-        code = ErrorCode.NONE if session.epoch == self._epoch else ErrorCode.INVALID_FETCH_SESSION_EPOCH
-        self._ctx.error_code = code
-        return FetchResponse(session_id=session.id, error_code=code)
 
     def _record_failure(self, item: RequestedPartition, data: PartitionData) -> None:
         ctx = self._ctx
