@@ -2,7 +2,7 @@
 
 All kinds of tests run beside each other:
 
-- The unit tests only compute, so they get the processor time that the others leave, in one process per core.
+- The unit tests only compute, so they get the processor time that the others leave, in one process per core at a time.
 - The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
   runs in one process.
 - The others wait more than they compute, so they have more processes than a small machine has cores.
@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 UNIT = "tests/unit"
 # The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
 UNIT_NICENESS = 10
+# Files of the same size differ in time, so a core that has finished a part begins another.
+PARTS_PER_CORE = 2
 NO_TESTS_COLLECTED = 5
 # `make test` has the same result each time; the other commands try new seeds.
 SEED_OF_TEST = 0
@@ -64,16 +66,20 @@ def main_phase(workers: int) -> Phase:
 
 
 def unit_phases(options: list[str], niceness: int = 0) -> list[Phase]:
-    """Return the phases of the unit tests: one process per core, each with its own files.
+    """Return the phases of the unit tests, each with its own files.
 
     One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process, which
     takes a quarter of the processor time.
     """
-    parts = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    parts = PARTS_PER_CORE * usable_cores()
     return [
         Phase(f"unit tests, part {part} of {parts}", ["-q", *options, "--part", f"{part}/{parts}", UNIT], niceness)
         for part in range(1, parts + 1)
     ]
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 BROWSER = Phase("browser", ["-m", "browser", "tests/browser"])
@@ -114,7 +120,7 @@ class Suite:
     def run_unit_tests(self) -> list[Outcome]:
         """Run the unit tests, with fewer examples of each property."""
         phases = unit_phases(["--hypothesis-profile", "check"])
-        with ThreadPoolExecutor(len(phases)) as pool:
+        with ThreadPoolExecutor(usable_cores()) as pool:
             outcomes = list(pool.map(lambda phase: self._run_phase(phase, is_shown=phase is phases[0]), phases))
         self._print_end(outcomes)
         return outcomes
@@ -122,9 +128,11 @@ class Suite:
     def run(self) -> list[Outcome]:
         """Run all phases once, and print the parts that were skipped and the sums."""
         phases = unit_phases([], self._unit_niceness)
-        with ThreadPoolExecutor(2 + len(phases)) as beside:
+        with ThreadPoolExecutor(2) as beside, ThreadPoolExecutor(usable_cores()) as unit_lanes:
             shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
-            shared += [beside.submit(lambda phase: [self._run_phase(phase, is_shown=False)], phase) for phase in phases]
+            shared += [
+                unit_lanes.submit(lambda phase: [self._run_phase(phase, is_shown=False)], phase) for phase in phases
+            ]
             outcomes = [self._run_phase(self._main, is_shown=True)]
             if not all(lane.done() for lane in shared):
                 print("waiting for unit tests, or those with a browser, Kafka's commands or Spark", flush=True)
