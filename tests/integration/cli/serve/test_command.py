@@ -285,19 +285,19 @@ def about_to_be_scraped(broker: BrokerProcess, stack: ExitStack) -> None:
     stack.enter_context(socket.create_connection((host, int(port))))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
-    "busy",
+    ("busy", "number"),
     [
-        pytest.param(open_connections, id="open connections"),
-        pytest.param(parked, id="delayed fetches"),
-        pytest.param(throttled(3), id="throttled responses"),
-        pytest.param(throttled(9), id="muted connections"),
-        pytest.param(half_sent, id="an incomplete request"),
-        pytest.param(not_reading, id="a client that does not read"),
-        pytest.param(not_reading_long_pipelines, id="clients that pipeline requests and do not read"),
-        pytest.param(scraped, id="a scraper that stays connected"),
-        pytest.param(about_to_be_scraped, id="a scraper that has just connected"),
+        pytest.param(open_connections, signal.SIGINT, id="open connections, SIGINT"),
+        pytest.param(open_connections, signal.SIGTERM, id="open connections"),
+        pytest.param(parked, signal.SIGTERM, id="delayed fetches"),
+        pytest.param(throttled(3), signal.SIGTERM, id="throttled responses"),
+        pytest.param(throttled(9), signal.SIGTERM, id="muted connections"),
+        pytest.param(half_sent, signal.SIGTERM, id="an incomplete request"),
+        pytest.param(not_reading, signal.SIGTERM, id="a client that does not read"),
+        pytest.param(not_reading_long_pipelines, signal.SIGTERM, id="clients that pipeline requests and do not read"),
+        pytest.param(scraped, signal.SIGTERM, id="a scraper that stays connected"),
+        pytest.param(about_to_be_scraped, signal.SIGTERM, id="a scraper that has just connected"),
     ],
 )
 def test_signal_stops_the_broker_despite(
