@@ -34,8 +34,7 @@ ASSERTS_READY := .venv/.ready-asserts
 unexport PYTHONDONTWRITEBYTECODE
 TEST_MODULES := $(foreach level,* */* */*/* */*/*/* */*/*/*/*,$(wildcard tests/$(level)/test_*.py))
 
-# uv needs seconds, where pip needs half a minute. It ignores pip's settings, so it gets the index from here.
-INSTALL := $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python $(if $(PIP_INDEX_URL),--default-index $(PIP_INDEX_URL))
+INSTALL := .ci/install $(BIN)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-spark demo check check-instructions test test-stress test-api test-spark scenarios test-differential test-clients test-tools test-quick-starts test-crash fuzz fuzz-frames soak test-week test-jepsen test-mutants test-audit test-fleets test-plans matrix fault-table audit fleets lint format generate bench-stalls bench-overload bench-peers docs dist test-dist zipapp clean
