@@ -61,16 +61,15 @@ def settings_of_quotas(ctx: click.Context, param: click.Parameter, incomplete: s
 
 def rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Complete a fault rule: `action=KIND` first, then the fields of the rule and the action."""
-    from sluice.broker.faults.actions import KINDS
-    from sluice.broker.faults.rule import Rule
+    from sluice.broker.faults import actions, rule
 
     given = dict(word.partition("=")[::2] for word in ctx.params.get(str(param.name)) or ())
     if "action" not in given:
-        return _begun(incomplete, (f"action={kind}" for kind in KINDS))
+        return _begun(incomplete, (f"action={kind}" for kind in actions.KINDS))
     if incomplete.startswith("api="):
         return [f"api={name}" for name in apis(ctx, param, incomplete.removeprefix("api="))]
-    action = KINDS.get(given["action"])
-    fields = (*(action.__struct_fields__ if action is not None else ()), *Rule.__struct_fields__)
+    action = actions.KINDS.get(given["action"])
+    fields = (*(action.__struct_fields__ if action is not None else ()), *rule.Rule.__struct_fields__)
     return _begun(incomplete, (f"{name}=" for name in dict.fromkeys(fields) if name not in given))
 
 

@@ -1,31 +1,17 @@
 """`sluice audit run`."""
 
-import asyncio
 import re
-import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from sluice.audit.judge.model.statements import STATEMENTS
-from sluice.audit.judge.model.verdict import AuditResult
-from sluice.audit.probes import Probe
-from sluice.audit.report.files import make_folder, write_report
-from sluice.audit.report.words import style_of
-from sluice.audit.runs import Budget, audit
-from sluice.audit.subjects import Subject
-from sluice.broker.network.fair_selector import new_loop
 from sluice.cli.commands import Command, Integer
 from sluice.cli.completion_values import audit_probes, audit_subjects
 from sluice.cli.options import format_option
 from sluice.text.error_text import expected
 
 from .like import like_option
-from .progress_screen import open_screen
-from .selection import chosen_probes, chosen_subjects
-from .text import could_not_be_run, summary, summary_json
 
 _ROLES = ("producer", "consumer", "admin")
 # Values of --fail-on, with the kinds of verdicts in audit/report/words.py that they include.
@@ -34,7 +20,7 @@ _FAIL_ON: Mapping[str, tuple[str, ...]] = {
     "differs": ("violates", "differs"),
     "deviates": ("violates", "differs", "predates"),
     "inconclusive": ("inconclusive",),
-    "findings": (),
+    "findings": ("findings",),
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -98,61 +84,10 @@ def run(
     Each client runs against its own brokers, which fail in one way after the other. Progress goes to stderr, verdicts
     to stdout, and the evidence to the report. Ctrl-C ends the measurement; the results so far are judged and reported.
     """
-    what, who = chosen_probes(probes), chosen_subjects(subjects, role, settings, like, virtual=virtual)
-    make_folder(out)
-    result, stopped = _measured(who, what, budget, seed, out)
-    if stopped and not any(subject.verdicts for subject in result.subjects):
-        raise click.ClickException("stopped by a signal before anything was measured")
-    files = write_report(result, out, {each.id: each.text for each in STATEMENTS.values()})
-    click.echo(summary_json(result, files) if output_format == "json" else "\n".join(summary(result, files, out)))
-    for name in could_not_be_run(result):
-        click.echo(f"{name}: no verdict; its runs failed", err=True)
-    found = _found(result, fail_on)
-    if found:
-        click.echo(f"failed because of --fail-on: {found}", err=True)
-    if found or stopped or could_not_be_run(result):
-        raise SystemExit(1)
+    from .measure import measure  # the audit takes a third of a second to import
+
+    measure(subjects, probes, out, budget, role, settings, like, virtual, seed, _included(fail_on), output_format)
 
 
-def _measured(
-    subjects: Sequence[Subject], probes: Sequence[Probe], seconds: float, seed: int, out: Path
-) -> tuple[AuditResult, bool]:
-    """Return also whether a signal stopped the run; a second signal skips the judge too."""
-    stop = asyncio.Event()
-
-    async def measure() -> AuditResult:
-        task = asyncio.current_task()
-        assert task is not None
-        console = Console(stderr=True)
-
-        def end() -> None:
-            if stop.is_set():
-                task.cancel()
-            else:
-                stop.set()
-                console.print("stopping; judging the results so far, press Ctrl-C again to skip that", markup=False)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, end)
-        with open_screen(console) as screen:
-            budget = Budget(seconds=seconds)
-            return await audit(
-                subjects, probes, budget=budget, on_progress=screen.show, seed=seed, stop=stop, report=out
-            )
-
-    try:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            return runner.run(measure()), stop.is_set()
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        raise click.ClickException("stopped by a signal") from None
-
-
-def _found(result: AuditResult, fail_on: tuple[str, ...]) -> str:
-    """Describe the results that --fail-on includes, or return ""."""
-    wanted = {key for each in fail_on for key in _FAIL_ON[each]}
-    verdicts = [verdict for subject in result.subjects for verdict in subject.verdicts]
-    count = sum(style_of(verdict).key in wanted for verdict in verdicts)
-    findings = sum(len(subject.findings) for subject in result.subjects) if "findings" in fail_on else 0
-    parts = [f"{count} verdict{'s' * (count != 1)}"] if count else []
-    parts += [f"{findings} finding{'s' * (findings != 1)}"] if findings else []
-    return ", ".join(parts)
+def _included(fail_on: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(kind for each in fail_on for kind in _FAIL_ON[each])

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sluice.broker.scenarios.files import load
 from sluice.cli.commands import Command, Group
 from sluice.cli.options import format_option
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
 from sluice.errors import SluiceError
-from sluice.fleet.models.mix import parse_mix
 from sluice.text.error_text import expected
 from sluice.text.json_text import json_text
 
@@ -22,6 +20,8 @@ from .options import (
     ensure_installed,
     exit_if_interrupted,
     folder,
+    groups_of,
+    load,
     print_caveats,
     runs,
     scenario_options,
@@ -60,7 +60,7 @@ def run(
     from sluice.fleet.results import write
     from sluice.fleet.run import run_fleet
 
-    groups = parse_mix(mix, settings, models)
+    groups = groups_of(mix, settings, models)
     model = broker_model(broker, capacity, backlog)
     with progress() as report:
         found = run_fleet(load(scenario), groups, model, seeds=range(seeds), cold=cold, progress=runs(report))
@@ -94,7 +94,7 @@ def advise(
     ensure_installed()
     from sluice.fleet import advice
 
-    groups = parse_mix(mix, settings, models)
+    groups = groups_of(mix, settings, models)
     with progress() as report:
         found = advice.advise(
             load(scenario), groups, broker_model(broker, capacity, backlog), seeds=range(seeds), progress=runs(report)

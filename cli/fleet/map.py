@@ -7,7 +7,6 @@ import click
 
 from sluice.cli.commands import Command, Integer
 from sluice.cli.progress import progress
-from sluice.fleet.models.mix import parse_mix
 from sluice.text.json_text import json_text
 
 from .options import (
@@ -16,6 +15,7 @@ from .options import (
     exit_if_interrupted,
     fleet_options,
     folder,
+    groups_of,
     model_options,
     output_options,
     print_caveats,
@@ -69,7 +69,7 @@ def map_command(
     from sluice.fleet.map.sentences import explain
     from sluice.fleet.report.page import write_map_report
 
-    groups = parse_mix(mix, settings, models)
+    groups = groups_of(mix, settings, models)
     base = Base(groups, broker_model(broker, capacity, backlog), outage)
     x = default_x(base) if x_axis is None else axis("--x", x_axis)
     with progress() as report:

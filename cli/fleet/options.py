@@ -12,10 +12,11 @@ from sluice.cli.commands import Integer
 from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option
 from sluice.errors import ConfigError, SluiceError
-from sluice.fleet.models.presets import caveats
 from sluice.text.error_text import expected
 
 if TYPE_CHECKING:
+    from sluice.broker.scenarios.model import Scenario
+    from sluice.fleet.models.client_model import Group
     from sluice.fleet.simulation.broker import BrokerModel
 
 _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")
@@ -99,6 +100,18 @@ def numbers(option: str, text: str) -> list[float]:
     return found
 
 
+def groups_of(mix: str, settings: tuple[str, ...], models: tuple[str, ...]) -> "list[Group]":
+    from sluice.fleet.models.mix import parse_mix
+
+    return parse_mix(mix, settings, models)
+
+
+def load(scenario: str) -> "Scenario":
+    from sluice.broker.scenarios import files
+
+    return files.load(scenario)
+
+
 def ensure_installed() -> None:
     for module in _NEEDED:
         if find_spec(module) is None:
@@ -106,6 +119,8 @@ def ensure_installed() -> None:
 
 
 def print_caveats(models: Iterable[str]) -> None:
+    from sluice.fleet.models.presets import caveats
+
     for caveat in caveats(models):
         click.echo(f"Model {caveat}.", err=True)
 

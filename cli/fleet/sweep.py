@@ -8,7 +8,6 @@ import click
 from sluice.cli.commands import Command, Integer
 from sluice.cli.progress import progress
 from sluice.cli.text_table import table
-from sluice.fleet.models.mix import parse_mix
 from sluice.text.json_text import json_text
 
 from .options import (
@@ -16,6 +15,7 @@ from .options import (
     ensure_installed,
     exit_if_interrupted,
     folder,
+    groups_of,
     numbers,
     print_caveats,
     runs,
@@ -88,7 +88,7 @@ def run_sweep(
     from sluice.fleet.simulation.broker import BROKERS
     from sluice.fleet.sweep import Axes, cells_of, write_rows
 
-    fleets = {mix: parse_mix(mix, settings, models) for mix in mixes}
+    fleets = {mix: groups_of(mix, settings, models) for mix in mixes}
     axes = Axes(fleets, numbers("--outages", outages), numbers("--loads", loads))
     cells = cells_of(axes, BROKERS[broker], brokers=brokers, seeds=range(seeds))
     rows = engine(cells)

@@ -17,9 +17,6 @@ from sluice.errors import SluiceError
 from sluice.protocol.apis.describe_client_quotas import ComponentData
 from sluice.text.error_text import expected, nearest, shown, unknown
 
-from .calls import alter_quotas, describe_quotas
-from .explanation import as_json, ask, in_words, is_known
-
 Entity = dict[str, str | None]
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -59,6 +56,8 @@ def quota() -> None:
 @format_option
 def list_(bootstrap: str, output_format: str, **options: str | bool | None) -> None:
     """List quotas: all, or those of entities with the given types and names."""
+    from .calls import describe_quotas  # its client takes 0.1 s to import
+
     components = _components(_entity(options))
     found = [(_in_order(entity), quotas) for entity, quotas in describe_quotas(bootstrap, components)]
     found.sort(key=lambda each: [(type_, name or "") for type_, name in each[0].items()])
@@ -126,6 +125,8 @@ def delete(bootstrap: str, output_format: str, keys: tuple[str, ...], **options:
 @format_option
 def explain(client_id: str, user: str, admin: str, token: str | None, output_format: str) -> None:
     """Explain why a client is throttled: matching quotas, recorded usage, and the last delay in numbers."""
+    from .explanation import as_json, ask, in_words, is_known
+
     answer = ask(admin, token, client_id, user)
     if not is_known(answer):
         raise SluiceError(
@@ -172,6 +173,8 @@ def _unknown(key: str) -> str:
 
 def _ensure_set(bootstrap: str, entity: Entity, keys: tuple[str, ...]) -> None:
     """Raise SluiceError for an unset quota, whose deletion the broker would accept."""
+    from .calls import describe_quotas
+
     found = next((quotas for each, quotas in describe_quotas(bootstrap, _components(entity)) if each == entity), {})
     for key in keys:
         if key not in found:
@@ -186,6 +189,8 @@ def _components(entity: Entity) -> list[ComponentData]:
 
 
 def _alter(bootstrap: str, entity: Entity, changes: dict[str, float | None], output_format: str) -> None:
+    from .calls import alter_quotas
+
     error = alter_quotas(bootstrap, entity, changes)
     if error is not None:
         raise SluiceError(f"{_words(entity)}: {error}")

@@ -369,13 +369,11 @@ class TopicConfig(Values):
 
     def entries(self) -> list[Setting]:
         """Return the configs of the release; internal.segment.bytes only if it is set, as in Kafka."""
-        from .config_releases import has_config  # only when configs are described or set
-
         release = self._broker.text("sluice.kafka.release")
         return [
             self._setting(row)
             for row in TOPIC_PROPERTIES.values()
-            if row.name in self.own or (row.name != "internal.segment.bytes" and has_config(release, "topic", row.name))
+            if row.name in self.own or (row.name != "internal.segment.bytes" and _has_config(release, row.name))
         ]
 
     def _setting(self, row: Property) -> Setting:
@@ -395,14 +393,18 @@ def refused_topic_configs(broker: Config, own: Mapping[str, str]) -> str | None:
 
 
 def _problem(release: str, name: str, value: str) -> str | None:
-    from .config_releases import has_config
-
     row = TOPIC_PROPERTIES.get(name)
-    if row is None or not has_config(release, "topic", name):
+    if row is None or not _has_config(release, name):
         return f"Unknown topic config name: {name}"
     if name == "cleanup.policy":  # Kafka removes duplicates first
         value = ",".join(dict.fromkeys(split_list(value)))
     return invalid_value(name, row.kind, value)
+
+
+def _has_config(release: str, name: str) -> bool:
+    from .config_releases import has_config  # only when configs are described or set
+
+    return has_config(release, "topic", name)
 
 
 def _conflict(config: TopicConfig) -> str | None:

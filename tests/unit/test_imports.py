@@ -27,10 +27,7 @@ TYPES_ONLY = {
     "sluice.broker.scenarios.report": "loaded when a scenario ends",
     "sluice.broker.security.authentication_counts": "only listeners with TLS or SASL count",
     "sluice.embedded.sync_handles": "the pytest plugin is loaded by every run of pytest",
-    "sluice.pipeline.charges.sources": "needs numpy, which a command's help does without",
-    "sluice.pipeline.plan.engine": "as above",
-    "sluice.pipeline.plan.recommendation": "as above",
-    "sluice.pipeline.throttle.byte_quotas": "as above",
+    "sluice.fleet.models.client_model": "a simulation loads it, not the help of its commands",
     "sluice.protocol.apis.produce": "loaded with the first Produce request",
 }
 # The modules that import others of ours when they are used, by reason.
@@ -54,7 +51,10 @@ DEFER = {
         "protocol.codec.compile",
     ),
     "sluice.faults describes rules without asyncio": ("broker.faults.actions.connections",),
-    "commands: `serve` starts without click, and completion runs at every Tab": ("__main__", "cli.completion_values"),
+    "commands: `serve` starts without click, and their completion runs at every Tab": (
+        "__main__", "cli.audit.command", "cli.audit.run", "cli.completion_values", "cli.faults.command",
+        "cli.quota.command",
+    ),
     "every run of pytest loads the plugin, and most tests use few parts": (
         "embedded.client", "embedded.fault_control", "embedded.journal_assertions", "embedded.options",
         "embedded.scenario_control", "pytest_plugin",

@@ -74,7 +74,7 @@ class Audits:
 @pytest.fixture
 def audits(monkeypatch: pytest.MonkeyPatch) -> Audits:
     found = Audits()
-    monkeypatch.setattr("sluice.cli.audit.run.audit", found.audit)
+    monkeypatch.setattr("sluice.cli.audit.measure.audit", found.audit)
     return found
 
 
