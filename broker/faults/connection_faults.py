@@ -6,7 +6,6 @@ each read.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.faults.actions.action import ConnectionAction
 from sluice.broker.network.connection import Connection
@@ -14,16 +13,14 @@ from sluice.broker.network.shaped_transport import shape_transport
 from sluice.broker.network.socket_server import SocketServer
 
 from .fault import Fault, RuleOwner
+from .target import FaultTarget
 from .undo import Undo
-
-if TYPE_CHECKING:
-    from .target import FaultTarget
 
 
 class ConnectionFaults:
     """The rules for connections in force, in the order of addition."""
 
-    def __init__(self, owner: RuleOwner, target: "FaultTarget") -> None:
+    def __init__(self, owner: RuleOwner, target: FaultTarget) -> None:
         self._owner = owner
         self._target = target
         self._faults: dict[Fault, ConnectionAction] = {}

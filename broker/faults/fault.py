@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf
 from random import Random  # noqa: TID251  (the type of an argument)
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from sluice.broker.broker import Broker
 from sluice.broker.faults.actions.action import Action
@@ -19,9 +19,7 @@ from sluice.purgatory.purgatory import DelayedOperationPurgatory
 from .broker_states import DesiredBrokerStates
 from .leader_moves import LeaderMoves
 from .rule import Rule
-
-if TYPE_CHECKING:
-    from .target import FaultTarget
+from .target import FaultTarget
 
 # pending: `after` has not elapsed. over: it hits nothing any more, and the states that it set are undone.
 FaultState = Literal["pending", "in force", "over", "disabled", "removed"]
@@ -156,7 +154,7 @@ class Fault:
         self.count(node_id)
         self._owner.record_hit(connection.ctx, self)
 
-    def nodes(self, target: "FaultTarget") -> list[int]:
+    def nodes(self, target: FaultTarget) -> list[int]:
         return sorted(target.servers if self.match.brokers is None else self.match.brokers)
 
     @property

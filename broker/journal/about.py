@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from struct import Struct
 from struct import error as StructError  # noqa: N812  (it is an exception)
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from sluice.broker.metadata.topic import JOURNAL_TOPIC
 from sluice.broker.requests.trace import AnySubject, BatchStart, NamedPartition, RequestSubject
 from sluice.protocol import entities
 from sluice.protocol.apis import ApiKey
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 from sluice.protocol.entities import Topics
 from sluice.protocol.message import Message
 
 from .record_hashes import record_hashes
-
-if TYPE_CHECKING:
-    from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest
 
 MOST_PARTITIONS = 16
 _MAGIC_AT, _MAGIC = 16, 2
@@ -42,7 +40,7 @@ def reader_of(api_key: int, topics_by_id: Topics, *, hashes_records: bool = Fals
     return partial(_any_subject, read=entities.reader_of(api_key), topics_by_id=topics_by_id)
 
 
-def produce_subject(request: "ProduceRequest") -> RequestSubject:
+def produce_subject(request: ProduceRequest) -> RequestSubject:
     """Return the subject; nearly all requests have one batch for one partition, which is kept undecoded."""
     try:
         (topic,) = request.topic_data
@@ -92,7 +90,7 @@ def _only(ids: Sequence[str]) -> str:
     return ids[0] if len(ids) == 1 else ""
 
 
-def _many_batches_subject(request: "ProduceRequest") -> AnySubject:
+def _many_batches_subject(request: ProduceRequest) -> AnySubject:
     named = [
         (topic.name or topic.topic_id, item.index, *_producer_of(item))
         for topic in request.topic_data
@@ -101,13 +99,13 @@ def _many_batches_subject(request: "ProduceRequest") -> AnySubject:
     return (*_bounded(named), "", request.transactional_id or "")
 
 
-def hashed_produce_subject(request: "ProduceRequest") -> AnySubject:
+def hashed_produce_subject(request: ProduceRequest) -> AnySubject:
     named, left_off, group_id, transactional_id = _many_batches_subject(request)
     hashed = [(*one[:5], hashes) for one, hashes in zip(named, record_hashes(request), strict=False)]
     return tuple(hashed), left_off, group_id, transactional_id
 
 
-def _producer_of(item: "PartitionProduceData") -> tuple[int, int, int]:
+def _producer_of(item: PartitionProduceData) -> tuple[int, int, int]:
     try:
         return producer_of_header(_read_header(item.records, _MAGIC_AT))  # type: ignore[arg-type]  # as above
     except (TypeError, StructError):

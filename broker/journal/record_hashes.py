@@ -6,22 +6,20 @@ Offsets and timestamps are not hashed, because clients may change them when they
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from sluice.protocol.apis.produce import ProduceRequest
 from sluice.protocol.records.batch import LARGEST_MAGIC, batch_bounds
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.legacy import iter_messages, read_message
 from sluice.protocol.records.record import Record, iter_records
-
-if TYPE_CHECKING:
-    from sluice.protocol.apis.produce import ProduceRequest
 
 _MOST_RECORDS = 64  # of one batch
 _MOST_BYTES = 1 << 20  # of one batch, decompressed
 _HASH_BYTES = 8
 
 
-def record_hashes(request: "ProduceRequest") -> list[tuple[str, ...]]:
+def record_hashes(request: ProduceRequest) -> list[tuple[str, ...]]:
     """Return the hashes of each batch, in the order of its partitions; none for an invalid batch."""
     return [
         _hashes_of(cast("bytes", item.records or b""))  # the decoder returns bytes

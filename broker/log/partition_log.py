@@ -12,7 +12,6 @@ Replication calls `advance_high_watermark`, at once with a single replica.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -25,11 +24,9 @@ from sluice.protocol.records.validate import stamp_usual, validate
 from .leader_epochs import LeaderEpochs
 from .log_config import LogConfig
 from .log_results import AppendResult, LogRead, TimestampOffset, invalid_result, verdict_result
+from .log_storage import LogSegment, LogStorage, RestoredLog
 from .producer_state import AbortedTransaction, Marker, ProducerState, Refusal, StoredBatch, read_marker
 from .segment_list import SegmentList
-
-if TYPE_CHECKING:
-    from .log_storage import LogSegment, LogStorage, RestoredLog
 
 # Value of `_rolls_after` that sends the next append to the slow path: every timestamp is greater.
 _ROLL_TIME_UNKNOWN = -2
@@ -63,9 +60,7 @@ class PartitionLog:
         "storage",
     )
 
-    def __init__(
-        self, name: str, config: LogConfig, storage: "LogStorage", restored: "RestoredLog | None" = None
-    ) -> None:
+    def __init__(self, name: str, config: LogConfig, storage: LogStorage, restored: RestoredLog | None = None) -> None:
         self.name = name
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -113,7 +108,7 @@ class PartitionLog:
         return self._epochs.latest
 
     @property
-    def segments(self) -> "Sequence[LogSegment]":
+    def segments(self) -> Sequence[LogSegment]:
         """Segments, oldest first; the last is active."""
         return self.segment_list.ordered
 
@@ -461,7 +456,7 @@ class PartitionLog:
         segment = self.storage.begin_segment(self, self.log_end_offset, size, room, now_ms)
         self.segment_list.append(segment)
 
-    def _restore(self, restored: "RestoredLog") -> None:
+    def _restore(self, restored: RestoredLog) -> None:
         # All of it is replicated, because the replicas share this log.
         self.segment_list = SegmentList(restored.segments)
         self._producers, self._epochs = restored.producers, restored.epochs

@@ -5,24 +5,12 @@ start offset, except the active one, then those above the size or age, including
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
-from .log_config import LogConfig
-from .segment_list import SegmentList, WholeSegment
-
-
-class RetainedLog(Protocol):
-    config: LogConfig
-    log_start_offset: int
-    log_end_offset: int
-    high_watermark: int
-    size_in_bytes: int
-    segment_list: SegmentList
-
-    def drop_oldest_segments(self, count: int) -> int: ...
+from .partition_log import PartitionLog
+from .segment_list import WholeSegment
 
 
-def enforce_retention(log: RetainedLog, now_ms: int) -> int:
+def enforce_retention(log: PartitionLog, now_ms: int) -> int:
     deleted = _delete(log, _is_before_the_start(log))
     if not log.config.cleanup_deletes:
         return deleted
@@ -30,7 +18,7 @@ def enforce_retention(log: RetainedLog, now_ms: int) -> int:
     return deleted + _delete(log, _exceeds_the_age(log, now_ms))
 
 
-def _delete(log: RetainedLog, is_deletable: Callable[[WholeSegment], bool]) -> int:
+def _delete(log: PartitionLog, is_deletable: Callable[[WholeSegment], bool]) -> int:
     count = 0
     for segment in log.segment_list.whole(log.log_end_offset):
         is_kept = segment.end_offset > log.high_watermark or (segment.is_active and segment.size == 0)
@@ -40,11 +28,11 @@ def _delete(log: RetainedLog, is_deletable: Callable[[WholeSegment], bool]) -> i
     return log.drop_oldest_segments(count)
 
 
-def _is_before_the_start(log: RetainedLog) -> Callable[[WholeSegment], bool]:
+def _is_before_the_start(log: PartitionLog) -> Callable[[WholeSegment], bool]:
     return lambda segment: not segment.is_active and segment.end_offset <= log.log_start_offset
 
 
-def _exceeds_the_size(log: RetainedLog) -> Callable[[WholeSegment], bool]:
+def _exceeds_the_size(log: PartitionLog) -> Callable[[WholeSegment], bool]:
     excess = log.size_in_bytes - log.config.retention_bytes
 
     def exceeds(segment: WholeSegment) -> bool:
@@ -55,6 +43,6 @@ def _exceeds_the_size(log: RetainedLog) -> Callable[[WholeSegment], bool]:
     return exceeds
 
 
-def _exceeds_the_age(log: RetainedLog, now_ms: int) -> Callable[[WholeSegment], bool]:
+def _exceeds_the_age(log: PartitionLog, now_ms: int) -> Callable[[WholeSegment], bool]:
     retention_ms = log.config.retention_ms
     return lambda segment: retention_ms >= 0 and now_ms - segment.largest_timestamp() > retention_ms

@@ -3,18 +3,16 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from sluice.protocol.records.batch import BatchHeader
 from sluice.protocol.records.record import iter_records
 
 from .log_results import LogRead, TimestampOffset
-
-if TYPE_CHECKING:
-    from .log_storage import LogSegment
+from .log_storage import LogSegment
 
 
-def largest_timestamp(parts: "Sequence[LogSegment]") -> int:
+def largest_timestamp(parts: Sequence[LogSegment]) -> int:
     """Return the greatest record timestamp (ms), or the time of the last append if none has one."""
     known = max(part.max_timestamp for part in parts)
     return known if known >= 0 else parts[-1].last_append_ms
@@ -23,7 +21,7 @@ def largest_timestamp(parts: "Sequence[LogSegment]") -> int:
 class WholeSegment(NamedTuple):
     """A segment as Kafka has it, which ends at segment.bytes or segment.ms; in memory, it can have several parts."""
 
-    parts: "Sequence[LogSegment]"
+    parts: Sequence[LogSegment]
     end_offset: int  # of the active one, the log end offset; else the next one's base
     is_active: bool
 
@@ -51,7 +49,7 @@ class SegmentList:
 
     __slots__ = ("_base_offsets", "ordered")
 
-    def __init__(self, segments: "Sequence[LogSegment]" = ()) -> None:
+    def __init__(self, segments: Sequence[LogSegment] = ()) -> None:
         self.ordered = list(segments)
         self._base_offsets = [segment.base_offset for segment in segments]
 
@@ -160,7 +158,7 @@ class SegmentList:
                         return TimestampOffset(timestamp, record.offset, header.partition_leader_epoch)
         return None
 
-    def with_records(self) -> "list[LogSegment]":
+    def with_records(self) -> list[LogSegment]:
         return [segment for segment in self.ordered if segment.size > 0]
 
     def whole(self, end_offset: int) -> Iterator[WholeSegment]:
@@ -171,14 +169,14 @@ class SegmentList:
                 yield WholeSegment(self.ordered[first:index], end, index == last)
                 first = index
 
-    def active_parts(self) -> "Sequence[LogSegment]":
+    def active_parts(self) -> Sequence[LogSegment]:
         """Return the parts of the active segment; none without segments."""
         first = len(self.ordered) - 1
         while first > 0 and self.ordered[first].continues:
             first -= 1
         return self.ordered[max(first, 0) :]
 
-    def before(self, offset: int) -> "Sequence[LogSegment]":
+    def before(self, offset: int) -> Sequence[LogSegment]:
         return self.ordered[: bisect_left(self._base_offsets, offset)]
 
     def end_of_oldest(self, log_end_offset: int) -> int:
@@ -186,7 +184,7 @@ class SegmentList:
 
     # Changing
 
-    def append(self, segment: "LogSegment") -> None:
+    def append(self, segment: LogSegment) -> None:
         self.ordered.append(segment)
         self._base_offsets.append(segment.base_offset)
 
@@ -194,25 +192,25 @@ class SegmentList:
         del self.ordered[0]
         del self._base_offsets[0]
 
-    def pop_from(self, offset: int) -> "LogSegment | None":
+    def pop_from(self, offset: int) -> LogSegment | None:
         if not self._base_offsets or self._base_offsets[-1] < offset:
             return None
         del self._base_offsets[-1]
         return self.ordered.pop()
 
-    def has_group(self, group: "Sequence[LogSegment]") -> bool:
+    def has_group(self, group: Sequence[LogSegment]) -> bool:
         """Return whether these segments are still consecutive and before the active one."""
         first, end = self._index_range(group)
         return end < len(self.ordered) and self.ordered[first:end] == list(group)
 
-    def end_of_group(self, group: "Sequence[LogSegment]") -> int:
+    def end_of_group(self, group: Sequence[LogSegment]) -> int:
         return self._base_offsets[self._index_range(group)[1]]
 
-    def replace_group(self, group: "Sequence[LogSegment]", by: "LogSegment") -> None:
+    def replace_group(self, group: Sequence[LogSegment], by: LogSegment) -> None:
         first, end = self._index_range(group)
         self.ordered[first:end] = [by]
         self._base_offsets[first:end] = [by.base_offset]
 
-    def _index_range(self, group: "Sequence[LogSegment]") -> tuple[int, int]:
+    def _index_range(self, group: Sequence[LogSegment]) -> tuple[int, int]:
         first = bisect_left(self._base_offsets, group[0].base_offset)
         return first, first + len(group)

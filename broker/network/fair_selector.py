@@ -2,7 +2,7 @@
 
 asyncio handles all ready sockets before it checks its timers. With 200 clients that send at once, throttles end 25 ms
 late. Here the selector calls the readers of sockets itself, for up to READS_S, and keeps the rest for its next calls.
-Small writes are sent at the end of that time (send_queue.py).
+Small writes are sent at the end of that time (socket_transport.py).
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
 from sluice.clock import monotonic_s
 
-from .send_queue import SendQueue
+from .socket_transport import SendQueue
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike

@@ -1,6 +1,6 @@
 """The transport of a TCP connection: one call between a ready socket and its protocol, and one to the socket's send.
 
-While the event loop reads several sockets, a small write is deferred until it has read them (send_queue.py).
+While the event loop reads several sockets, a small write is deferred until it has read them (SendQueue).
 
 Large writes that the socket does not accept are kept by reference, and the protocol is paused above HIGH_WATER_BYTES of
 them; asyncio's `writelines` does not pause it before 3.12.9 and 3.13.2 (CVE-2024-12254).
@@ -10,11 +10,30 @@ import asyncio
 import socket
 from collections import deque
 
-from .send_queue import MOST_BYTES, SendQueue
-
 # asyncio's default.
 HIGH_WATER_BYTES = 64 * 1024
 LOW_WATER_BYTES = HIGH_WATER_BYTES // 4
+# Larger writes are sent at once: there, waking up the client matters less than waiting.
+MOST_DEFERRED_BYTES = 4 * 1024
+
+
+class SendQueue:
+    """Small writes to the sockets that an event loop reads in turn, which are sent together.
+
+    A send wakes its client up, which takes a quarter of the send. If responses are sent one after the other, the client
+    is still awake, above all a process with many connections. One with 1,000 gets a seventh more responses per second.
+    """
+
+    __slots__ = ("is_open", "waiting")
+
+    def __init__(self) -> None:
+        self.is_open = False  # whether writes are deferred
+        self.waiting: list[SocketTransport] = []
+
+    def flush(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for transport in waiting:
+            transport.send_deferred()
 
 
 class SocketTransport(asyncio.Transport):
@@ -103,7 +122,7 @@ class SocketTransport(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         sends = self._sends
-        if sends.is_open and len(data) <= MOST_BYTES and not self._deferred:
+        if sends.is_open and len(data) <= MOST_DEFERRED_BYTES and not self._deferred:
             self._deferred = bytes(data)
             sends.waiting.append(self)
             return

@@ -16,7 +16,7 @@ what is kept after the response, uses a copy of an array (`array.copy()`), which
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.pausing_list import ELEMENTS_PER_PAUSE, PausingList
@@ -25,6 +25,7 @@ from sluice.protocol.message import free_array
 from .action_queue import ActionQueue
 from .context import RequestContext
 from .garbage_collections import GARBAGE_COLLECTIONS
+from .request_timer import RequestTimer
 from .turn_queue import TURN_MS, TurnQueue
 
 if TYPE_CHECKING:
@@ -34,13 +35,6 @@ T = TypeVar("T")
 
 # Share of a slice for a request that may have to wait after it: enough for most requests.
 _FIRST_SLICE_SHARE = 1 / 8
-
-
-class RequestTimer(Protocol):
-    """The timer of a request quota (KIP-124), which excludes the time between slices."""
-
-    def pause(self, ctx: RequestContext) -> None: ...
-    def resume(self) -> None: ...
 
 
 class LongRequest:

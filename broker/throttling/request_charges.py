@@ -4,9 +4,9 @@ Request time is a client's share of one thread, in percent. With a quota of 1 % 
 100 ms in ten seconds.
 """
 
-from typing import Protocol
-
+from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.request_timer import RequestTimer
 from sluice.broker.requests.session import Session
 from sluice.clock import Clock
 from sluice.protocol.apis import ApiKey
@@ -15,13 +15,7 @@ from sluice.quotas.manager import ClientQuotaManager
 from sluice.quotas.monotonic_wall_clock import MonotonicWallClock
 from sluice.quotas.quota_managers import QuotaManagers
 
-from .request_timer import RequestTimer
 from .throttle_histogram import ThrottleHistograms
-
-
-class ThrottleJournal(Protocol):
-    def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
-        """Record that a quota throttles a client."""
 
 
 class RequestCharges:
@@ -30,7 +24,7 @@ class RequestCharges:
         quotas: QuotaManagers,
         clock: Clock,
         histograms: ThrottleHistograms,
-        journal: ThrottleJournal | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.quotas = quotas
         self.clock = clock

@@ -21,6 +21,7 @@ each request version (`profile`). Nothing here sends or waits: the exchange carr
 from collections.abc import Callable
 from sys import float_info
 
+from sluice.broker.journal.journal import Journal
 from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, ServedApi
 from sluice.clock import Clock
@@ -32,7 +33,7 @@ from sluice.quotas.mutation_quota import ControllerMutationQuota
 from sluice.quotas.quota_managers import ControllerQuotas, QuotaManagers
 
 from .profile import Profile, Throttling
-from .request_charges import RequestCharges, ThrottleJournal, throttle_times_of
+from .request_charges import RequestCharges, throttle_times_of
 from .throttle_histogram import ThrottleHistograms
 from .throttling_mode import MODES, ThrottlingMode, charge_before_read, charge_exempt
 from .verdict import EncodedBody, HeldRead, Verdict
@@ -50,7 +51,7 @@ class Throttler:
         controller: ControllerQuotas,
         clock: Clock,
         histograms: ThrottleHistograms,
-        journal: ThrottleJournal | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._charges = charges = RequestCharges(quotas, clock, histograms, journal)
         self.profile = profile

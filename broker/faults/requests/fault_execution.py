@@ -10,13 +10,13 @@ further rules. A request parked before its handling has copies of its records, b
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
 
 from sluice.broker.broker import Broker, Handle
 from sluice.broker.exchange.routes import Routes
 from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
+from sluice.broker.faults.interfaces import ActiveRule
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
@@ -29,15 +29,12 @@ from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 
-if TYPE_CHECKING:
-    from sluice.broker.faults.interfaces import ActiveRule
-
 
 class _Wait(DelayedRequest):
     __slots__ = ("_fault", "_then")
 
     def __init__(
-        self, ctx: RequestContext, fault: "ActiveRule", delay_ms: float, then: Callable[[], Message | Outcome]
+        self, ctx: RequestContext, fault: ActiveRule, delay_ms: float, then: Callable[[], Message | Outcome]
     ) -> None:
         super().__init__(ctx, delay_ms)
         self._fault = fault
@@ -53,7 +50,7 @@ class _Wait(DelayedRequest):
 class _Muted(DelayedOperation):
     __slots__ = ("_connection", "_fault")
 
-    def __init__(self, connection: Channel, fault: "ActiveRule", delay_ms: float) -> None:
+    def __init__(self, connection: Channel, fault: ActiveRule, delay_ms: float) -> None:
         super().__init__(delay_ms)
         self._connection = connection
         self._fault = fault
@@ -168,14 +165,14 @@ class FaultExecution:
 
     # -- InterceptedRequest --------------------------------------------------------------------------------------------
 
-    def wait_before(self, rule: "ActiveRule", delay_ms: float) -> Outcome:
+    def wait_before(self, rule: ActiveRule, delay_ms: float) -> Outcome:
         self._copy_request()
         return self._wait(rule, delay_ms, self.begin)
 
-    def wait_after(self, rule: "ActiveRule", delay_ms: float, outcome: Message | Outcome) -> Outcome:
+    def wait_after(self, rule: ActiveRule, delay_ms: float, outcome: Message | Outcome) -> Outcome:
         return self._wait(rule, delay_ms, partial(self.after, outcome))
 
-    def close(self, rule: "ActiveRule", how: CloseMethod) -> Outcome:
+    def close(self, rule: ActiveRule, how: CloseMethod) -> Outcome:
         reason = f"fault rule {rule.id}"
         if how == "rst":
             self.ctx.connection.reset(reason)
@@ -187,7 +184,7 @@ class FaultExecution:
         self._copy_request()
         self._repeats += 1
 
-    def mute(self, rule: "ActiveRule", delay_ms: float) -> None:
+    def mute(self, rule: ActiveRule, delay_ms: float) -> None:
         # If a quota mutes the connection as well, the quota sets the time.
         connection = self.ctx.connection
         operation = _Muted(connection, rule, delay_ms)
@@ -208,10 +205,10 @@ class FaultExecution:
         self._split_off.append(SplitOffPart(level, self.request, failed, code))
         self.request = rest
 
-    def overwrite(self, rule: "ActiveRule") -> None:
+    def overwrite(self, rule: ActiveRule) -> None:
         self._overwriting.append(rule)
 
-    def is_overwritten_by(self, rule: "ActiveRule") -> bool:
+    def is_overwritten_by(self, rule: ActiveRule) -> bool:
         return rule in self._overwriting
 
     def request_without(self, level: ErrorLevel) -> Message:
@@ -219,7 +216,7 @@ class FaultExecution:
         setattr(rest, level.steps[0].request_list, [])
         return rest
 
-    def fail_partitions(self, rule: "ActiveRule", code: ErrorCode) -> None:
+    def fail_partitions(self, rule: ActiveRule, code: ErrorCode) -> None:
         self._failed_partitions.append((rule, code))
 
     def report_failure(self, outcome: Message | Outcome) -> Message | Outcome:
@@ -239,7 +236,7 @@ class FaultExecution:
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _wait(self, rule: "ActiveRule", delay_ms: float, then: Callable[[], Message | Outcome]) -> Outcome:
+    def _wait(self, rule: ActiveRule, delay_ms: float, then: Callable[[], Message | Outcome]) -> Outcome:
         ctx = self.ctx
         return ctx.park(_Wait(ctx, rule, delay_ms, then), self._owner.waiting_on(self.broker), [rule])
 

@@ -1,21 +1,18 @@
 """The delayed operation of Produce and DeleteRecords, which awaits the replicas of partitions."""
 
 from abc import abstractmethod
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from sluice.broker.broker import Broker
 from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.delayed_request import DelayedRequest
+from sluice.protocol.apis.delete_records import DeleteRecordsPartitionResult
+from sluice.protocol.apis.produce import PartitionProduceResponse
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
-
-class _PartitionResult(Protocol):
-    error_code: int
-
-
-_Result = TypeVar("_Result", bound=_PartitionResult)
+_Result = TypeVar("_Result", bound=PartitionProduceResponse | DeleteRecordsPartitionResult)
 
 
 class PendingPartition(Generic[_Result]):

@@ -5,7 +5,6 @@ Follows KafkaApis.handleAcknowledgements and validateAcknowledgementBatches.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 from sluice.broker.broker import Broker
 from sluice.broker.metadata.features import SHARE_VERSION
@@ -13,18 +12,14 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.share.delivery import REJECT, RENEW, AcknowledgementBatch, AcknowledgeResult
 from sluice.broker.share.sessions import MemberKey, TopicIdPartition
+from sluice.protocol.apis import share_acknowledge, share_fetch
 from sluice.protocol.errors import ErrorCode
 
 _RENEWS_SINCE = 2
 _LONGEST_MEMBER_ID = 36
 
+Batch = share_acknowledge.AcknowledgementBatch | share_fetch.AcknowledgementBatch
 Results = Mapping[TopicIdPartition, AcknowledgeResult]
-
-
-class Batch(Protocol):
-    first_offset: int
-    last_offset: int
-    acknowledge_types: list[int]
 
 
 def member_of(

@@ -12,16 +12,13 @@ segment is older than max.compaction.lag.ms. The highest ratio is first.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from sluice.broker.log.log_storage import LogSegment
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.segment_list import largest_timestamp
 from sluice.config.value_types import LONG_MAX
-
-if TYPE_CHECKING:
-    from sluice.broker.log.log_storage import LogSegment
 
 
 class LogToClean(msgspec.Struct, frozen=True, gc=False):
@@ -73,7 +70,7 @@ def to_clean(log: PartitionLog, now_ms: int) -> LogToClean:
     )
 
 
-def _uncleanable_offset(log: PartitionLog, dirty: "Sequence[LogSegment]", now_ms: int) -> int:
+def _uncleanable_offset(log: PartitionLog, dirty: Sequence[LogSegment], now_ms: int) -> int:
     end = min(log.last_stable_offset, log.segments[-1].base_offset)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -83,7 +80,7 @@ def _uncleanable_offset(log: PartitionLog, dirty: "Sequence[LogSegment]", now_ms
     return end
 
 
-def _is_overdue(log: PartitionLog, dirty: "Sequence[LogSegment]", now_ms: int) -> bool:
+def _is_overdue(log: PartitionLog, dirty: Sequence[LogSegment], now_ms: int) -> bool:
     lag_ms = log.config.max_compaction_lag_ms
     if lag_ms == LONG_MAX:
         return False

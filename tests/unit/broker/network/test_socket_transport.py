@@ -8,8 +8,7 @@ from struct import pack
 import pytest
 
 from sluice.broker.network.fair_selector import FairLoop, new_loop
-from sluice.broker.network.send_queue import MOST_BYTES, SendQueue
-from sluice.broker.network.socket_transport import SocketTransport
+from sluice.broker.network.socket_transport import MOST_DEFERRED_BYTES, SendQueue, SocketTransport
 
 OPERATIONS = ("peer writes", "peer reads", "pause", "resume", "write", "write much", "write much", "peer reads all")
 ENDS = ("peer ends", "peer resets", "close", "abort", "raise")
@@ -178,7 +177,7 @@ class Replier(asyncio.BufferedProtocol):
     [
         pytest.param(1, 100, [[100]], [0], id="one client gets its response at once"),
         pytest.param(2, 100, [[0, 0], [0, 0]], [100, 100], id="several get theirs after all requests are read"),
-        pytest.param(2, MOST_BYTES + 1, [[4097, 0], [0, 4097]], [0, 0], id="but large ones at once"),
+        pytest.param(2, MOST_DEFERRED_BYTES + 1, [[4097, 0], [0, 4097]], [0, 0], id="but large ones at once"),
     ],
 )
 def test_small_responses_are_sent_together(
