@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, cast
 from sluice.broker.controller.broker_node import BrokerNode
 from sluice.broker.controller.cluster import Cluster
 from sluice.broker.controller.configs.client_metrics_manager import Telemetry
+from sluice.broker.coordinator.group.coordinator import GroupCoordinator
+from sluice.broker.coordinator.share.coordinator import ShareCoordinator
+from sluice.broker.coordinator.share.persister import SharePersister
+from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
 from sluice.broker.metadata.features import GROUP_FEATURES, features_of_new_cluster
 from sluice.broker.metadata.new_topic import NewTopic, TopicError
 from sluice.broker.metadata.topic import (
@@ -38,13 +42,9 @@ from sluice.quotas.quota_managers import QuotaManagers
 
 if TYPE_CHECKING:
     from sluice.broker.controller.configs.control import ConfigurationControl
-    from sluice.broker.coordinator.group.coordinator import GroupCoordinator
-    from sluice.broker.coordinator.share.coordinator import ShareCoordinator
-    from sluice.broker.coordinator.share.persister import SharePersister
-    from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
     from sluice.broker.share.manager import SharePartitionManager
 
-    Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
+Coordinator = GroupCoordinator | TransactionCoordinator | ShareCoordinator
 
 # Kafka's Metrics removes expired sensors as often.
 _SENSOR_EXPIRY_INTERVAL_MS = 30_000
@@ -150,7 +150,7 @@ class Broker(BrokerNode):
             shares.drop_partition(partition)
         self.replicas.complete_delayed_operations(partition)
 
-    def _coordinator_in(self, partition: Partition) -> "Coordinator | None":
+    def _coordinator_in(self, partition: Partition) -> Coordinator | None:
         # None also for an unused coordinator without state.
         if partition.topic.name == GROUP_METADATA_TOPIC:
             return self.groups if partition.log.log_end_offset else Broker.groups.if_made(self)
@@ -174,27 +174,19 @@ class Broker(BrokerNode):
         ]
 
     @OnDemand
-    def groups(self) -> "GroupCoordinator":
-        from sluice.broker.coordinator.group.coordinator import GroupCoordinator
-
+    def groups(self) -> GroupCoordinator:
         return GroupCoordinator(self, self.share_persister)
 
     @OnDemand
-    def transactions(self) -> "TransactionCoordinator":
-        from sluice.broker.coordinator.transaction.coordinator import TransactionCoordinator
-
+    def transactions(self) -> TransactionCoordinator:
         return TransactionCoordinator(self)
 
     @OnDemand
-    def share_coordinator(self) -> "ShareCoordinator":
-        from sluice.broker.coordinator.share.coordinator import ShareCoordinator
-
+    def share_coordinator(self) -> ShareCoordinator:
         return ShareCoordinator(self)
 
     @cached_property
-    def share_persister(self) -> "SharePersister":
-        from sluice.broker.coordinator.share.persister import SharePersister
-
+    def share_persister(self) -> SharePersister:
         return SharePersister(self, lambda leader: brokers_of(self.cluster)[leader.node_id].share_coordinator)
 
     @OnDemand

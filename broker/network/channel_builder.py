@@ -4,24 +4,21 @@ Follows SslChannelBuilder and SaslChannelBuilder.
 """
 
 import logging
+import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from sluice.broker.broker import Broker
 from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.listener import SaslListener
+from sluice.broker.security.tls.context import server_context
+from sluice.broker.security.tls.distinguished_name import subject
+from sluice.broker.security.tls.principal_mapper import Rule, name_of, parse_rules
 from sluice.errors import ConfigError
 
 from .authenticator import SaslAuthenticator
 from .connection import Connection
-
-if TYPE_CHECKING:
-    import ssl
-
-    from sluice.broker.security.tls.principal_mapper import Rule
-
-    from .tls_transport import TlsAcceptor, TlsTransport
+from .tls_transport import TlsAcceptor, TlsTransport
 
 log = logging.getLogger("sluice.broker")
 
@@ -56,12 +53,10 @@ class ChannelBuilder:
         if self._tls is not None:
             broker.on_configured.append(self._reload)
 
-    def accept(self, connect: Callable[[], Connection]) -> "Connection | TlsTransport":
+    def accept(self, connect: Callable[[], Connection]) -> Connection | TlsTransport:
         """Return a new client's protocol; `connect` creates its Connection."""
         if self._tls is None:
             return self._admit(connect)
-        from .tls_transport import TlsTransport
-
         return TlsTransport(self._tls, connect)
 
     def close(self) -> None:
@@ -79,11 +74,7 @@ class ChannelBuilder:
 
     # -- TLS -----------------------------------------------------------------------------------------------------------
 
-    def _tls_acceptor(self, call_soon: Callable[[Callable[[], None]], object]) -> "TlsAcceptor":
-        from sluice.broker.security.tls.principal_mapper import parse_rules
-
-        from .tls_transport import TlsAcceptor
-
+    def _tls_acceptor(self, call_soon: Callable[[Callable[[], None]], object]) -> TlsAcceptor:
         context = self._context()
         try:
             self._rules = parse_rules(self._config.text(_RULES) or "")
@@ -91,9 +82,7 @@ class ChannelBuilder:
             raise self._config.wrong(_RULES, str(error)) from None
         return TlsAcceptor(context, self._broker.scheduler, call_soon, self._on_handshake, self._on_failed_handshake)
 
-    def _context(self) -> "ssl.SSLContext":
-        from sluice.broker.security.tls.context import server_context
-
+    def _context(self) -> ssl.SSLContext:
         # As in Kafka, SASL_SSL ignores the broker-wide ssl.client.auth: SASL authenticates the client.
         own = self._sasl is None or self._config.has_own(_CLIENT_AUTH)
         client_auth = self._config.text(_CLIENT_AUTH) if own else None
@@ -108,13 +97,10 @@ class ChannelBuilder:
         except ConfigError as error:  # a file was changed since it was validated
             log.warning("TLS not reconfigured", extra={"listener": self.name, "reason": str(error)})
 
-    def _on_handshake(self, layer: "TlsTransport") -> Connection | None:
+    def _on_handshake(self, layer: TlsTransport) -> Connection | None:
         """Return None if no mapping rule matches the client's certificate."""
         user = None
         if self._sasl is None and (certificate := layer.certificate) is not None:
-            from sluice.broker.security.tls.distinguished_name import subject
-            from sluice.broker.security.tls.principal_mapper import name_of
-
             named = subject(certificate)
             user = name_of(self._rules, named)
             if user is None:

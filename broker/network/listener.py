@@ -5,8 +5,12 @@ import errno
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable
 from math import inf
+
+if sys.platform != "win32":
+    import resource
 
 from sluice.config.broker_config import Endpoint
 
@@ -25,12 +29,10 @@ _RESERVED_DESCRIPTORS = 64
 
 def most_descriptors() -> float:
     """Return the number of open files at which new connections wait."""
-    try:
-        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return inf
-    limit, _ = getrlimit(RLIMIT_NOFILE)
-    return inf if limit == RLIM_INFINITY else limit - min(_RESERVED_DESCRIPTORS, limit // 8)
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return inf if limit == resource.RLIM_INFINITY else limit - min(_RESERVED_DESCRIPTORS, limit // 8)
 
 
 class Listener:

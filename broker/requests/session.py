@@ -1,6 +1,7 @@
 """The state of one client connection across requests."""
 
 from collections.abc import Hashable
+from ipaddress import IPv6Address
 
 from sluice.broker.metadata.cache import Node
 from sluice.config.broker_config import EVERYWHERE, Endpoint
@@ -79,8 +80,6 @@ class Session:
 
 def _java_ipv6(address: str) -> str:
     # Without zero compression, because access control lists compare hosts as text.
-    from ipaddress import IPv6Address  # most clients use IPv4
-
     number, percent, scope = address.partition("%")
     packed = IPv6Address(number).packed
     groups = (f"{int.from_bytes(packed[at : at + 2]):x}" for at in range(0, len(packed), 2))

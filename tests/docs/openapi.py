@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from sluice.broker.admin.server import application
+from sluice.broker.admin.application import application
 from sluice.text.json_schema import text_of
 from sluice.web import load
 from tests.support.http import call

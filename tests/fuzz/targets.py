@@ -18,7 +18,7 @@ from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
-from sluice.broker.admin.server import application
+from sluice.broker.admin.application import application
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
 from sluice.broker.scenarios import files as scenarios
 from sluice.config.broker_config import Config

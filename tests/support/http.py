@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from sluice.broker.admin.server import application
+from sluice.broker.admin.application import application
 from tests.support.virtual_broker import VirtualBroker
 
 OURS = {"x-sluice-request": "1"}  # proves that no page of another site sent the request

@@ -17,6 +17,7 @@ INTERFACES = ("interfaces", "target")
 # Other modules that are imported for types alone, and why that is worth it.
 TYPES_ONLY = {
     "sluice.audit.judge.model.verdict": "a command or an assertion loads the judge when it judges",
+    "sluice.broker.admin.operation": "loaded with the first connection of the admin port",
     "sluice.broker.broker": "fault rules are described without a broker",
     "sluice.broker.controller.metadata_log.durable_metadata": "only a data directory has one",
     "sluice.broker.coordinator.group.consumer.classic_members": "only groups that migrate have them",
@@ -38,8 +39,7 @@ DEFER = {
         "cli.jobs.throttle",
     ),
     "TLS, whose import takes 15 ms": (
-        "broker.controller.configs.broker_configs", "broker.network.channel_builder", "broker.network.shaped_transport",
-        "broker.network.socket_server",
+        "broker.controller.configs.broker_configs", "broker.network.shaped_transport", "broker.network.socket_server",
     ),
     "HTTP and the page, which take 250 ms": ("broker.admin.server", "web"),
     "other libraries: matplotlib, PyYAML, compression": (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sluice.broker.admin.server import application
+from sluice.broker.admin.application import application
 from sluice.web import load
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.admin.server import application
+from sluice.broker.admin.application import application
 from tests.support.http import call
 from tests.support.virtual_broker import VirtualBroker
 
