@@ -11,6 +11,30 @@ Otherwise the objects of hundreds, 100 times the size of a request, would be in 
 
 Other requests run between two elements of a long one, never within an element. What must not be interrupted, and
 what is kept after the response, uses a copy of an array (`array.copy()`), which does not pause.
+
+These handlers need `ctx.sliced`. Without it, one request would hold the event loop for this long:
+
+    AddPartitionsToTxn            results by partition                     8 MB: 1.2 s
+    AlterClientQuotas             parts of an entity                       3 MB: 0.02 s
+    AlterReplicaLogDirs           directories by partition                 3 MB: 0.8 s
+    AlterShareGroupOffsets        partitions of the response               1 MB: 0.1 s
+    AlterUserScramCredentials     results by user                          3 MB: 0.04 s
+    CreatePartitions              numbers by name                          3 MB: 0.2 s
+    CreateTopics                  topics by name                           10 MB: 0.5 s
+    DeleteRecords                 offsets by partition                     3 MB: 0.1 s
+    DeleteTopics                  numbers by name or id                    10 MB: 0.7 s
+    DescribeLogDirs               partitions by topic                      3 MB: 0.03 s
+    DescribeShareGroupOffsets     topics of the response                   1 MB: 0.08 s
+    DescribeUserScramCredentials  numbers by user                          3 MB: 0.2 s
+    Fetch                         partitions, also of a parked fetch       3 MB: 0.25 s
+    ListGroups                    all groups                               100,000 groups: 0.05 s
+    ListOffsets                   results by topic                         3 MB: 0.1 s
+    ListTransactions              all transactions                         100,000 transactions: 0.1 s
+    OffsetFetch                   committed offsets, partitions            3 MB: 0.1 s
+    Produce                       partitions of merged topics              3 MB: 0.3 s
+    ShareAcknowledge              results by partition                     100,000 partitions: 0.3 s
+    ShareFetch                    results by partition                     3 MB: 0.9 s
+    WriteTxnMarkers               results by partition                     10 MB: 0.7 s
 """
 
 from collections import deque

@@ -128,7 +128,7 @@ def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> MetadataResp
     fenced, image = broker.metadata.fenced, broker.metadata.image
     partitions = []
     none = list[int]()  # shared: a topic may have a thousand partitions
-    for partition in ctx.sliced(topic.partitions):
+    for partition in topic.partitions:
         known = partition if image is None else image.partitions.get(partition)
         if known is None:
             if not partition.index:  # this broker has not received the topic yet
