@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .kafka_releases import ALL
 from .property_table import PROPERTIES, TOPIC_PROPERTIES
 
-# Releases before the first one here have no DescribeConfigs.
+# Releases before the first one here have no DescribeConfigs; their topics have its configs.
 _RELEASES = ("1.1", "2.8", "3.4", "3.9", "4.4")
 _NEWEST = _RELEASES[-1]
 _NONE = "-"
@@ -46,7 +46,8 @@ def _load() -> tuple[dict[tuple[str, str], _Span], dict[str, FormerConfig]]:
 
 
 def _number(release: str) -> int:
-    return _RELEASES.index(release.removeprefix("kafka-"))
+    number = release.removeprefix("kafka-")
+    return _RELEASES.index(number) if number in _RELEASES else 0
 
 
 _SPANS, FORMER_CONFIGS = _load()

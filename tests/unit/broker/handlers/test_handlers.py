@@ -14,6 +14,7 @@ from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.exchange.registry import HANDLERS
 from sluice.broker.network.connection import Connection
 from sluice.broker.share.sessions import MemberKey
+from sluice.config.property_table import AS_RELEASES
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -394,6 +395,21 @@ def response_to_valid_request(name: str, version: int) -> Message:
             handshake(client)
     response: Message = client.call(valid_request(name, version, topic_id), version)
     return response
+
+
+@pytest.mark.parametrize("release", AS_RELEASES)
+def test_valid_request_is_answered_as_each_release(release: str) -> None:
+    for key in HANDLERS:
+        broker = VirtualBroker(f"sluice.kafka.release={release}")
+        topic_id, served = broker.topic().topic_id, broker.broker.served.get(key)
+        if served is None or API_KEYS[key].name.startswith("Sasl"):
+            continue
+        for version in {*served}:
+            client = broker.client()
+            client.send(valid_request(API_KEYS[key].name, version, topic_id), version)
+            broker.advance(10_000)  # longer than a group's rebalance
+            assert client.is_open, f"{API_KEYS[key].name} v{version}"
+            assert client.take_responses(), f"{API_KEYS[key].name} v{version}"
 
 
 @each_api
