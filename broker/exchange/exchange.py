@@ -5,7 +5,7 @@
 What it calls returns values; only the exchange sends. A handler is a function `handle(ctx, request, broker)`. It
 returns the response, `NO_RESPONSE`, or a `Wait`, which is begun here; when it is over, `resume` gets the response. The
 throttler returns a `Verdict` about the response, which is carried out here. Fault rules act before and after the
-handler, and on the frames that are sent. `LargeRequests` decodes what takes long in slices, then calls `handle`.
+handler, and on the frames that are sent.
 """
 
 from collections.abc import Callable
@@ -45,8 +45,6 @@ class Exchange:
 
     def context(self, connection: Channel) -> RequestContext:
         return RequestContext(Session(self._broker.node_id, connection), connection, self.resume)
-
-    # -- one request ---------------------------------------------------------------------------------------------------
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
         header = ctx.header
@@ -123,15 +121,13 @@ class Exchange:
         if ctx.connection.closed:
             return
         if ctx.fault is not None and not isinstance(outcome, Wait | HeldRead):
-            outcome = ctx.fault.after(outcome)  # which may call the handler again
+            outcome = ctx.fault.after(outcome)  # may call the handler again
         if isinstance(outcome, HeldRead):
             self._hold_read(ctx, outcome)
         elif isinstance(outcome, Wait):
             self._begin(ctx, outcome)
         else:
             self._charge_and_respond(ctx, ctx.route, outcome)  # type: ignore[arg-type]  # as in `respond`
-
-    # -- charge a response, and send it when the quotas allow ----------------------------------------------------------
 
     def _charge_and_respond(self, ctx: RequestContext, route: Route, response: Message | Outcome) -> None:
         charge = route.charge
@@ -206,4 +202,4 @@ class Exchange:
         if ctx.error_code or ctx.started_ms != read.began_ms:
             read.count(ctx, route)
         else:
-            read.responded.append(route)  # sent with the read's other responses
+            read.responded.append(route)  # counted with the others
