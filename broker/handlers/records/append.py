@@ -123,7 +123,7 @@ class _Append:
         ctx = self._ctx
         response = ProduceResponse(
             [
-                TopicProduceResponse(data.name, data.topic_id, [_result_of(result) for result in results])
+                TopicProduceResponse(data.name, data.topic_id, [_result_of(result) for result in ctx.sliced(results)])
                 for data, results in self._results
             ]
         )
