@@ -132,6 +132,10 @@ def _fetch_without_session(_: Client, count: int) -> list[bytes]:
     return [frame(_fetch(offset), 12) for offset in range(count)]
 
 
+def _fetch_as_aiokafka(_: Client, count: int) -> list[bytes]:
+    return [frame(_fetch(offset), 4) for offset in range(count)]
+
+
 def _fetch_in_session(client: Client, count: int) -> list[bytes]:
     opened = client.call(_fetch(0, session_epoch=0), 12)
     frames = [frame(_fetch(1 + i, opened.session_id, 1 + i), 12) for i in range(count + 1)]
@@ -224,6 +228,7 @@ KINDS = (
     Kind("Fetch in a session", _one_at_a_time(_fetch_in_session)),
     Kind("Heartbeat", _one_at_a_time(_heartbeats)),
     Kind("OffsetCommit", _one_at_a_time(_commits)),
+    Kind("Fetch of version 4", _one_at_a_time(_fetch_as_aiokafka)),
     Kind("Produce, idempotent, with a quota", _one_at_a_time(_idempotent_with_quota)),
     Kind("Fetch in a session, with a quota", _one_at_a_time(_fetch_with_quota)),
 )

@@ -62,7 +62,7 @@ class Throttler:
         self.request_timer = charges.request_timer
         versions = range(API_KEYS[ApiKey.FETCH].max_version + 1)
         self._fetch_modes = [MODES[profile.throttling_of(ApiKey.FETCH, version)] for version in versions]
-        # By version: whether a throttle delays reading (KIP-13).
+        # By version: whether a throttle, if there are quotas, delays the read (KIP-13).
         self.holds_fetch = [mode is MODES[Throttling.HOLD] for mode in self._fetch_modes]
         self._wall_ms = self._now_ms = 0  # of the last produce request
 

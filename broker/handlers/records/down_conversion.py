@@ -9,6 +9,7 @@ KafkaApis.handleFetchRequest of Kafka 3.9.
 from collections.abc import Sequence
 from math import inf
 
+from sluice.broker.metadata.topic import Topic
 from sluice.broker.replica.fetch_session import PartitionRead
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.worker import Worker, respond_after
@@ -27,6 +28,10 @@ _RECORD_BATCHES_SINCE = 4
 _SHORT_BYTES = 32 * 1024
 
 
+def is_sent_unchanged(version: int, topic: Topic) -> bool:
+    return version >= _RECORD_BATCHES_SINCE and topic.config.text("compression.type") != "zstd"
+
+
 def respond_converted(
     ctx: RequestContext, worker: Worker, reads: Sequence[PartitionRead], response: FetchResponse
 ) -> Message | Outcome:
@@ -37,14 +42,17 @@ def respond_converted(
         partition = read.item.partition
         if partition is None or data.error_code:
             continue
-        topic = partition.topic
-        if topic.config.text("compression.type") == "zstd":
+        config = partition.topic.config
+        if is_sent_unchanged(ctx.version, partition.topic):
+            continue
+        if config.text("compression.type") == "zstd":
             _fail(ctx, data, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        elif ctx.version < _RECORD_BATCHES_SINCE:
-            if topic.config.boolean("message.downconversion.enable"):
-                conversions.append(_Conversion(data, ctx.version, read.item.request.fetch_offset))
-            else:
-                _fail(ctx, data, ErrorCode.UNSUPPORTED_VERSION)
+        elif config.boolean("message.downconversion.enable"):
+            conversions.append(_Conversion(data, ctx.version, read.item.request.fetch_offset))
+        else:
+            _fail(ctx, data, ErrorCode.UNSUPPORTED_VERSION)
+    if not conversions:
+        return response
 
     def respond(converted: list[bytes | InvalidRecords]) -> FetchResponse:
         for conversion, records in zip(conversions, converted, strict=True):

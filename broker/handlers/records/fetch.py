@@ -22,7 +22,10 @@ API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Message | Outcome:
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else wait."""
-    holds = broker.throttler.holds_fetch[ctx.version]
+    throttler = broker.throttler
+    quotas = throttler.quotas
+    has_quotas = quotas.fetch.quotas_enabled or quotas.request is not None
+    holds = has_quotas and throttler.holds_fetch[ctx.version]
     response = None if holds else fetch_one(ctx, broker, request)
     if response is not None:
         return response

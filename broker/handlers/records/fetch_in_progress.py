@@ -35,7 +35,7 @@ from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
 from .authorization import deny_unreadable
-from .down_conversion import FORMATS_KNOWN_SINCE, respond_converted
+from .down_conversion import FORMATS_KNOWN_SINCE, is_sent_unchanged, respond_converted
 
 _READ_COMMITTED = 1
 _FULL_EPOCHS = (FINAL_EPOCH, INITIAL_EPOCH)
@@ -162,7 +162,12 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     reads = (PartitionRead(item, size, data.high_watermark, data.log_start_offset),)
     ctx.fetch = fetched = Fetched(ctx, broker, session, 0 if session is None else session.epoch, reads)
     response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])
-    return response if ctx.version >= FORMATS_KNOWN_SINCE else fetched.converted(response)
+    if ctx.version >= FORMATS_KNOWN_SINCE:
+        return response
+    assert item.partition is not None  # it was read
+    if is_sent_unchanged(ctx.version, item.partition.topic):
+        return response
+    return fetched.converted(response)
 
 
 def _reader(ctx: RequestContext, broker: Broker, request: FetchRequest, is_from_follower: bool) -> PartitionReader:
