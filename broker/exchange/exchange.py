@@ -37,7 +37,7 @@ class Exchange:
         self._opened_routes = self.routes.opened
         self._broker = broker
         self._throttler = broker.throttler
-        self._large = LargeRequests(broker, self.routes.cache, self.handle, self._charge_and_respond)
+        self._large = LargeRequests(broker, self.routes.cache, self.handle, self.respond)
         self._read = CurrentRead(broker)
         self._mute = partial(mute, broker.throttled)
         self.begin_read, self.end_read = self._read.begin, self._read.end

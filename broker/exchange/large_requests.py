@@ -25,18 +25,18 @@ class LargeRequests:
         broker: Broker,
         cache: ResponseCache,
         handle: Handle,
-        charge_and_respond: Callable[[RequestContext, Route, Encoded], None],
+        respond: Callable[[RequestContext, Encoded], None],
     ) -> None:
         self._long_requests = broker.cluster.runtime.long_requests
         self._throttler = broker.throttler
         self._cache = cache
         self._handle = handle
-        self._charge_and_respond = charge_and_respond
+        self._respond = respond
 
     def dispatch(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> None:
-        cached = self._cache.find(ctx, route, view[start:end]) if route.is_cached else None
+        cached = self._cache.find(ctx, route, view, start, end) if route.is_cached else None
         if cached is not None:
-            self._charge_and_respond(ctx, route, cached)
+            self._respond(ctx, cached)  # no quota charges it
             return
         decode = decode_single(API_KEYS[route.api_key].request, route.version)
         usual = None if decode is None else decode(view, start, end)

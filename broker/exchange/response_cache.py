@@ -44,19 +44,18 @@ class ResponseCache:
         # The last request without a cached response; if it is suspended, another one takes its place.
         self._missing: tuple[RequestContext, _Key] | None = None
 
-    def find(self, ctx: RequestContext, route: Route, body: memoryview) -> Encoded | None:
+    def find(self, ctx: RequestContext, route: Route, view: memoryview, start: int, end: int) -> Encoded | None:
         """Return the response to an earlier, equal request. Without one, `handle` may keep the response to this one."""
         self._missing = None
-        if len(body) > _MOST_REQUEST_BYTES or not self._may_cache(route):
+        if end - start > _MOST_REQUEST_BYTES or not self._may_cache(route):
             return None
         listener = ctx.connection.advertised
-        key = route, listener.name, listener.host, bytes(body)
-        is_current = self._broker.cluster.metadata_generation == self._generation
-        found = self._responses.get(key) if is_current else None
-        if found is None:
+        key = route, listener.name, listener.host, bytes(view[start:end])
+        found = self._responses.get(key)
+        if found is None or self._broker.cluster.metadata_generation != self._generation:
             self._missing = ctx, key
-        else:
-            ctx.subject = found.subject
+            return None
+        ctx.subject = found.subject
         return found
 
     def keeping(self, handle: Handle) -> Handle:

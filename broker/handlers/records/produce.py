@@ -8,12 +8,14 @@ from sluice.broker.metadata.topic import Partition
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import Charge, served
 from sluice.protocol.apis.produce import (
+    PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
 from sluice.protocol.message import Message
-from sluice.protocol.records.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_FLAG
+from sluice.protocol.records.batch import ATTRIBUTES_AT, CODEC_MASK, HEADER_BYTES, TRANSACTIONAL_FLAG
+from sluice.protocol.records.compression import ZSTD
 from sluice.protocol.records.invalid import InvalidRecords
 from sluice.protocol.records.validate import ANY_CODEC_VERSION, check_first_batch
 
@@ -61,11 +63,16 @@ def _usual_partition(ctx: RequestContext, broker: Broker, request: ProduceReques
         or topic.is_internal
         or topic.min_insync_replicas > 1
         or request.acks not in _NOT_DELAYED
-        or ctx.version < ANY_CODEC_VERSION
+        or (ctx.version < ANY_CODEC_VERSION and _may_be_zstd(item))
     ):
         return None
     partition = topic.partitions[index]
     return None if partition.leader != broker.node_id or partition.log.has_followers else partition
+
+
+def _may_be_zstd(item: PartitionProduceData) -> bool:
+    records: memoryview = item.records or NO_RECORDS  # type: ignore[assignment]  # as above
+    return len(records) <= _FLAGS_AT or records[_FLAGS_AT] & CODEC_MASK == ZSTD
 
 
 def _check_and_append(ctx: RequestContext, broker: Broker, request: ProduceRequest) -> Message | Outcome:
