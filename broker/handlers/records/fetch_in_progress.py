@@ -207,17 +207,16 @@ class Fetched(Struct, eq=False):
         return respond_converted(self._ctx, self._broker.runtime.worker, self._reads, response)
 
     def sent(self, response: Message) -> bool:
-        ctx, session = self._ctx, self._session
-        reads = self._reads if ctx.long is None else ctx.sliced(self._reads)
-        for read in reads:
+        ctx, session, reads = self._ctx, self._session, self._reads
+        for read in reads if ctx.long is None else ctx.sliced(reads):
             if read.size:
                 read.item.partition.traffic.bytes_out += read.size  # type: ignore[union-attr]  # it was read
         if session is not None:
-            session.record_sent(reads)
+            session.record_sent(reads if ctx.long is None else ctx.sliced(reads))
         elif self._opens_session:
             assert isinstance(response, FetchResponse)
             response.session_id = self._broker.fetch_sessions.open(
-                ctx, self._reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
+                ctx, reads, privileged=self.is_from_follower, by_id=ctx.version >= _TOPIC_IDS_SINCE
             )
             return response.session_id != NO_SESSION
         return False

@@ -58,7 +58,7 @@ from sluice.protocol.apis.txn_offset_commit import (
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from tests.support.groups import commit_request, stable_group
-from tests.support.records import batch, produce
+from tests.support.records import batch, batch_of, produce
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker, broker_with_topic
 from tests.support.wire import error_codes
 
@@ -237,6 +237,19 @@ def test_fetch_session_is_not_resumed_twice_at_once() -> None:
     codes = [one.response().message.error_code for one in (client, other)]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_FETCH_SESSION_EPOCH]
     assert order == [other, client]
+
+
+def test_long_fetch_records_in_its_session_what_it_sent() -> None:
+    broker = sliced_broker()
+    topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=n) for n in range(999)])]
+    client = broker.client()
+    session_id = client.call(FetchRequest(max_wait_ms=0, session_epoch=0, topics=topics), 12).session_id
+    client.call(produce(9, batch_of(100)), 9)
+    client.call(FetchRequest(max_wait_ms=0, session_id=session_id, session_epoch=1, topics=topics), 12)
+    session = broker.broker.fetch_sessions.find(session_id)
+    assert session is not None
+    assert session.partitions["t", 0].high_watermark == 1
+    assert [*session.partitions][-1] == ("t", 0), "a partition that had records moves to the end"
 
 
 def test_long_commit_is_atomic_and_ordered_after_one_that_was_served_meanwhile() -> None:
