@@ -22,18 +22,14 @@ API = served("Fetch", "0-18", charge=Charge.FETCH_BYTES)
 
 def handle(ctx: RequestContext, request: FetchRequest, broker: Broker) -> Message | Outcome:
     """Respond if `min_bytes` are available, a partition fails, or `max_wait_ms` is 0; else wait."""
-    throttler = broker.throttler
-    quotas = throttler.quotas
-    has_quotas = quotas.fetch.quotas_enabled or quotas.request is not None
-    holds = has_quotas and throttler.holds_fetch[ctx.version]
-    response = None if holds else fetch_one(ctx, broker, request)
+    response = fetch_one(ctx, broker, request)
     if response is not None:
         return response
     fetch = ctx.fetch = begin_fetch(ctx, broker, request)
     if fetch is None:
         return FetchResponse(error_code=ctx.error_code)
     waits = request.max_wait_ms > 0
-    if holds and not fetch.is_from_follower:
+    if fetch.delays_read:
         if not waits or fetch.is_ready():
             return fetch.finish()
     else:

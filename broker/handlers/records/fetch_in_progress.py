@@ -143,8 +143,12 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     max_bytes = request.max_bytes
     if max_bytes > broker.max_fetch_bytes:  # cheaper than a call of `min`
         max_bytes = broker.max_fetch_bytes
-    if broker.throttler.quotas.fetch.quotas_enabled:
-        most = broker.throttler.largest_fetch(ctx)
+    throttler = broker.throttler
+    quotas = throttler.quotas
+    if quotas.fetch.quotas_enabled or quotas.request is not None:
+        if throttler.delays_fetch(ctx.version):
+            return None
+        most = throttler.largest_fetch(ctx)
         if most < max_bytes:
             max_bytes = int(most)
     most_bytes = requested.partition_max_bytes
@@ -257,6 +261,10 @@ class Fetch(Fetched, kw_only=True):
                     partition.follower_fetches += (fetches,)
         return found
 
+    @property
+    def delays_read(self) -> bool:
+        return not self.is_from_follower and self._broker.throttler.delays_fetch(self._ctx.version)
+
     def is_ready(self) -> bool:
         available = 0
         for item in self._ctx.sliced(self._known):
@@ -268,11 +276,10 @@ class Fetch(Fetched, kw_only=True):
 
     def finish(self) -> Message | Outcome:
         """Return the response, or the read of a throttle that delays it."""
-        throttler = self._broker.throttler
-        if self.is_from_follower or not throttler.holds_fetch[self._ctx.version]:
+        if not self.delays_read:
             return self._respond(0)
         self.charged_bytes = self.size()
-        return throttler.charge_before_read(self._ctx, self.charged_bytes, self._respond)
+        return self._broker.throttler.charge_before_read(self._ctx, self.charged_bytes, self._respond)
 
     def _respond(self, throttle_time_ms: int) -> Message | Outcome:
         response = self.read()
