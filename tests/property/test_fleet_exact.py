@@ -15,7 +15,7 @@ from tests.fleets.exact_attempts import start_attempts
 
 CLIENTS = 4
 # The addresses of objects differ between processes, so that an order that depends on them differs in some of these.
-PROCESSES = 3
+PROCESSES = 5
 
 
 @pytest.mark.parametrize("client", ["aiokafka", "sluice"])

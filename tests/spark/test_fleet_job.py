@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def test_rows_are_those_of_one_process(spark: "SparkSession") -> None:
-    axes = Axes({"small": parse_mix("kafka-4.4:30"), "old": parse_mix("kip-580-before:30")}, [2.0], [0.3])
+    axes = Axes({"small": parse_mix("kafka-4.4:30"), "old": parse_mix("kip-580-before:30")}, [2.0], [0.3, 0.5])
     cells = cells_of(axes, BROKERS["kafka"], seeds=(0, 1))
     assert sweep_on(spark, cells) == [run_cell(cell) for cell in cells]
