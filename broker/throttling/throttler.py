@@ -62,6 +62,8 @@ class Throttler:
         self.request_timer = charges.request_timer
         versions = range(API_KEYS[ApiKey.FETCH].max_version + 1)
         self._fetch_modes = [MODES[profile.throttling_of(ApiKey.FETCH, version)] for version in versions]
+        # By version: whether a throttle delays the read (KIP-13).
+        self.holds_fetch = [mode is MODES[Throttling.HOLD] for mode in self._fetch_modes]
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
     def charge_of(self, api: ServedApi) -> ChargeResponse:
@@ -87,9 +89,9 @@ class Throttler:
         return charge_before_read(self._charges, ctx, size, read)
 
     def delays_fetch(self, version: int) -> bool:
-        """Return whether there are quotas, and a throttle delays the read of a Fetch (KIP-13)."""
+        """Return whether there are quotas, and a throttle delays the read of a Fetch."""
         has_quotas = self.quotas.fetch.quotas_enabled or self.quotas.request is not None
-        return has_quotas and self._fetch_modes[version] is MODES[Throttling.HOLD]
+        return has_quotas and self.holds_fetch[version]
 
     def largest_fetch(self, ctx: RequestContext) -> float:
         """Return the bytes that the quota grants an idle client at once; a larger response would never be sent."""

@@ -146,7 +146,7 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
     throttler = broker.throttler
     quotas = throttler.quotas
     if quotas.fetch.quotas_enabled or quotas.request is not None:
-        if throttler.delays_fetch(ctx.version):
+        if throttler.holds_fetch[ctx.version]:
             return None
         most = throttler.largest_fetch(ctx)
         if most < max_bytes:
