@@ -12,7 +12,7 @@ from sluice.broker.controller.cluster import Cluster
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.trace import RequestSubject
 from sluice.protocol.codec.wire import Parts
-from sluice.protocol.message import Message
+from sluice.protocol.message import Message, free_arrays
 
 from .route import Route
 
@@ -71,7 +71,12 @@ class ResponseCache:
             has_controller = Cluster.controller.if_made(broker.cluster) is not None
             if ctx.error_code or has_controller or broker.authorizer is not None or not self._may_cache(route):
                 return outcome
-            encoded = Encoded([b"".join(ctx.encode(outcome))], ctx.subject)
+            parts = ctx.encode(outcome)
+            if ctx.long is not None and ctx.long.suspended:
+                free_arrays(outcome, ctx.long.pause)
+            if sum(map(len, parts)) > _MOST_BYTES:
+                return Encoded(parts, ctx.subject)
+            encoded = Encoded([b"".join(parts)], ctx.subject)
             self._add(missing[1], generation, encoded)
             return encoded
 
