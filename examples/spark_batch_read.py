@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from sluice import SyncBroker
-from sluice.pipeline.session import open_session
+from sluice.spark.session import open_session
 
 TOPIC = "measurements"
 

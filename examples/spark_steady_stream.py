@@ -34,7 +34,7 @@ def start(spark: SparkSession, bootstrap: str, records_per_s: int, checkpoint: s
 def story() -> None:
     from own_broker import given_or_own
 
-    from sluice.pipeline.session import open_session
+    from sluice.spark.session import open_session
 
     with given_or_own() as (bootstrap, broker):
         broker.cluster.create_topic("load", 2)

@@ -16,7 +16,7 @@ from own_broker import given_or_own, outage
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from sluice.pipeline.session import open_session
+from sluice.spark.session import open_session
 
 MOST_TRIES = 10
 

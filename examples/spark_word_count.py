@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from sluice import SyncBroker
-from sluice.pipeline.session import open_session
+from sluice.spark.session import open_session
 
 CLIENT_ID = "word-count"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from sluice.pipeline.plan import local_engine
-from sluice.pipeline.plan.analysis import Limits, Settings
-from sluice.pipeline.plan.job import plan
-from sluice.pipeline.plan.recommendation import Policy
-from sluice.pipeline.plan.report import PAGE
+from sluice.spark.plan import local_engine
+from sluice.spark.plan.analysis import Limits, Settings
+from sluice.spark.plan.job import plan
+from sluice.spark.plan.recommendation import Policy
+from sluice.spark.plan.report import PAGE
 from tests.support.journal_lines import journal
 
 CLIENTS = {"a": 40, "a-long-client-id-of-a-service-in-production-0123456789": 9_000, "x" * 200: 90_000}

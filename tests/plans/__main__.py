@@ -18,10 +18,10 @@ import msgspec
 
 from sluice import Broker
 from sluice.journal_events import AnyEvent, Request, Throttle
-from sluice.pipeline.plan import job, local_engine
-from sluice.pipeline.plan.analysis import Limits, Settings
-from sluice.pipeline.plan.demand import Stated
-from sluice.pipeline.plan.recommendation import Policy, Recommendation
+from sluice.spark.plan import job, local_engine
+from sluice.spark.plan.analysis import Limits, Settings
+from sluice.spark.plan.demand import Stated
+from sluice.spark.plan.recommendation import Policy, Recommendation
 from tests.plans.workloads import KINDS, workloads
 
 _FOLDER = Path(__file__).parent

@@ -14,10 +14,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from sluice import Broker, testing
 from sluice.broker.journal.reader import JournalReader
-from sluice.pipeline.charges.sources import splits_of
-from sluice.pipeline.plan.analysis import Finding, Limits, Settings
-from sluice.pipeline.plan.local_engine import run
-from sluice.pipeline.plan.tables import FINDING, NEEDS, finding_of, read_table
+from sluice.spark.charges.sources import splits_of
+from sluice.spark.plan.analysis import Finding, Limits, Settings
+from sluice.spark.plan.local_engine import run
+from sluice.spark.plan.tables import FINDING, NEEDS, finding_of, read_table
 
 CLIENTS = {"even": (500, 20_000, 1, 0.1), "bursty": (25, 40_000, 20, 3.0)}  # bursts, bytes, requests each, s between
 READER = "reader"

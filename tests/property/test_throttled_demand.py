@@ -10,9 +10,9 @@ from random import Random
 import msgspec
 import pytest
 
-from sluice.pipeline.plan import job, local_engine
-from sluice.pipeline.plan.analysis import Limits, Settings
-from sluice.pipeline.plan.recommendation import Policy, Recommendation
+from sluice.spark.plan import job, local_engine
+from sluice.spark.plan.analysis import Limits, Settings
+from sluice.spark.plan.recommendation import Policy, Recommendation
 from tests.support.throttled_workloads import QUOTAS, Recording, workload
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sluice import SyncBroker
 from sluice.errors import SluiceError
-from sluice.pipeline.session import open_session
+from sluice.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,12 +10,12 @@ from pyspark.sql import functions as f
 from sluice import SyncBroker
 from sluice.cli.journal.export import writer_of
 from sluice.journal_events import AnyEvent
-from sluice.pipeline.backoff.files import QUARANTINE, VERDICTS, Sinks, judge_files, start
-from sluice.pipeline.backoff.job import JobSettings
-from sluice.pipeline.backoff.rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
-from sluice.pipeline.backoff.spans import KINDS, HostEvent, Limits
-from sluice.pipeline.journal_topic import Journal
-from sluice.pipeline.progress import Progress, Tally
+from sluice.spark.backoff.files import QUARANTINE, VERDICTS, Sinks, judge_files, start
+from sluice.spark.backoff.job import JobSettings
+from sluice.spark.backoff.rows import DEFAULTS, VerdictRow, host_of, rows_of_journal
+from sluice.spark.backoff.spans import KINDS, HostEvent, Limits
+from sluice.spark.journal_topic import Journal
+from sluice.spark.progress import Progress, Tally
 from tests.spark.kafka_data import PATIENCE_S, produce
 from tests.support.fleet import HostJournal, fleet
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sluice.pipeline.failures import cause
+from sluice.spark.failures import cause
 
 _TASK = "Lost task 0.3 in stage 2.0 (TID 4) (localhost executor driver)"
 

@@ -12,12 +12,12 @@ import pytest
 from pyarrow import dataset
 
 from sluice.cli import pipeline
-from sluice.pipeline.charges import sources
-from sluice.pipeline.charges.sources import splits_of
-from sluice.pipeline.plan import local_engine, spark_engine
-from sluice.pipeline.plan.analysis import Limits, Settings
-from sluice.pipeline.plan.engine import Engine
-from sluice.pipeline.plan.tables import DEMAND, NEEDS, QUARANTINE, REPLAYS
+from sluice.spark.charges import sources
+from sluice.spark.charges.sources import splits_of
+from sluice.spark.plan import local_engine, spark_engine
+from sluice.spark.plan.analysis import Limits, Settings
+from sluice.spark.plan.engine import Engine
+from sluice.spark.plan.tables import DEMAND, NEEDS, QUARANTINE, REPLAYS
 from tests.support.journal_lines import journal
 
 if TYPE_CHECKING:

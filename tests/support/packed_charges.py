@@ -1,6 +1,6 @@
 """Packed charges of clients, as rows to compare."""
 
-from sluice.pipeline.charges.charges import ROW_BYTES, Client, Gathered
+from sluice.spark.charges.charges import ROW_BYTES, Client, Gathered
 
 Row = tuple[int, int, int, int]  # nanoseconds, bytes, lane, throttle time
 

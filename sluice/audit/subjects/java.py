@@ -13,9 +13,9 @@ from pathlib import Path
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting
 from sluice.errors import SluiceError, SubjectError
-from sluice.pipeline.connector import Jar, connector_for
-from sluice.pipeline.jars import cached_jars
-from sluice.pipeline.java import Java, find_java
+from sluice.spark.connector import Jar, connector_for
+from sluice.spark.jars import cached_jars
+from sluice.spark.java import Java, find_java
 
 from .client import Client, installed
 from .driven import start_driver

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from sluice.audit.judge.model.observation import Role, SubjectInfo
 from sluice.audit.probes import Setting
 from sluice.errors import SubjectError
-from sluice.pipeline.cache import cache_folder
+from sluice.spark.cache import cache_folder
 
 from .client import Client
 from .driven import start_driver

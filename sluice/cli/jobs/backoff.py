@@ -8,9 +8,9 @@ from sluice.cli.commands import Command
 from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.errors import ConfigError, SluiceError
-from sluice.pipeline.backoff.rows import DEFAULTS
-from sluice.pipeline.backoff.spans import Limits
-from sluice.pipeline.session import open_session, open_session_without_kafka
+from sluice.spark.backoff.rows import DEFAULTS
+from sluice.spark.backoff.spans import Limits
+from sluice.spark.session import open_session, open_session_without_kafka
 from sluice.text.error_text import expected, one_of
 
 from .interval import Interval
@@ -72,9 +72,9 @@ def backoff(
         session = open_session_without_kafka(name, master=master, settings=of_spark)
     else:
         session = open_session(name, master=master, jars=None if jars is None else Path(jars), settings=of_spark)
-    from sluice.pipeline.backoff.job import JobSettings
-    from sluice.pipeline.backoff.run import run
-    from sluice.pipeline.journal_topic import Journal
+    from sluice.spark.backoff.job import JobSettings
+    from sluice.spark.backoff.run import run
+    from sluice.spark.journal_topic import Journal
 
     run(
         session,

@@ -8,7 +8,7 @@ import click
 from sluice.cli.commands import Command
 from sluice.cli.fleet.sweep import run_sweep, sweep_options
 from sluice.cli.pipeline import CONF, MASTER, spark_settings
-from sluice.pipeline.session import open_session_without_kafka
+from sluice.spark.session import open_session_without_kafka
 
 if TYPE_CHECKING:
     from sluice.fleet.sweep import Cell, Row

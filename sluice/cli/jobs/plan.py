@@ -13,7 +13,7 @@ from sluice.cli.options import format_option
 from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.config.value_types import parse_rate
 from sluice.errors import ConfigError, SluiceError
-from sluice.pipeline.session import SUBMITTED
+from sluice.spark.session import SUBMITTED
 from sluice.text.error_text import expected, one_of
 
 _NEEDED = ("jinja2", "matplotlib", "numpy", "pyarrow")

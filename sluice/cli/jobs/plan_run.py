@@ -10,14 +10,14 @@ import click
 
 from sluice.cli.progress import progress
 from sluice.errors import SluiceError
-from sluice.pipeline.charges.charges import QUARANTINED
-from sluice.pipeline.charges.sources import Split
-from sluice.pipeline.plan import local_engine, spark_engine
-from sluice.pipeline.plan.analysis import Limits, Settings
-from sluice.pipeline.plan.engine import Engine, OnProgress
-from sluice.pipeline.plan.job import Plan, plan, quarantine_reasons
-from sluice.pipeline.plan.recommendation import Need, Policy, Recommendation
-from sluice.pipeline.session import open_session_without_kafka
+from sluice.spark.charges.charges import QUARANTINED
+from sluice.spark.charges.sources import Split
+from sluice.spark.plan import local_engine, spark_engine
+from sluice.spark.plan.analysis import Limits, Settings
+from sluice.spark.plan.engine import Engine, OnProgress
+from sluice.spark.plan.job import Plan, plan, quarantine_reasons
+from sluice.spark.plan.recommendation import Need, Policy, Recommendation
+from sluice.spark.session import open_session_without_kafka
 
 __all__ = ["Limits", "Policy", "Settings", "run"]
 

@@ -9,7 +9,7 @@ from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.cli.quota.calls import describe_quotas
 from sluice.errors import ConfigError
-from sluice.pipeline.session import open_session
+from sluice.spark.session import open_session
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
 
 from .interval import Interval
@@ -60,9 +60,9 @@ def throttle(
         "sluice throttle", master=master, jars=None if jars is None else Path(jars), settings=settings
     )
 
-    from sluice.pipeline.journal_topic import Journal
-    from sluice.pipeline.throttle.job import Windows
-    from sluice.pipeline.throttle.run import run
+    from sluice.spark.journal_topic import Journal
+    from sluice.spark.throttle.job import Windows
+    from sluice.spark.throttle.run import run
 
     run(
         session,

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from sluice.config.broker_config import Config
-from sluice.pipeline.connector import CONNECTORS
+from sluice.spark.connector import CONNECTORS
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()

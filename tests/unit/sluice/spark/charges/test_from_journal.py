@@ -1,0 +1,200 @@
+"""Charges from journal events in both formats, and invalid events."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from sluice.cli.journal.export import writer_of
+from sluice.journal_events import AnyEvent, BrokerState, Gap, Request, Throttle
+from sluice.spark.charges.charges import QUARANTINED, USED, By, Client, Gathered
+from sluice.spark.charges.from_journal import (
+    COLUMNS,
+    LOST,
+    NO_REQUEST,
+    NOT_CHARGED,
+    UNANSWERED,
+    take_batch,
+    take_line,
+    take_lines,
+)
+from tests.support import journal_lines
+from tests.support.packed_charges import Row, rows_of
+
+MS = 1_000_000
+ALL = 10**6
+
+
+def produced(**changes: object) -> Request:
+    usual: dict[str, object] = {"broker": 2, "connection": 3, "client_id": "shop", "principal": "User:bob"}
+    event = journal_lines.produced(7 * MS, **usual, received_ns=4 * MS, started_ns=5 * MS)
+    return msgspec.structs.replace(event, **changes)
+
+
+def fetched(**changes: object) -> Request:
+    return produced(**{"api": "Fetch", "api_key": 1, **changes})
+
+
+def read_ndjson(events: list[AnyEvent], folder: Path) -> Gathered:
+    gathered = Gathered("client-id", ALL)
+    assert take_lines(b"".join(msgspec.json.encode(event) + b"\n" for event in events), gathered)
+    return gathered
+
+
+def read_parquet(events: list[AnyEvent], folder: Path) -> Gathered:
+    """Read events that the export's writer has written."""
+    from pyarrow import parquet
+
+    file = folder / "journal.parquet"
+    writer_of(str(file))(str(file), [msgspec.json.encode(event).decode() for event in events])
+    gathered = Gathered("client-id", ALL)
+    for batch in parquet.ParquetFile(file).iter_batches(columns=COLUMNS):
+        take_batch(batch.select(COLUMNS), "journal.parquet", 0, gathered)
+    return gathered
+
+
+both_formats = pytest.mark.parametrize("read", [read_ndjson, read_parquet], ids=["as NDJSON", "as Parquet"])
+
+
+@both_formats
+@pytest.mark.parametrize(
+    ("event", "row"),
+    [
+        pytest.param(produced(), (7 * MS, 100, 3 * 256 + 9, 0), id="a Produce request is charged by its size"),
+        pytest.param(produced(response_bytes=0), (7 * MS, 100, 3 * 256 + 9, 0), id="with acks=0 too"),
+        pytest.param(fetched(version=11), (7 * MS, 60, 3 * 256 + 11, 0), id="a fetch is charged by its response"),
+        pytest.param(fetched(version=12), (7 * MS, 59, 3 * 256 + 12, 0), id="without the tagged fields of the header"),
+        pytest.param(
+            produced(answered_ns=40 * MS, throttle_time_ms=30),
+            (10 * MS, 100, 3 * 256 + 9, 30),
+            id="a delayed response was charged before the delay",
+        ),
+        pytest.param(
+            produced(throttle_time_ms=30), (7 * MS, 100, 3 * 256 + 9, 30), id="otherwise the charge is at the response"
+        ),
+        pytest.param(fetched(throttle_time_ms=30), (7 * MS, 0, 3 * 256 + 9, 30), id="a muted fetch is charged 0"),
+        pytest.param(
+            fetched(answered_ns=40 * MS, throttle_time_ms=30),
+            (10 * MS, 60, 3 * 256 + 9, 30),
+            id="a delayed fetch is charged",
+        ),
+    ],
+)
+def test_a_charge(event: Request, row: Row, read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
+    # The other kind of event gives every Parquet column a type.
+    gathered = read([event, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
+    assert rows_of(gathered) == {Client("Fetch" if event.api == "Fetch" else "Produce", "2", "", "shop"): [row]}
+
+
+@both_formats
+def test_other_events_are_counted(read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path) -> None:
+    events: list[AnyEvent] = [
+        produced(),
+        produced(api="Metadata", api_key=3),
+        produced(answered_ns=None, written_ns=None),
+        Gap(seq=5, at_ns=1, broker=-1, lost=9),
+        BrokerState(seq=6, at_ns=1, broker=2, state="running"),
+    ]
+    counts = read(events, tmp_path).counts
+    assert {name: count for name, count in counts.items() if count} == {
+        USED: 1,
+        NOT_CHARGED: 1,
+        UNANSWERED: 1,
+        NO_REQUEST: 1,
+        LOST: 9,
+    }
+
+
+@both_formats
+def test_a_throttled_request_without_a_throttle_time_marks_its_client(
+    read: Callable[[list[AnyEvent], Path], Gathered], tmp_path: Path
+) -> None:
+    request = produced(response_bytes=0)  # acks=0
+    fields = {name: getattr(request, name) for name in Throttle.__struct_fields__ if hasattr(request, name)}
+    throttle = Throttle(**fields | {"at_ns": 8 * MS, "quota": "Produce", "throttle_time_ms": 30})
+    mark = (8 * MS, 0, 0, 1)
+    gathered = read([request, throttle, BrokerState(seq=2, at_ns=1, broker=2, state="running")], tmp_path)
+    assert gathered.counts[NO_REQUEST] == 2
+    assert {client: sorted(rows) for client, rows in rows_of(gathered).items()} == {
+        Client("Produce", "2", "", "shop"): [(7 * MS, 100, 3 * 256 + 9, 0), mark],
+        Client("Fetch", "2", "", "shop"): [mark],
+    }
+
+
+@pytest.mark.parametrize(
+    ("by", "user", "client_id"),
+    [
+        pytest.param("client-id", "", "shop", id="by client id"),
+        pytest.param("user", "bob", "", id="by user"),
+        pytest.param("user+client-id", "bob", "shop", id="by both"),
+    ],
+)
+def test_rows_are_grouped_by_the_level_of_the_quota(by: By, user: str, client_id: str) -> None:
+    gathered = Gathered(by, ALL)
+    assert take_line(msgspec.json.encode(produced()), gathered) is None
+    assert list(rows_of(gathered)) == [Client("Produce", "2", user, client_id)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        pytest.param(b"{", "not JSON", id="a truncated line"),
+        pytest.param(b"[1]", "expected a JSON object", id="not an object"),
+        pytest.param(b'{"seq": 1}', "no kind", id="an object without a kind"),
+        pytest.param(b'{"kind": "party"}', "unknown kind party", id="an unknown kind"),
+        pytest.param(b'{"kind": "request"}', "request event of another journal version", id="a missing field"),
+        pytest.param(
+            msgspec.json.encode(produced()).replace(b'"version":9', b'"version":"9"'),
+            "request event of another journal version",
+            id="a field of another type",
+        ),
+        pytest.param(msgspec.json.encode(produced(request_bytes=-1)), "`int` >= 0", id="a negative size"),
+        pytest.param(b'{"kind": "request", "client_id": "\xff"}', "not JSON", id="invalid UTF-8"),
+        pytest.param(b'{"kind": ["request"]}', "unknown kind ['request']", id="a kind that is not a string"),
+        pytest.param(b'{"kind":' + b"[" * 100_000, "not JSON", id="JSON nested too deeply"),
+        pytest.param(
+            msgspec.json.encode(produced()).replace(b'"answered_ns":7', b'"answered_ns":99999999999999'),
+            "<= ",
+            id="a time out of range",
+        ),
+    ],
+)
+def test_an_invalid_line_has_a_reason(line: bytes, reason: str) -> None:
+    gathered = Gathered("client-id", ALL)
+    assert not take_lines(line, gathered)
+    found = take_line(line, gathered)
+    assert found is not None
+    assert reason in found
+    assert gathered.counts == {}
+
+
+def test_unknown_fields_are_ignored() -> None:
+    line = msgspec.json.encode(produced()).replace(b'"version"', b'"colour":{"red":1},"version"')
+    assert take_line(line, Gathered("client-id", ALL)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        pytest.param({"kind": "party"}, "unknown kind party", id="an unknown kind"),
+        pytest.param({"kind": None}, "no kind", id="no kind"),
+        pytest.param({"client_id": None}, "null or out of range", id="a null"),
+        pytest.param({"request_bytes": -1}, "null or out of range", id="a negative size"),
+        pytest.param({"version": 300}, "null or out of range", id="a version out of range"),
+    ],
+)
+def test_an_invalid_row_is_quarantined(changes: dict[str, object], reason: str) -> None:
+    good = {"kind": "request", **{name: getattr(produced(), name, 0) for name in COLUMNS[1:]}}
+    rows = [good, good | changes, good]
+    batch = pa.RecordBatch.from_pylist(rows, pa.RecordBatch.from_pylist([good]).schema)
+    gathered = Gathered("client-id", ALL)
+    take_batch(batch.select(COLUMNS), "a.parquet", 40, gathered)
+    charges, (bad,) = gathered.take()
+    assert (bad.source, bad.position) == ("a.parquet", 41)
+    assert reason in bad.reason
+    assert msgspec.json.decode(bad.text) == good | changes
+    assert gathered.counts[USED] == 2
+    assert gathered.counts[QUARANTINED] == 1
+    assert list(charges) == [Client("Produce", "2", "", "shop")]
