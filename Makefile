@@ -44,7 +44,7 @@ help: ## show this help
 
 # Compile first, so that the first start is as fast as later ones, even if Python may not write bytecode.
 setup: $(READY) ## prepare .venv for development, without PySpark
-	@$(BIN)/python -m compileall -q sluice audit broker cli client fleet pipeline protocol purgatory quotas streams web
+	@$(BIN)/python -m compileall -q sluice $(wildcard sluice/*/)
 
 setup-spark: $(SPARK_READY) ## install PySpark (500 MB) into .venv; the targets that need it do so if Java is found
 

@@ -1,4 +1,4 @@
-# Spark with its Kafka connector, for the job in docker-compose.yml. The jars are those of pipeline/connector.py.
+# Spark with its Kafka connector, for the job in docker-compose.yml. The jars are those of sluice/spark/connector.py.
 FROM apache/spark:4.0.0-scala2.13-java17-python3-ubuntu@sha256:a89782d90529a623fc4471cdddb0f9c32d6eed10a81b256a80207b23c3b1df00
 ADD --chmod=444 --checksum=sha256:33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3 \
     https://repo1.maven.org/maven2/org/apache/spark/spark-sql-kafka-0-10_2.13/4.0.0/spark-sql-kafka-0-10_2.13-4.0.0.jar /opt/spark/jars/

@@ -1,8 +1,8 @@
 """A Kafka-compatible test broker with real quota enforcement, fault injection and client backoff audits.
 
-The packages are folders at the top of the repository, imported as `sluice.<folder>`. In a checkout `sluice/<folder>`
-links to them. Where links are missing (a zip download, a clone without symlinks), the root of the repository is on this
-package's search path.
+Four packages are folders at the top of the repository: broker, protocol, purgatory and quotas. In a checkout, links in
+this folder lead to them. Where links are missing (a zip download, a clone without symlinks), the root of the repository
+is on this package's search path.
 """
 
 import os.path  # not pathlib: its import takes 5 of the 100 ms of a start

@@ -2,7 +2,7 @@
 
 from sluice import SyncBroker
 from tests.browser.conftest import OpenPage
-from tests.unit.cli.top.test_text import DURATIONS
+from tests.unit.sluice.cli.top.test_text import DURATIONS
 
 _FORMAT = "async (all) => { const { milliseconds } = await import('/page/format.js'); return all.map(milliseconds); }"
 

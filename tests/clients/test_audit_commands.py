@@ -20,8 +20,8 @@ from sluice.audit.runs import Budget, audit
 from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import SUBJECTS, ProgramSubject, subject_of
 from sluice.clock import LoopClock
-from tests.integration.audit.subjects.test_drivers import CHECKS
-from tests.integration.audit.subjects.test_drivers import PROBES as CHECKED
+from tests.integration.sluice.audit.subjects.test_drivers import CHECKS
+from tests.integration.sluice.audit.subjects.test_drivers import PROBES as CHECKED
 
 pytestmark = pytest.mark.client_audits
 

@@ -1,7 +1,7 @@
 """The Streams runtime passes the same tests on our broker in virtual time and on any other broker in real time.
 
 `python -m tests.client_against HOST:PORT` runs the tests on another broker. They use no faults and no journal;
-tests/unit/streams covers faults.
+tests/unit/sluice/streams covers faults.
 """
 
 from collections import Counter

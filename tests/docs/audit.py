@@ -9,13 +9,13 @@ from sluice.audit.report.words import in_order
 from tests.docs.tables import put
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
-_PROBES = ("<!-- probes, generated from audit/probes: begin -->", "<!-- probes: end -->")
+_PROBES = ("<!-- probes, generated from sluice/audit/probes: begin -->", "<!-- probes: end -->")
 _STATEMENTS = (
-    "<!-- statements, generated from audit/report/kip_texts.toml: begin -->",
+    "<!-- statements, generated from sluice/audit/report/kip_texts.toml: begin -->",
     "<!-- statements: end -->",
 )
 _UNOBSERVABLE = (
-    "<!-- unobservable statements, generated from audit/judge/model/statements.py: begin -->",
+    "<!-- unobservable statements, generated from sluice/audit/judge/model/statements.py: begin -->",
     "<!-- unobservable statements: end -->",
 )
 

@@ -47,7 +47,7 @@ NOT_RUN = {
         f"docs/findings/{name}.md": {"sluice audit run": "takes up to a minute; tests/clients/test_findings.py runs it"}
         for name in DEFECTS
     },
-    "docs/fleets.md": {"[[steps]]": "a step of a scenario; tests/unit/fleet simulates quotas"},
+    "docs/fleets.md": {"[[steps]]": "a step of a scenario; tests/unit/sluice/fleet simulates quotas"},
     "docs/how-to/test-an-application.md": {
         "from contextlib import asynccontextmanager": "needs FastAPI",
         "import asyncio": "needs FastStream",
@@ -72,7 +72,7 @@ NOT_RUN = {
     },
     "docs/serve.md": {"scrape_configs:": SETTINGS},
     "docs/testing.md": {"sluice.errors.WaitTimeoutError": OUTPUT},
-    "docs/top.md": {"sluice top": "needs a terminal; tests/integration/cli/top/test_command.py provides one"},
+    "docs/top.md": {"sluice top": "needs a terminal; tests/integration/sluice/cli/top/test_command.py provides one"},
 }
 
 

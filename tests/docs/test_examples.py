@@ -1,6 +1,6 @@
 """Examples for other clients, and the properties file.
 
-The examples of sluice's client and of Spark have their own tests: tests/unit/client, tests/unit/streams, tests/spark.
+The examples of sluice's client and of Spark have their own tests: tests/unit/sluice/{client,streams}, tests/spark.
 """
 
 import subprocess
@@ -16,14 +16,14 @@ TESTS = {
     "consumer.py": "tests/docs/test_examples.py",
     "own_broker.py": "tests/integration/test_examples.py",
     "producer.py": "tests/docs/test_examples.py",
-    "reference_consumer.py": "tests/unit/client/test_reference_examples.py",
-    "reference_producer.py": "tests/unit/client/test_reference_examples.py",
+    "reference_consumer.py": "tests/unit/sluice/client/test_reference_examples.py",
+    "reference_producer.py": "tests/unit/sluice/client/test_reference_examples.py",
     "server.properties": "tests/docs/test_examples.py",
     "spark_batch_read.py": "tests/spark/test_examples.py",
     "spark_steady_stream.py": "tests/spark/test_examples.py",
     "spark_through_a_restart.py": "tests/spark/test_examples.py",
     "spark_word_count.py": "tests/spark/test_examples.py",
-    "word_count.py": "tests/unit/streams/test_word_count_example.py",
+    "word_count.py": "tests/unit/sluice/streams/test_word_count_example.py",
 }
 
 

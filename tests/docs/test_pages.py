@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")])
 # Each command of this page starts Spark.
 SPARK_PAGE = ROOT / "docs" / "spark.md"
-# Simulates thousands of clients. tests/integration/cli/fleet runs the commands with few.
+# Simulates thousands of clients. tests/integration/sluice/cli/fleet runs the commands with few.
 FLEETS_PAGE = ROOT / "docs" / "fleets.md"
 OTHER_PAGES = [page for page in PAGES if page not in (FLEETS_PAGE, SPARK_PAGE)]
 

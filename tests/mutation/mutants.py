@@ -16,7 +16,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("quotas", "purgatory", "protocol/records", "broker/log", "client")
+PACKAGES = ("quotas", "purgatory", "protocol/records", "broker/log", "sluice/client")
 _TEXT = m.SimpleString() | m.FormattedString() | m.ConcatenatedString()
 _LOGGER = m.Name("log") | m.Name("_logger")
 # Code that no test should have to assert: typing, docstrings, `repr`, texts of logs, whether the garbage collector

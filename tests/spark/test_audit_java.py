@@ -8,7 +8,7 @@ from sluice.audit.judge.model.observation import Observation, Role
 from sluice.audit.runs.probe_run import run
 from sluice.audit.subjects import SUBJECTS, Subject
 from sluice.clock import LoopClock
-from tests.integration.audit.subjects.test_drivers import CHECKS, PROBES, run_on_a_busy_machine
+from tests.integration.sluice.audit.subjects.test_drivers import CHECKS, PROBES, run_on_a_busy_machine
 
 
 @pytest.fixture(scope="module", params=["java", "java-4"])

@@ -11,13 +11,13 @@ from pyspark.sql import functions as f
 
 from sluice import SyncBroker
 from sluice.journal_events import Request, Throttle
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.spark.events import REASON, parsed
 from sluice.spark.journal_topic import Journal
 from sluice.spark.progress import Progress, Tally
 from sluice.spark.throttle.byte_quotas import byte_quota
 from sluice.spark.throttle.job import Windows
 from sluice.spark.throttle.sinks import Queries, Sinks, start
-from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from tests.spark.journal_lines import request, throttle
 from tests.spark.kafka_data import PATIENCE_S, consume, produce
 

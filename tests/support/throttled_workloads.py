@@ -12,9 +12,9 @@ from typing import Literal
 
 from sluice.broker.throttling.profile import PROFILES
 from sluice.journal_events import AnyEvent, Throttle
-from sluice.spark.charges.charges import Kind
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.spark.charges.charges import Kind
 from tests.support.journal_lines import produced
 
 CLIENT_ID = "shop"

@@ -43,7 +43,7 @@ DEFER = {
     ),
     "HTTP and the page, which take 250 ms": ("broker.admin.server", "web"),
     "other libraries: matplotlib, PyYAML, compression": (
-        "broker.scenarios.documents", "pipeline.plan.report", "protocol.records.compression",
+        "broker.scenarios.documents", "spark.plan.report", "protocol.records.compression",
     ),
     "parts of a broker that are made on first use": (
         "broker.broker", "broker.controller.cluster", "broker.coordinator.group.coordinator",
@@ -61,7 +61,7 @@ DEFER = {
     ),
 }  # fmt: skip
 MOST_FILES = 16  # in one folder
-CATALOGUES = {"protocol/apis", "quotas", "streams"}  # one file per API, and two packages that are flat by choice
+CATALOGUES = {"protocol/apis", "quotas", "sluice/streams"}  # one file per API, and two packages that are flat by choice
 
 Kind = Literal["plain", "type", "deferred"]
 

@@ -2,8 +2,8 @@
 
     PROBES["reconnect-closed"].what
 
-audit/judge/model/statements.py lists the probes of each statement. Backoffs are shorter than the defaults where a
-statement allows it.
+sluice/audit/judge/model/statements.py lists the probes of each statement. Backoffs are shorter than the defaults where
+a statement allows it.
 """
 
 import msgspec

@@ -14,7 +14,7 @@ from sluice.text.error_text import expected
 from .like import like_option
 
 _ROLES = ("producer", "consumer", "admin")
-# Values of --fail-on, with the kinds of verdicts in audit/report/words.py that they include.
+# Values of --fail-on, with the kinds of verdicts in sluice/audit/report/words.py that they include.
 _FAIL_ON: Mapping[str, tuple[str, ...]] = {
     "violates": ("violates",),
     "differs": ("violates", "differs"),

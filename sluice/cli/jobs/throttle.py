@@ -9,8 +9,8 @@ from sluice.cli.options import format_option
 from sluice.cli.pipeline import spark_options, spark_settings
 from sluice.cli.quota.calls import describe_quotas
 from sluice.errors import ConfigError
-from sluice.spark.session import open_session
 from sluice.quotas.entity import DEFAULT, Name, QuotaEntity
+from sluice.spark.session import open_session
 
 from .interval import Interval
 from .journal_options import journal_options

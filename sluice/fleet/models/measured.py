@@ -1,4 +1,4 @@
-"""Models from an audit report: the backoffs that a client was seen to use (audit/judge/measured.py)."""
+"""Models from an audit report: the backoffs that a client was seen to use (sluice/audit/judge/measured.py)."""
 
 from pathlib import Path
 

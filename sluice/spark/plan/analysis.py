@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from math import ceil, sqrt
 from typing import NamedTuple
 
-from sluice.spark.charges.charges import By, Client, Requests, requests_of
 from sluice.quotas.manager import QuotaConfig
+from sluice.spark.charges.charges import By, Client, Requests, requests_of
 
 from .demand import least_ms
 from .replay import Candidate, Loop, Outcome, replay

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sluice.spark.charges.charges import Client, recorded, requests_of
 from sluice.quotas.manager import QuotaConfig
+from sluice.spark.charges.charges import Client, recorded, requests_of
 
 WINDOWS = 10
 _T = 2.262  # Student's t for 95 % with nine degrees of freedom

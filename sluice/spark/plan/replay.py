@@ -27,11 +27,11 @@ from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
 from sluice.broker.throttling.profile import HOLD, MUTE, PROFILES, Throttling
-from sluice.spark.charges.charges import Client, Kind, Requests
 from sluice.protocol.apis import ApiKey
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import INACTIVE_SENSOR_EXPIRATION_MS, ClientQuotaManager, QuotaConfig
 from sluice.quotas.sensor import Sensor
+from sluice.spark.charges.charges import Client, Kind, Requests
 
 Loop = Literal["closed", "open"]
 LOOPS: tuple[Loop, ...] = ("closed", "open")

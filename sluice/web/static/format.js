@@ -46,7 +46,7 @@ export function milliseconds(ms) {
   return seconds(ms / 1000);
 }
 
-/** Formats as `sluice top` (cli/top/text.py): 8.1 s, 43 s, 2 min 32 s, 3 h 5 min. */
+/** Formats as `sluice top` (sluice/cli/top/text.py): 8.1 s, 43 s, 2 min 32 s, 3 h 5 min. */
 export function seconds(s) {
   if (s < 9.95) return `${s.toFixed(1)} s`;
   const rounded = Math.round(s);

@@ -1,4 +1,4 @@
-"""Shell completion functions; tests/integration/cli/test_completion.py runs bash."""
+"""Shell completion functions; tests/integration/sluice/cli/test_completion.py runs bash."""
 
 import pytest
 from click.shell_completion import ShellComplete

@@ -8,7 +8,7 @@ import pytest
 
 from sluice import Broker
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 
 
 async def test_producer_and_consumer_examples_survive_a_broker_outage(

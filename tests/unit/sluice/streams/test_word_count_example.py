@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.streaming import streaming
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "word_count.py"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "word_count.py"
 
 
 async def test_word_count_example_survives_and_logs_an_outage(

@@ -11,7 +11,7 @@ from sluice.audit.report.files import as_json
 from sluice.audit.report.schema import schema_text
 from tests.support.audit_results import result, subject, verdict, with_everything
 
-PUBLISHED = Path(__file__).parents[4] / "docs" / "audit.schema.json"
+PUBLISHED = Path(__file__).parents[5] / "docs" / "audit.schema.json"
 
 
 @pytest.fixture(scope="module")

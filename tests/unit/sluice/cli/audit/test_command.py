@@ -29,7 +29,7 @@ from tests.support.audit_events import failed_batch, observed
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
 from tests.support.command_lines import usage_error
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 
 def invoke(*words: str) -> Result:

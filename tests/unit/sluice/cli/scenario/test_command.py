@@ -10,7 +10,7 @@ from sluice.broker.scenarios.files import names, scenario_of
 from sluice.cli.main import cli
 from tests.support.command_lines import usage_error
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[5]
 
 
 def invoke(*words: str) -> Result:

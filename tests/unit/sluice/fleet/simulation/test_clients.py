@@ -1,4 +1,4 @@
-"""Tests of the vectorised backoff against Kafka's formula (client/backoff.py)."""
+"""Tests of the vectorised backoff against Kafka's formula (sluice/client/backoff.py)."""
 
 from functools import partial
 
@@ -55,7 +55,7 @@ def test_failures_are_counted_on_without_changing_a_wrapped_shift() -> None:
     ("redraws", "of_metadata", "mean_ms"), [(True, False, 110.3), (True, True, 108.2), (False, True, 99.5)]
 )
 def test_redrawn_waits_are_longer(redraws: bool, of_metadata: bool, mean_ms: float) -> None:
-    """Draws u from 0 to 1 become waits with the density u * exp(u) for one check (audit/judge/fit.py)."""
+    """Draws u from 0 to 1 become waits with the density u * exp(u) for one check (sluice/audit/judge/fit.py)."""
     model = ClientModel(metadata_backoff_redraws=redraws)
     clients = Clients(1, np.zeros(40_000, dtype=np.int64), Parameters(lanes_of(model)), 1, 1)
     rows = np.arange(40_000)

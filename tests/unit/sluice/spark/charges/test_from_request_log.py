@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
+from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from sluice.spark.charges.charges import USED, Client, Gathered
 from sluice.spark.charges.from_journal import NOT_CHARGED
 from sluice.spark.charges.from_request_log import FROM_FOLLOWERS, take_line
 from sluice.spark.charges.request_sizes import fetch_response_size, produce_request_size
-from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
-from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
 from tests.support.packed_charges import Row, rows_of
 
 # Written by Apache Kafka 4.4.0 at DEBUG in its default layout. Clients: aiokafka and librdkafka, with a quota of 10,000
 # bytes/s for `big` and 15,000 for `reader`. Most lines of other requests are omitted.
-KAFKA_4_4 = Path(__file__).parents[3] / "fixtures" / "kafka-4.4.0-request.log"
+KAFKA_4_4 = Path(__file__).parents[4] / "fixtures" / "kafka-4.4.0-request.log"
 ODD_ID = "shop ü, correlationId=7) -- x"
 
 MS = 1_000_000

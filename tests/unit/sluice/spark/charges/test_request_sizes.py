@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.spark.charges.request_sizes import fetch_response_size, produce_request_size
 from sluice.protocol.apis.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from sluice.protocol.codec.compile import encoder
 from sluice.protocol.message import Message
+from sluice.spark.charges.request_sizes import fetch_response_size, produce_request_size
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=140)
 few = settings(max_examples=settings().max_examples // 5)  # per version

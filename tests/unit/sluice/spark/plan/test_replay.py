@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.broker.throttling.profile import MUTE, PROFILES
-from sluice.spark.charges.charges import Client, Requests
-from sluice.spark.plan.replay import API_KEYS, LOOPS, Candidate, Loop, Outcome, replay
 from sluice.quotas.entity import DEFAULT, QuotaEntity, QuotaTable
 from sluice.quotas.manager import ClientQuotaManager, QuotaConfig
+from sluice.spark.charges.charges import Client, Requests
+from sluice.spark.plan.replay import API_KEYS, LOOPS, Candidate, Loop, Outcome, replay
 
 MS = 1_000_000
 BEGIN_MS = 1_700_000_000_000

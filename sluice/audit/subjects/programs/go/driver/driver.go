@@ -16,7 +16,7 @@ import (
 
 const restartAfter = 500 * time.Millisecond // after a client that could not start
 
-// Workload is one of those in audit/probes/probe.py.
+// Workload is one of those in sluice/audit/probes/probe.py.
 type Workload struct {
 	Type          string `json:"type"`
 	Partitions    int32  `json:"partitions"`
