@@ -1,6 +1,5 @@
 """One API in one version, as the exchange serves it."""
 
-from bisect import bisect_left
 from struct import Struct
 from typing import cast
 
@@ -93,23 +92,3 @@ class Route(ApiRoute):
         """Let fault rules handle the requests, or the handler again."""
         self.has_faults = handle is not None
         self.handle = self.handler if handle is None else handle
-
-
-def count_responses(routes: list[Route], took_ms: float) -> None:
-    """Count a response of each route, which all took this long."""
-    seconds = took_ms / 1e3
-    bucket = bisect_left(REQUEST_SECONDS_BOUNDS, seconds)
-    if len(routes) == 1:
-        (route,) = routes
-        route.requests += 1
-        route.latency_counts[bucket] += 1
-        route.latency_sum_s += seconds
-        return
-    while routes:
-        route = routes[0]
-        count = routes.count(route)
-        route.requests += count
-        route.latency_counts[bucket] += count
-        route.latency_sum_s += count * seconds
-        # The requests of a read are usually of one API.
-        routes = [other for other in routes if other is not route] if count < len(routes) else []

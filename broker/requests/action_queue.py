@@ -17,20 +17,20 @@ class ActionQueue:
     """The deferred completions of all brokers, since a request to one may complete operations at another."""
 
     def __init__(self) -> None:
-        self._deferred: dict[tuple[Completable, Hashable], None] = {}
+        self.deferred: dict[tuple[Completable, Hashable], None] = {}
         self._completing = False
 
     def defer(self, waiting: Completable, key: Hashable) -> None:
-        self._deferred[waiting, key] = None
+        self.deferred[waiting, key] = None
 
     def complete(self) -> None:
         """Complete deferred operations, and those that become possible."""
-        if self._completing or not self._deferred:
+        if self._completing or not self.deferred:
             return
         self._completing = True
         try:
-            while self._deferred:
-                (waiting, key), _ = self._deferred.popitem()
+            while self.deferred:
+                (waiting, key), _ = self.deferred.popitem()
                 waiting.check_and_complete(key)
         finally:
             self._completing = False

@@ -60,10 +60,9 @@ class Throttler:
         self.histograms = histograms
         self.time = charges.time
         self.request_timer = charges.request_timer
-        versions = range(API_KEYS[ApiKey.FETCH].max_version + 1)
-        self._fetch_modes = [MODES[profile.throttling_of(ApiKey.FETCH, version)] for version in versions]
+        self._modes: dict[int, list[ThrottlingMode]] = {}  # API key -> mode of each version
         # By version: whether a throttle delays the read (KIP-13).
-        self.holds_fetch = [mode is MODES[Throttling.HOLD] for mode in self._fetch_modes]
+        self.holds_fetch = [mode is MODES[Throttling.HOLD] for mode in self._modes_of(ApiKey.FETCH)]
         self._wall_ms = self._now_ms = 0  # of the last produce request
 
     def charge_of(self, api: ServedApi) -> ChargeResponse:
@@ -185,7 +184,7 @@ class Throttler:
         if fetch is not None and fetch.is_from_follower:
             self._charges.charge_time_exempt(ctx, now_ms)
         else:
-            mode = mode or self._fetch_modes[ctx.version]
+            mode = mode or self._mode(ctx)
             verdict = mode.charge_fetch(self._charges, ctx, fetch, response, size, now_ms)
             if verdict is not None:
                 if fetch is not None and verdict.response is response:
@@ -214,7 +213,12 @@ class Throttler:
         return mode.charge(self._charges, ctx, response, other_ms, manager, mode.holds)
 
     def _mode(self, ctx: RequestContext) -> ThrottlingMode:
-        return MODES[self.profile.throttling_of(ctx.route.api_key, ctx.version)]
+        return (self._modes.get(ctx.route.api_key) or self._modes_of(ctx.route.api_key))[ctx.version]
+
+    def _modes_of(self, api_key: int) -> list[ThrottlingMode]:
+        versions = range(API_KEYS[api_key].max_version + 1)
+        modes = self._modes[api_key] = [MODES[self.profile.throttling_of(api_key, version)] for version in versions]
+        return modes
 
 
 def _charge_nothing(_: RequestContext, __: Response) -> None:
