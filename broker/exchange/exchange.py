@@ -99,10 +99,12 @@ class Exchange:
         if self.journal is not None and ctx.subject is not None:
             self.journal.parked(ctx)
 
-    def resume(self, ctx: RequestContext, respond: Callable[[], Message | Outcome]) -> None:
+    def resume(
+        self, ctx: RequestContext, respond: Callable[[], Message | Outcome], survives_disconnect: bool = False
+    ) -> None:
         """Continue a parked request: `respond` returns its response, or parks it again."""
         connection = ctx.connection
-        if connection.closed and not (ctx.survives_disconnect and connection.ended_by_client):
+        if connection.closed and not (survives_disconnect and connection.ended_by_client):
             return
         ctx.now_ms = self.clock.wall_ms()
         if self._throttler.quotas.request is not None:

@@ -181,7 +181,6 @@ class RequestContext:
         "session",
         "started_ms",
         "subject",
-        "survives_disconnect",
         "version",
         "worked_ms",
     )
@@ -190,7 +189,7 @@ class RequestContext:
         self,
         session: Session,
         connection: Channel,
-        resume: "Callable[[RequestContext, Callable[[], Message | Outcome]], None]",
+        resume: "Callable[[RequestContext, Callable[[], Message | Outcome], bool], None]",
     ) -> None:
         self.session = session
         self.connection = connection
@@ -211,7 +210,6 @@ class RequestContext:
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
         self.long: Slicing | None = None  # until the response is sent, if the request may be suspended
-        self.survives_disconnect = False  # whether the parked request is completed without its client, too
         # For the journal, which ignores requests without a subject.
         self.subject: RequestSubject | None = None
         self.annotations: RequestAnnotations | None = None
@@ -247,9 +245,12 @@ class RequestContext:
                     elements.popitem()
             self.long.pause()
 
-    def resume(self, respond: "Callable[[], Message | Outcome]") -> None:
-        """Resume the parked request: `respond` returns its response, or parks it again."""
-        self._resume(self, respond)
+    def resume(self, respond: "Callable[[], Message | Outcome]", *, survives_disconnect: bool = False) -> None:
+        """Resume the parked request: `respond` returns its response, or parks it again.
+
+        If the client has left, `respond` is called only with `survives_disconnect`.
+        """
+        self._resume(self, respond, survives_disconnect)
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]

@@ -11,15 +11,22 @@ T = TypeVar("T")
 
 
 def respond_when_done(
-    ctx: RequestContext, start: Callable[[Callable[[T], None]], None], respond: Callable[[T], Message | Outcome]
+    ctx: RequestContext,
+    start: Callable[[Callable[[T], None]], None],
+    respond: Callable[[T], Message | Outcome],
+    *,
+    survives_disconnect: bool = False,
 ) -> Message | Outcome:
-    """Call `start(done)`, and respond with `respond(result)` after `done(result)`, now or later."""
+    """Call `start(done)`, and respond with `respond(result)` after `done(result)`, now or later.
+
+    If the client has left, `respond` is called only with `survives_disconnect`.
+    """
     results: list[T] = []
     parked = False
 
     def done(result: T) -> None:
         if parked:
-            ctx.resume(lambda: respond(result))
+            ctx.resume(lambda: respond(result), survives_disconnect=survives_disconnect)
         else:
             results.append(result)
 

@@ -24,5 +24,5 @@ class DelayedRequest(DelayedOperation):
     def _respond(self) -> Message | Outcome:
         """Return the response, or park the request again.
 
-        Not called if the client has left, unless the request survives that (`RequestContext.survives_disconnect`).
+        Not called if the client has left.
         """

@@ -104,10 +104,13 @@ def respond_after(
     work: Callable[[], T],
     respond: Callable[[T], Message | Outcome],
     request_bytes: int = 0,
+    *,
+    survives_disconnect: bool = False,
 ) -> Message | Outcome:
     """Do `work` in the worker, and respond with `respond(value)`; its errors close the connection.
 
-    Until then, `request_bytes` count as a request in flight.
+    Until then, `request_bytes` count as a request in flight. If the client has left, `respond` is called only with
+    `survives_disconnect`.
     """
 
     def start(done: Callable[[Callable[[], T]], None]) -> None:
@@ -120,4 +123,4 @@ def respond_after(
 
         worker.run(work, finish)
 
-    return respond_when_done(ctx, start, lambda outcome: respond(outcome()))
+    return respond_when_done(ctx, start, lambda outcome: respond(outcome()), survives_disconnect=survives_disconnect)

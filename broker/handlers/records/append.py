@@ -79,9 +79,10 @@ class _Append:
             self._results.append((data, self._first_pass(data)))
         if not self._long:
             return self._response()
-        ctx.survives_disconnect = True  # as in Kafka, a request that was read is appended
         copied_bytes = sum(len(item.records) for item in self._long)
-        return respond_after(ctx, self._broker.runtime.worker, self._validated, self._finish, copied_bytes)
+        worker = self._broker.runtime.worker
+        # As in Kafka, a request that was read is appended.
+        return respond_after(ctx, worker, self._validated, self._finish, copied_bytes, survives_disconnect=True)
 
     def _first_pass(self, data: TopicProduceData) -> "list[PartitionProduceResponse | _LongAppend]":
         ctx, metadata, by_id = self._ctx, self._broker.metadata, self._by_id
@@ -111,7 +112,6 @@ class _Append:
 
     def _finish(self, validated: list[Appendable | InvalidRecords]) -> Message | Outcome:
         """Append the long batches, each after its validation."""
-        self._ctx.survives_disconnect = False
         for item, valid in zip(self._long, validated, strict=True):
             if item.partition.deleted:
                 item.result = error_result(self._ctx, item.data.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
