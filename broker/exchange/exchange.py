@@ -87,9 +87,10 @@ class Exchange:
         return outcome
 
     def _begin(self, ctx: RequestContext, wait: Wait) -> None:
-        """Park the connection, and begin the wait, which may be over at once."""
+        """Park or mute the connection, and begin the wait, which may be over at once."""
         if wait.cancel is not None:
-            ctx.connection.park(wait.cancel)
+            stop = ctx.connection.mute if wait.mutes else ctx.connection.park
+            stop(wait.cancel)
         if wait.begin is not None:
             wait.begin()
 
@@ -199,7 +200,9 @@ class Exchange:
         elif body:
             for frame in fault.leaving(b"".join((head, *body))):
                 ctx.connection.send(frame, [], len(frame))
-            fault.sent()
+            mute = fault.sent()
+            if mute is not None and (verdict is None or verdict.by is None):  # else the quota sets the time
+                self._begin(ctx, mute)
         read = self._read
         if ctx.error_code or ctx.started_ms != read.began_ms:
             read.count(ctx, route)

@@ -71,7 +71,7 @@ class InterceptedRequest(Protocol):
         """Handle the request twice; the first response is discarded."""
 
     def mute(self, rule: ActiveRule, delay_ms: float) -> None:
-        """Mute the connection for a time, unless a quota mutes it as well."""
+        """Mute the connection for a time after the response, unless a quota mutes it as well."""
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
         """Return the response with this throttle time; record it in the journal."""

@@ -213,9 +213,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_unanswered and not self._holds_frame and self._transport is not None:
             self._transport.resume_reading()
 
-    def is_parked_by(self, cancel: Callable[[], object]) -> bool:
-        return self.waiting and self._cancel_wait == cancel
-
     def mute(self, cancel: Callable[[], object]) -> None:
         self.park(cancel)
         self._pause_reading()

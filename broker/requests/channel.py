@@ -30,9 +30,6 @@ class Channel(Protocol):
     def close_on_eof(self) -> None:
         """Close when the client ends its side, as the parked request gets no response."""
 
-    def is_parked_by(self, cancel: Callable[[], object]) -> bool:
-        """Return whether the current wait has this `cancel`."""
-
     def mute(self, cancel: Callable[[], object]) -> None:
         """Park, and stop reading, so that TCP pushes back (KIP-219)."""
 

@@ -56,16 +56,24 @@ class Wait(Outcome):
     Args:
         cancel: Called if the connection ends meanwhile; None if nothing is waited for.
         begin: Begins the wait, which ends with `RequestContext.resume`; None if it has begun.
+        mutes: Whether the connection is not read meanwhile.
     """
 
-    __slots__ = ("begin", "cancel")
+    __slots__ = ("begin", "cancel", "mutes")
 
-    def __init__(self, cancel: "Callable[[], object] | None", begin: "Callable[[], object] | None" = None) -> None:
+    def __init__(
+        self,
+        cancel: "Callable[[], object] | None",
+        begin: "Callable[[], object] | None" = None,
+        *,
+        mutes: bool = False,
+    ) -> None:
         self.cancel = cancel
         self.begin = begin
+        self.mutes = mutes
 
 
-ENDED: Final = Wait(None)  # the request ends its connection: nothing is left to do
+ENDED: Final = Wait(None)  # nothing is left to do: the response is sent, or the connection has ended
 NO_RESPONSE: Final = Outcome()  # Produce with acks=0
 
 
@@ -105,8 +113,8 @@ class RequestFault(Protocol):
     def leaving(self, frame: bytes) -> Iterable[bytes]:
         """Return the frames to send instead."""
 
-    def sent(self) -> None:
-        """Act after the frames are sent; may end the connection."""
+    def sent(self) -> Wait | None:
+        """Act after the frames are sent; may end the connection. Return the wait for which it is muted, if any."""
 
 
 class FetchInProgress(Protocol):
@@ -254,7 +262,7 @@ class RequestContext:
 
     def park(
         self, operation: DelayedOperation, purgatory: DelayedOperationPurgatory, keys: Collection[Hashable]
-    ) -> Outcome:
+    ) -> Wait:
         return Wait(operation.force_complete, partial(purgatory.try_complete_else_watch, operation, keys))
 
     def park_for_more(

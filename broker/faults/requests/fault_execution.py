@@ -17,7 +17,6 @@ from sluice.broker.faults.actions.action import RuleHit
 from sluice.broker.faults.actions.response_frame import CloseMethod, ResponseFrame
 from sluice.broker.faults.fault import RuleOwner
 from sluice.broker.faults.interfaces import ActiveRule
-from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import ENDED, NO_RESPONSE, Outcome, RequestContext, Wait
 from sluice.broker.requests.delayed_request import DelayedRequest
 from sluice.broker.throttling.verdict import HeldRead
@@ -27,7 +26,6 @@ from sluice.protocol.codec.compile import decode_prefix
 from sluice.protocol.error_response import ErrorLevel, ResponseItem, merge
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.purgatory.operation import DelayedOperation
 
 
 class _Wait(DelayedRequest):
@@ -45,22 +43,6 @@ class _Wait(DelayedRequest):
 
     def _respond(self) -> Message | Outcome:
         return self._then()
-
-
-class _Muted(DelayedOperation):
-    __slots__ = ("_connection", "_fault")
-
-    def __init__(self, connection: Channel, fault: ActiveRule, delay_ms: float) -> None:
-        super().__init__(delay_ms)
-        self._connection = connection
-        self._fault = fault
-
-    def try_complete(self) -> bool:
-        return self._fault.has_ended and self.force_complete()
-
-    def on_complete(self) -> None:
-        if self._connection.is_parked_by(self.force_complete):
-            self._connection.resume()
 
 
 class SplitOffPart:
@@ -99,6 +81,7 @@ class FaultExecution:
         self._split_off: list[SplitOffPart] = []
         self._repeats = 0
         self._then_close: CloseMethod | None = None
+        self._mute: Wait | None = None
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -153,15 +136,16 @@ class FaultExecution:
         self._then_close = changed.close
         return [changed.data] * changed.copies
 
-    def sent(self) -> None:
+    def sent(self) -> Wait | None:
         if self._then_close is not None:
             self.close(self._hits[-1].fault, self._then_close)
-            return
+            return None
         for hit in self._hits:
             try:
                 hit.action.sent(self, hit)
             except Exception as error:
                 hit.fault.disable(error)
+        return self._mute
 
     # -- InterceptedRequest --------------------------------------------------------------------------------------------
 
@@ -185,11 +169,8 @@ class FaultExecution:
         self._repeats += 1
 
     def mute(self, rule: ActiveRule, delay_ms: float) -> None:
-        # If a quota mutes the connection as well, the quota sets the time.
-        connection = self.ctx.connection
-        operation = _Muted(connection, rule, delay_ms)
-        connection.mute(operation.force_complete)
-        self._owner.waiting_on(self.broker).try_complete_else_watch(operation, [rule])
+        self._mute = self._wait(rule, delay_ms, lambda: ENDED)  # the response is sent
+        self._mute.mutes = True
 
     def set_throttle_time(self, body: list[bytes | memoryview], throttle_ms: int) -> list[bytes | memoryview]:
         ctx, route = self.ctx, self.ctx.route
@@ -236,7 +217,7 @@ class FaultExecution:
 
     # -- details -------------------------------------------------------------------------------------------------------
 
-    def _wait(self, rule: ActiveRule, delay_ms: float, then: Callable[[], Message | Outcome]) -> Outcome:
+    def _wait(self, rule: ActiveRule, delay_ms: float, then: Callable[[], Message | Outcome]) -> Wait:
         ctx = self.ctx
         return ctx.park(_Wait(ctx, rule, delay_ms, then), self._owner.waiting_on(self.broker), [rule])
 
