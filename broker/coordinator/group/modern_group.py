@@ -8,14 +8,19 @@ restored from the log.
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from sluice.broker.controller.cluster import Cluster
+from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
 from .group import UNKNOWN_MEMBER_ID, Commit, HeartbeatError
+from .metadata_hash import metadata_hash
+from .modern_records import RecordNumbers, TargetMetadataValue, of_group, of_part
 from .offsets import CommittedOffset
 from .timer import GroupTimer
 
@@ -52,6 +57,7 @@ class _ReconcilingMember(_Member, Protocol):
 
 M = TypeVar("M", bound=_Member)
 R = TypeVar("R", bound=_ReconcilingMember)
+T = TypeVar("T")  # the target of a member
 
 
 class MemberSlot(NamedTuple, Generic[M]):
@@ -59,14 +65,17 @@ class MemberSlot(NamedTuple, Generic[M]):
     replaced: M | None = None  # the previous instance of a static member
 
 
-class ModernGroup(msgspec.Struct, Generic[M], eq=False):
+class ModernGroup(msgspec.Struct, Generic[M, T], eq=False):
     group_id: str
     group_epoch: int = 1
     assignment_epoch: int = 1
     assignment_timestamp_ms: int = 0  # wall clock; 0: the next assignment may be computed at once
     metadata_hash: int = 0  # at the last change of the group epoch
     members: dict[str, M] = {}  # in the order they joined
+    target: dict[str, T] = {}
     timers: dict[tuple[TimerKind, str], GroupTimer] = {}
+
+    RECORDS: ClassVar[RecordNumbers]
 
     @property
     def generation(self) -> int:
@@ -82,6 +91,15 @@ class ModernGroup(msgspec.Struct, Generic[M], eq=False):
     def is_assignment_due(self, now_ms: int, interval_ms: int) -> bool:
         return not self.assignment_timestamp_ms or now_ms >= self.assignment_timestamp_ms + interval_ms
 
+    def remove(self, member_id: str) -> None:
+        self._disown(self.members.pop(member_id))
+        self.target.pop(member_id, None)
+        for kind in TimerKind:
+            self.cancel_timer(kind, member_id)
+
+    def _disown(self, member: M) -> None:
+        """Forget what a member owns; members of share groups own nothing alone."""
+
     def set_timer(self, kind: TimerKind, member_id: str, timer: GroupTimer) -> None:
         self.cancel_timer(kind, member_id)
         self.timers[kind, member_id] = timer
@@ -96,8 +114,101 @@ class ModernGroup(msgspec.Struct, Generic[M], eq=False):
             timer.cancel()
         self.timers.clear()
 
+    # -- subscriptions -------------------------------------------------------------------------------------------------
 
-class ReconcilingGroup(ModernGroup[R]):
+    def subscriptions(self) -> set[frozenset[str]]:
+        """Return the distinct sets of topic names that members subscribe to."""
+        raise NotImplementedError
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return any(topic in names for names in self.subscriptions())
+
+    def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
+        names = set().union(*(existing_names(cluster.topics, one) for one in self.subscriptions()))
+        return [cluster.topics[name] for name in sorted(names)]
+
+    def current_metadata_hash(self, cluster: Cluster) -> int:
+        return metadata_hash(self.subscribed_topics(cluster), cluster.racks)
+
+    # -- target --------------------------------------------------------------------------------------------------------
+
+    def set_target(self, assigned: Mapping[str, T], nothing: T, now_ms: int) -> list[KeyValue]:
+        """Set the targets of all members, `nothing` if missing; return the records of those that changed."""
+        records = []
+        for member_id in self.members:
+            target = assigned.get(member_id, nothing)
+            if target != self.target.get(member_id):
+                records.append(self.target_record(member_id, target))
+            self.target[member_id] = target
+        return [*records, self.set_assignment_epoch(now_ms)]
+
+    def set_assignment_epoch(self, now_ms: int) -> KeyValue:
+        """Make the target that of the group epoch; with time 0, the next assignment is due at once."""
+        self.assignment_epoch, self.assignment_timestamp_ms = self.group_epoch, now_ms
+        value = TargetMetadataValue(assignment_epoch=self.assignment_epoch, assignment_timestamp=now_ms)
+        return of_group(self.RECORDS.target_epoch, self.group_id, value)
+
+    # -- records -------------------------------------------------------------------------------------------------------
+
+    def group_value(self) -> Message:
+        raise NotImplementedError
+
+    def member_value(self, member: M) -> Message:
+        raise NotImplementedError
+
+    def target_value(self, target: T) -> Message:
+        raise NotImplementedError
+
+    def current_value(self, member: M) -> Message:
+        """Return the current assignment of a member."""
+        raise NotImplementedError
+
+    def group_record(self) -> KeyValue:
+        return of_group(self.RECORDS.group, self.group_id, self.group_value())
+
+    def member_record(self, member: M) -> KeyValue:
+        return of_part(self.RECORDS.member, self.group_id, member.member_id, self.member_value(member))
+
+    def target_record(self, member_id: str, target: T) -> KeyValue:
+        return of_part(self.RECORDS.target, self.group_id, member_id, self.target_value(target))
+
+    def current_record(self, member: M) -> KeyValue:
+        return of_part(self.RECORDS.current, self.group_id, member.member_id, self.current_value(member))
+
+    def member_tombstones(self, member_id: str) -> list[KeyValue]:
+        numbers = self.RECORDS.current, self.RECORDS.target, self.RECORDS.member
+        return [of_part(number, self.group_id, member_id) for number in numbers]
+
+    def _tombstones(self, *others: KeyValue) -> list[KeyValue]:
+        """Return the tombstones of a group, with `others` in front of the last one."""
+        numbers = self.RECORDS
+        return [
+            *(
+                of_part(number, self.group_id, one)
+                for number in (numbers.current, numbers.target)
+                for one in self.members
+            ),
+            of_group(numbers.target_epoch, self.group_id),
+            *(of_part(numbers.member, self.group_id, one) for one in self.members),
+            *others,
+            of_group(numbers.group, self.group_id),
+        ]
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def replay(self, number: int, part: str, value: Message) -> None:
+        """Apply a record, except of a member: its metadata and its current assignment follow when all are read."""
+        if isinstance(value, TargetMetadataValue):
+            self.assignment_epoch, self.assignment_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
+        else:
+            assert number == self.RECORDS.target, number
+            self.target[part] = self.target_of(value)
+
+    def target_of(self, value: Message) -> T:
+        raise NotImplementedError
+
+
+class ReconcilingGroup(ModernGroup[R, T]):
     """A group whose members give up partitions or tasks before others get them, and commit offsets."""
 
     static_members: dict[str, str] = msgspec.field(default_factory=dict)
@@ -110,6 +221,34 @@ class ReconcilingGroup(ModernGroup[R]):
 
     def is_reconciled(self) -> bool:
         return all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
+
+    def put(self, member: R) -> None:
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._disown(before)
+        self.members[member.member_id] = member
+        self._own(member)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def _own(self, member: R) -> None:
+        raise NotImplementedError
+
+    def _disown(self, member: R) -> None:
+        if member.instance_id is not None:
+            self.static_members.pop(member.instance_id, None)
+
+    def replace_static(self, old: R, new: R, nothing: T) -> list[KeyValue]:
+        target = self.target.get(old.member_id, nothing)
+        self.remove(old.member_id)
+        self.put(new)
+        self.target[new.member_id] = target
+        return [
+            *self.member_tombstones(old.member_id),
+            self.member_record(new),
+            self.target_record(new.member_id, target),
+            self.current_record(new),
+        ]
 
     def commit_error(self, commit: Commit) -> ErrorCode:
         """Return NONE for members in their current epoch, and for an earlier one if they own the partitions since then.

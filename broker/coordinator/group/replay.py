@@ -5,21 +5,29 @@ Stable or Empty: rounds are not stored, nor are the protocols of a member except
 offsets becomes a simple group.
 """
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol
 
 from sluice.broker.coordinator.common.loader import CompactedState, RecordReader, RecordType, StoredRecord
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
-from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
 from sluice.broker.log.partition_log import PartitionLog
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.message import Message
 
 from .group import Group
+from .modern_records import GroupKey, PartKey, RecordNumbers
 from .offsets import CommittedOffset
-from .record_keys import GROUP_METADATA, GroupMetadataKey
-from .records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, OffsetCommitKey, OffsetCommitValue
+from .records import (
+    GROUP_METADATA,
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from .runtime import Offset, Recovered
 
 _NO_TIME = -1  # a commit with the default retention; a group record before version 2
@@ -32,53 +40,73 @@ _CLASSIC_RECORD_TYPES = {
 }
 
 
-class GroupBuilder(Protocol):
-    def add(self, key: Message, value: Message) -> None: ...
+class ReplayedGroup(Group, Protocol):
+    """A group that is not classic. Follows the `replay` methods of GroupMetadataManager for its records."""
 
-    def groups(self) -> Mapping[str, Group]: ...
+    RECORDS: ClassVar[RecordNumbers]
+
+    def replay(self, number: int, part: str, value: Message) -> None: ...
+    def replay_member(self, member_id: str, stored: Message, current: Message | None) -> None: ...
 
 
 class _ModernGroups:
-    """The builders of groups that are not classic, imported when a record of their type is read."""
+    """The groups that are not classic, of types that are imported when a record of theirs is read."""
 
     def __init__(self) -> None:
         self._record_types = dict(_CLASSIC_RECORD_TYPES)
-        self._builders: dict[type[Message], GroupBuilder] = {}
+        self._new_group: dict[int, Callable[[str], ReplayedGroup]] = {}
+        self._groups: dict[tuple[Callable[[str], ReplayedGroup], str], ReplayedGroup] = {}
+        self._members: dict[tuple[ReplayedGroup, str], dict[int, Message]] = {}
 
     def record_type_of(self, number: int) -> RecordType | None:
-        if number not in self._record_types and number in _BUILDERS:
-            record_types, builder = _BUILDERS[number]()
+        if number not in self._record_types and number in _TYPES:
+            record_types, new_group = _TYPES[number]()
             self._record_types |= record_types
-            self._builders |= {one.key: builder for one in record_types.values()}
+            self._new_group |= dict.fromkeys(record_types, new_group)
         return self._record_types.get(number)
 
-    def add(self, key: Message, value: Message) -> None:
-        self._builders[type(key)].add(key, value)
+    def add(self, number: int, key: Message, value: Message) -> None:
+        assert isinstance(key, GroupKey | PartKey)
+        new_group = self._new_group[number]
+        group = self._groups.get((new_group, key.group_id))
+        if group is None:
+            group = self._groups[new_group, key.group_id] = new_group(key.group_id)
+        part = key.part if isinstance(key, PartKey) else ""
+        if number in (group.RECORDS.member, group.RECORDS.current):
+            self._members.setdefault((group, part), {})[number] = value
+        else:
+            group.replay(number, part, value)
 
     def groups(self) -> Mapping[str, Group]:
-        builders = dict.fromkeys(self._builders.values())  # key classes share a builder
-        return {group_id: group for one in builders for group_id, group in one.groups().items()}
+        for (group, member_id), values in sorted(self._members.items(), key=lambda item: item[0][1]):
+            metadata = values.get(group.RECORDS.member)
+            if metadata is not None:
+                group.replay_member(member_id, metadata, values.get(group.RECORDS.current))
+        return {group.group_id: group for group in self._groups.values()}
 
 
-def _consumer_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
-    from sluice.broker.coordinator.group.consumer.replay import CONSUMER_RECORD_TYPES, ConsumerGroupBuilder
+def _consumer_groups() -> tuple[Mapping[int, RecordType], Callable[[str], ReplayedGroup]]:
+    from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
+    from sluice.broker.coordinator.group.consumer.record_values import RECORD_TYPES
 
-    return CONSUMER_RECORD_TYPES, ConsumerGroupBuilder()
-
-
-def _share_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
-    from sluice.broker.coordinator.group.share.replay import SHARE_RECORD_TYPES, ShareGroupBuilder
-
-    return SHARE_RECORD_TYPES, ShareGroupBuilder()
+    return RECORD_TYPES, ConsumerGroup
 
 
-def _streams_groups() -> tuple[Mapping[int, RecordType], GroupBuilder]:
-    from sluice.broker.coordinator.group.streams.replay import STREAMS_RECORD_TYPES, StreamsGroupBuilder
+def _share_groups() -> tuple[Mapping[int, RecordType], Callable[[str], ReplayedGroup]]:
+    from sluice.broker.coordinator.group.share.group import ShareGroup
+    from sluice.broker.coordinator.group.share.record_values import RECORD_TYPES
 
-    return STREAMS_RECORD_TYPES, StreamsGroupBuilder()
+    return RECORD_TYPES, ShareGroup
 
 
-_BUILDERS = {
+def _streams_groups() -> tuple[Mapping[int, RecordType], Callable[[str], ReplayedGroup]]:
+    from sluice.broker.coordinator.group.streams.group import StreamsGroup
+    from sluice.broker.coordinator.group.streams.record_values import RECORD_TYPES
+
+    return RECORD_TYPES, StreamsGroup
+
+
+_TYPES = {
     **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), _consumer_groups),
     **dict.fromkeys(range(10, 16), _share_groups),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), _streams_groups),
@@ -102,7 +130,7 @@ def recover(log: PartitionLog, now_ms: int) -> Recovered:
                 assert isinstance(value, GroupMetadataValue)
                 recovered.groups[record_key.group] = _classic_group(record_key.group, value)
             else:
-                modern.add(record_key, value)
+                modern.add(int.from_bytes(key[:2]), record_key, value)
     recovered.groups.update(modern.groups())
     for producer_id, values in state.pending.items():
         for key, stored in values.items():

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.streams.heartbeat import CreationError
-from sluice.broker.coordinator.group.streams.topology import Status, TopicInfo
+from sluice.broker.coordinator.group.streams.topology import Status
 from sluice.broker.metadata.new_topic import MAX_PARTITIONS, NewTopic, TopicError
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatResponse, TopicInfo
 from sluice.protocol.errors import ErrorCode
 
 _REPORTED_ERRORS = 3
@@ -59,8 +59,8 @@ def _create(ctx: RequestContext, broker: Broker, topic: TopicInfo) -> Topic | To
     if broker.throttler.refuses_auto_creation(ctx, topic.partitions):
         return TopicError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
     replicas = topic.replication_factor or -1
-    new = NewTopic(topic.name, topic.partitions, replicas, configs=dict(topic.configs))
-    return broker.create_topic(new)
+    configs = {config.key: config.value for config in topic.topic_configs}
+    return broker.create_topic(NewTopic(topic.name, topic.partitions, replicas, configs=configs))
 
 
 def _add_detail(response: StreamsGroupHeartbeatResponse, detail: str) -> None:

@@ -11,11 +11,10 @@ from sluice.broker.coordinator.group.group import STREAMS
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.coordinator.group.streams.member import StreamsMember
 from sluice.broker.coordinator.group.streams.tasks import AssignedTasks, Task, Tasks, by_subtopology
-from sluice.broker.coordinator.group.streams.topology import Subtopology as GroupSubtopology
-from sluice.broker.coordinator.group.streams.topology import TopicInfo as GroupTopicInfo
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
+from sluice.protocol.apis import streams_group_heartbeat as sent
 from sluice.protocol.apis.streams_group_describe import (
     Assignment,
     DescribedGroup,
@@ -104,17 +103,17 @@ def _describe(
 
 
 def _topology(group: StreamsGroup) -> Topology | None:
-    configured, sent = group.configured, group.topology
-    if sent is None:
+    configured, topology = group.configured, group.topology
+    if topology is None:
         return None
     if configured is not None and configured.problem is None:
         subtopologies = [one.described for one in configured.subtopologies.values()]
     else:
-        subtopologies = sorted(sent.subtopologies.values(), key=lambda one: one.subtopology_id)
-    return Topology(epoch=sent.epoch, subtopologies=[_subtopology(one) for one in subtopologies])
+        subtopologies = sorted(topology.subtopologies.values(), key=lambda one: one.subtopology_id)
+    return Topology(epoch=topology.epoch, subtopologies=[_subtopology(one) for one in subtopologies])
 
 
-def _subtopology(one: GroupSubtopology) -> Subtopology:
+def _subtopology(one: sent.Subtopology) -> Subtopology:
     return Subtopology(
         subtopology_id=one.subtopology_id,
         source_topics=sorted(one.source_topics),
@@ -124,15 +123,15 @@ def _subtopology(one: GroupSubtopology) -> Subtopology:
     )
 
 
-def _topic_infos(topics: Iterable[GroupTopicInfo]) -> list[TopicInfo]:
+def _topic_infos(topics: Iterable[sent.TopicInfo]) -> list[TopicInfo]:
     return [
         TopicInfo(
             name=topic.name,
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
-            topic_configs=_pairs(topic.configs),
+            topic_configs=_pairs((config.key, config.value) for config in topic.topic_configs),
         )
-        for topic in sorted(topics)
+        for topic in sorted(topics, key=lambda topic: topic.name)
     ]
 
 

@@ -28,6 +28,7 @@ from a MEMBER_ID_REQUIRED response (KIP-394) are *pending* until used in a JoinG
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
@@ -37,7 +38,7 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from sluice.broker.coordinator.group.group import Commit
 from sluice.broker.coordinator.group.offsets import CommittedOffset
-from sluice.broker.coordinator.group.record_keys import group_tombstone
+from sluice.broker.coordinator.group.records import GroupMetadataValue, MemberMetadata, group_metadata
 from sluice.broker.coordinator.group.timer import GroupTimer
 from sluice.protocol.apis.join_group import JoinGroupRequestProtocol
 from sluice.protocol.errors import ErrorCode
@@ -56,6 +57,7 @@ EMPTY = ClassicState.EMPTY
 PREPARING_REBALANCE = ClassicState.PREPARING_REBALANCE
 COMPLETING_REBALANCE = ClassicState.COMPLETING_REBALANCE
 STABLE = ClassicState.STABLE
+_NO_TIMESTAMP = -1
 DEAD_NAME = "Dead"  # the state in responses of a group that does not exist
 
 # State -> possible previous states.
@@ -169,7 +171,31 @@ class ClassicGroup(msgspec.Struct, eq=False):
         return None
 
     def tombstones(self) -> list[KeyValue]:
-        return [group_tombstone(self.group_id)]
+        return [group_metadata(self.group_id)]
+
+    def record(self, assignments: Mapping[str, bytes]) -> KeyValue:
+        members = [
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata(self.protocol_name),
+                assignment=assignments.get(member.member_id, b""),
+            )
+            for member in self.members.values()
+        ]
+        value = GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=self.protocol_name,
+            leader=self.leader_id,
+            current_state_timestamp=_NO_TIMESTAMP if self.state_since_ms is None else self.state_since_ms,
+            members=members,
+        )
+        return group_metadata(self.group_id, value)
 
     def cancel_timers(self) -> None:
         for timer in (self.join_timer, self.sync_timer, *self.pending_members.values()):

@@ -38,7 +38,6 @@ from .group import (
     ClassicGroup,
 )
 from .member import ClassicMember
-from .records import group_metadata, new_group_metadata
 
 _KNOWN_MEMBER_ID_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
@@ -87,7 +86,7 @@ class ClassicProtocol:
             return ErrorCode.UNKNOWN_MEMBER_ID
         group = ClassicGroup(group_id, self._runtime.now_ms())
         tombstones = [] if before is None else before.tombstones()
-        error = self._runtime.write(group_id, [*tombstones, new_group_metadata(group)])
+        error = self._runtime.write(group_id, [*tombstones, group.record({})])
         if error:
             return error
         if before is not None:
@@ -180,7 +179,7 @@ class ClassicProtocol:
         if group.state is STABLE and group.select_protocol() == group.protocol_name:
             # Nothing changes for the other members, so no rebalance.
             assignments = {one.member_id: one.assignment for one in group.members.values()}
-            error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
+            error = self._runtime.write(group.group_id, [group.record(assignments)])
             if error:
                 self._undo_replacement(group, member, old)
                 return JoinGroupResponse(
@@ -233,7 +232,7 @@ class ClassicProtocol:
         return ctx.park_until_resumed()
 
     def _assign(self, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-        error = self._runtime.write(group.group_id, [group_metadata(group, assignments)])
+        error = self._runtime.write(group.group_id, [group.record(assignments)])
         if error:
             self._end_sync_round(group, error)
             self._prepare_rebalance(group)
@@ -379,7 +378,7 @@ class ClassicProtocol:
         group.begin_generation(self._runtime.now_ms())
         self._runtime.state_journal.record_change(group)
         if group.state is EMPTY:
-            self._runtime.write(group.group_id, [group_metadata(group, {})])
+            self._runtime.write(group.group_id, [group.record({})])
             return
         for member in group.members.values():
             self._respond_to_join(

@@ -6,6 +6,9 @@ The epochs (modern_group.py) define the group's state:
     Assigning     assignment epoch < group epoch: a new target is due
     Reconciling   some member is not Stable in the assignment epoch
     Stable        all members are
+
+Its records are read as by the `replay` methods of Kafka's GroupMetadataManager. Different on purpose: a partition that
+the records assign to two members, which no coordinator writes, belongs to the first; Kafka fails to load such a log.
 """
 
 from collections import Counter
@@ -20,13 +23,13 @@ from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
 from sluice.broker.coordinator.group.assignors.spec import Assignment
 from sluice.broker.coordinator.group.consumer_protocol import PROTOCOL_TYPE
 from sluice.broker.coordinator.group.group import CONSUMER
-from sluice.broker.coordinator.group.modern_group import ReconcilingGroup, TimerKind, existing_names
+from sluice.broker.coordinator.group.modern_group import ReconcilingGroup, existing_names
+from sluice.broker.coordinator.group.modern_records import assigned_partitions, of_group, of_part, target_partitions
 from sluice.broker.metadata.topic import Topic
+from sluice.protocol.message import Message
 
-from .member import ConsumerMember, MemberState, PartitionEpochs
-from .metadata_hash import metadata_hash
-from .record_keys import group_tombstones
-from .topic_regex import ResolvedRegex
+from . import record_values as values
+from .member import ClassicMetadata, ConsumerMember, MemberState, PartitionEpochs, ResolvedRegex
 
 
 class ConsumerState(Enum):
@@ -36,13 +39,13 @@ class ConsumerState(Enum):
     STABLE = "Stable"
 
 
-class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
+class ConsumerGroup(ReconcilingGroup[ConsumerMember, Assignment]):
     has_partition_metadata: bool = False  # a broker before 4.1 wrote a record of its topics
-    target: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
     resolves_regexes: bool = False
     _owners: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
+    RECORDS = values.RECORDS
     type = CONSUMER
     listed_protocol_type = PROTOCOL_TYPE
 
@@ -66,46 +69,24 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
     def epoch_of(self, member: ConsumerMember, topic: Topic, partition: int) -> int | None:
         return member.epoch_of(topic.topic_id, partition)
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        return any(topic in names for names in self.subscriptions())
-
     def tombstones(self) -> list[KeyValue]:
-        return group_tombstones(self.group_id, self.members, self.regexes)
+        regexes = (regex_record(self.group_id, regex) for regex in self.regexes)
+        return self._tombstones(*regexes, of_group(values.PARTITION_METADATA, self.group_id))
 
     # -- members -------------------------------------------------------------------------------------------------------
 
-    def put(self, member: ConsumerMember) -> None:
-        before = self.members.get(member.member_id)
-        if before is not None:
-            self._disown(before)
-        self.members[member.member_id] = member
-        for partition in _partitions(member.assigned, member.pending_revocation):
+    def _own(self, member: ConsumerMember) -> None:
+        for partition in _partitions(member):
             assert partition not in self._owners, f"{partition} is owned by {self._owners[partition]}"
             self._owners[partition] = member.member_id
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
 
-    def remove(self, member_id: str) -> None:
-        member = self.members.pop(member_id)
-        self.target.pop(member_id, None)
-        self._disown(member)
-        for kind in TimerKind:
-            self.cancel_timer(kind, member_id)
-
-    def replace_static(self, old: ConsumerMember, new: ConsumerMember) -> None:
-        target = self.target.get(old.member_id, {})
-        self.remove(old.member_id)
-        self.put(new)
-        self.target[new.member_id] = target
+    def _disown(self, member: ConsumerMember) -> None:
+        super()._disown(member)
+        for partition in _partitions(member):
+            del self._owners[partition]
 
     def owner_of(self, topic_id: bytes, partition: int) -> str | None:
         return self._owners.get((topic_id, partition))
-
-    def _disown(self, member: ConsumerMember) -> None:
-        for partition in _partitions(member.assigned, member.pending_revocation):
-            del self._owners[partition]
-        if member.instance_id is not None:
-            del self.static_members[member.instance_id]
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
@@ -118,19 +99,11 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
         names = member.subscribed_topic_names
         return (names,) if resolved is None else (names, resolved.topics)
 
-    def subscribed_topics(self, cluster: Cluster) -> list[Topic]:
-        topics = cluster.topics
-        names = set().union(*(existing_names(topics, one) for one in self.subscriptions()))
-        return [topics[name] for name in sorted(names)]
-
     def topic_ids_of(self, member: ConsumerMember, cluster: Cluster) -> frozenset[bytes]:
         topics = cluster.topics
         return frozenset(
             topics[name].topic_id for names in self._subscriptions_of(member) for name in existing_names(topics, names)
         )
-
-    def current_metadata_hash(self, cluster: Cluster) -> int:
-        return metadata_hash(self.subscribed_topics(cluster), cluster.racks)
 
     def regex_subscribers(self) -> Counter[str]:
         return Counter(
@@ -160,10 +133,129 @@ class ConsumerGroup(ReconcilingGroup[ConsumerMember]):
             for partition in partitions
         )
 
+    # -- records -------------------------------------------------------------------------------------------------------
 
-def _partitions(*assignments: PartitionEpochs) -> Iterable[tuple[bytes, int]]:
+    def group_value(self) -> Message:
+        return values.ConsumerGroupMetadataValue(epoch=self.group_epoch, metadata_hash=self.metadata_hash)
+
+    def member_value(self, member: ConsumerMember) -> Message:
+        classic = member.classic
+        return values.ConsumerGroupMemberMetadataValue(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=sorted(member.subscribed_topic_names),
+            subscribed_topic_regex=member.subscribed_topic_regex,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            server_assignor=member.server_assignor,
+            classic_member_metadata=None
+            if classic is None
+            else values.ClassicMemberMetadata(
+                session_timeout_ms=classic.session_timeout_ms,
+                supported_protocols=[
+                    values.ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols
+                ],
+            ),
+        )
+
+    def target_value(self, target: Assignment) -> Message:
+        return target_partitions(target)
+
+    def current_value(self, member: ConsumerMember) -> Message:
+        return values.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=member.member_epoch,
+            previous_member_epoch=member.previous_member_epoch,
+            state=member.state,
+            assigned_partitions=_with_epochs(member.assigned),
+            partitions_pending_revocation=_with_epochs(member.pending_revocation),
+        )
+
+    # -- loading -------------------------------------------------------------------------------------------------------
+
+    def replay(self, number: int, part: str, value: Message) -> None:
+        if isinstance(value, values.ConsumerGroupMetadataValue):
+            self.group_epoch, self.metadata_hash = value.epoch, value.metadata_hash
+        elif isinstance(value, values.ConsumerGroupRegularExpressionValue):
+            self.regexes[part] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+        elif isinstance(value, values.ConsumerGroupPartitionMetadataValue):
+            self.has_partition_metadata = True
+        else:
+            super().replay(number, part, value)
+
+    def target_of(self, value: Message) -> Assignment:
+        return assigned_partitions(value)
+
+    def replay_member(self, member_id: str, stored: Message, current: Message | None) -> None:
+        assert isinstance(stored, values.ConsumerGroupMemberMetadataValue)
+        classic = stored.classic_member_metadata
+        member = ConsumerMember(
+            member_id,
+            instance_id=stored.instance_id,
+            rack_id=stored.rack_id,
+            rebalance_timeout_ms=stored.rebalance_timeout_ms,
+            client_id=stored.client_id,
+            client_host=stored.client_host,
+            subscribed_topic_names=frozenset(stored.subscribed_topic_names),
+            subscribed_topic_regex=stored.subscribed_topic_regex or "",
+            server_assignor=stored.server_assignor,
+            classic=None
+            if classic is None
+            else ClassicMetadata(
+                classic.session_timeout_ms, tuple((one.name, one.metadata) for one in classic.supported_protocols)
+            ),
+        )
+        if current is not None:
+            assert isinstance(current, values.ConsumerGroupCurrentMemberAssignmentValue)
+            taken: set[tuple[bytes, int]] = set()
+            # Epochs of partitions are written since 4.1. The epoch is -2 while a static member is away.
+            epoch = max(current.member_epoch, 0)
+            member = member._replace(
+                member_epoch=current.member_epoch,
+                previous_member_epoch=current.previous_member_epoch,
+                state=MemberState(current.state),
+                assigned=self._replayed(current.assigned_partitions, epoch, taken),
+                pending_revocation=self._replayed(current.partitions_pending_revocation, epoch, taken),
+            )
+        self.put(member)
+
+    def _replayed(
+        self, topics: Iterable[values.EpochPartitions], epoch: int, taken: set[tuple[bytes, int]]
+    ) -> dict[bytes, dict[int, int]]:
+        assigned: dict[bytes, dict[int, int]] = {}
+        for one in topics:
+            epochs = one.assignment_epochs
+            if epochs is None or len(epochs) != len(one.partitions):
+                epochs = [epoch] * len(one.partitions)
+            for partition, since in zip(one.partitions, epochs, strict=True):
+                where = one.topic_id, partition
+                if where not in taken and self.owner_of(*where) is None:
+                    taken.add(where)
+                    assigned.setdefault(one.topic_id, {})[partition] = since
+        return assigned
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex | None = None) -> KeyValue:
+    """Return the record of a regular expression; if it is not resolved, its tombstone."""
+    value = None
+    if resolved is not None:
+        value = values.ConsumerGroupRegularExpressionValue(
+            topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
+        )
+    return of_part(values.REGULAR_EXPRESSION, group_id, regex, value)
+
+
+def _partitions(member: ConsumerMember) -> Iterable[tuple[bytes, int]]:
+    assignments = member.assigned, member.pending_revocation
     return ((topic, partition) for one in assignments for topic, epochs in one.items() for partition in epochs)
 
 
 def without_epochs(assignment: PartitionEpochs) -> Mapping[bytes, list[int]]:
     return {topic: sorted(epochs) for topic, epochs in assignment.items()}
+
+
+def _with_epochs(partitions: PartitionEpochs) -> list[values.EpochPartitions]:
+    return [
+        values.EpochPartitions(topic_id=topic, partitions=list(epochs), assignment_epochs=list(epochs.values()))
+        for topic, epochs in partitions.items()
+    ]

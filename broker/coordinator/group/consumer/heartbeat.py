@@ -44,7 +44,6 @@ from .heartbeat_validation import find_slot, regex_error, request_error
 from .member import ConsumerMember, MemberState
 from .migration import Migration
 from .rebalance import ConsumerRebalance
-from .records import current_assignment
 
 
 class ConsumerProtocol:
@@ -163,7 +162,7 @@ class ConsumerProtocol:
         )
         group.put(away)
         group.cancel_timer(TimerKind.REVOKE, member.member_id)
-        return self._runtime.write_or_restore(group.group_id, [current_assignment(group.group_id, away)])
+        return self._runtime.write_or_restore(group.group_id, [group.current_record(away)])
 
     # -- loading -------------------------------------------------------------------------------------------------------
 

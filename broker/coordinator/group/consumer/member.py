@@ -17,6 +17,12 @@ class MemberState(IntEnum):
     UNRELEASED_PARTITIONS = 2  # other members have not released partitions of its target
 
 
+class ResolvedRegex(NamedTuple):
+    topics: frozenset[str]
+    version: int  # number of topics created until then
+    timestamp_ms: int  # wall clock
+
+
 class ClassicMetadata(NamedTuple):
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]

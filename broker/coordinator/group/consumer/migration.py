@@ -18,7 +18,6 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import PREPARING_REBALANCE, STABLE, ClassicGroup
 from sluice.broker.coordinator.group.classic.member import ClassicMember
 from sluice.broker.coordinator.group.classic.protocol import ClassicProtocol
-from sluice.broker.coordinator.group.classic.records import group_metadata
 from sluice.broker.coordinator.group.consumer_protocol import (
     PROTOCOL_TYPE,
     by_topic_id,
@@ -32,7 +31,6 @@ from sluice.protocol.errors import ErrorCode
 
 from .group import ConsumerGroup
 from .member import ClassicMetadata, ConsumerMember
-from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
 
 # Policy -> whether upgrades and downgrades are allowed.
 _POLICIES = {
@@ -125,14 +123,14 @@ class Migration:
     def upgrade(self, classic: ClassicGroup, group: ConsumerGroup) -> list[KeyValue]:
         self._classic.stop(classic, ErrorCode.REBALANCE_IN_PROGRESS)
         self._runtime.groups[group.group_id] = group
-        members, group_id = group.members.values(), group.group_id
+        members = group.members.values()
         return [
             *classic.tombstones(),
-            *(member_metadata(group_id, member) for member in members),
-            group_epoch(group),
-            *(target_assignment(group_id, member_id, target) for member_id, target in group.target.items()),
-            target_epoch(group),
-            *(current_assignment(group_id, member) for member in members),
+            *map(group.member_record, members),
+            group.group_record(),
+            *(group.target_record(*target) for target in group.target.items()),
+            group.set_assignment_epoch(0),
+            *map(group.current_record, members),
         ]
 
     # -- to a classic group --------------------------------------------------------------------------------------------
@@ -173,7 +171,7 @@ class Migration:
             one.assignment = write_assignment(target, self._cluster, one.metadata(classic.protocol_name))
         group.cancel_timers()
         assignments = {one.member_id: one.assignment for one in classic.members.values()}
-        records += [*group.tombstones(), group_metadata(classic, assignments)]
+        records += [*group.tombstones(), classic.record(assignments)]
         self._runtime.groups[group.group_id] = classic
         error = self._runtime.write_or_restore(group.group_id, records)
         if not error:

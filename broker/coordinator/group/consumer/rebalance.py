@@ -1,7 +1,7 @@
 """The rebalance of a consumer group: bump the epoch, compute a target, reconcile members, remove members.
 
 Follows the consumer part of Kafka's GroupMetadataManager (updateSubscriptionMetadata, maybeUpdateTargetAssignment,
-maybeReconcile, consumerGroupFenceMembers), for members of both protocols.
+maybeReconcile, consumerGroupFenceMembers) and TargetAssignmentBuilder, for members of both protocols.
 
 Different on purpose, in all groups with member epochs: topic changes are detected by a member's request; in Kafka the
 controller reports them.
@@ -12,20 +12,20 @@ from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.assignors.registry import ASSIGNORS
+from sluice.broker.coordinator.group.assignors.spec import Assignment, GroupSpec, MemberSpec
 from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
+from sluice.broker.coordinator.group.modern_records import of_group
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.broker.requests.context import RequestContext
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.uuids import printed_uuid, random_uuid
 
 from .current_assignment import Goal, Owned, reconcile
-from .group import ConsumerGroup
+from .group import ConsumerGroup, regex_record
 from .member import ConsumerMember, MemberState
 from .migration import Migration
-from .record_keys import member_tombstones, partition_metadata_tombstone, regular_expression_tombstone
-from .records import current_assignment, group_epoch, member_metadata, target_assignment, target_epoch
+from .record_values import PARTITION_METADATA
 from .regexes import Matches, RegexSubscriptions
-from .target_assignment import update_target
 
 _Slot = MemberSlot[ConsumerMember]
 
@@ -70,22 +70,20 @@ class ConsumerRebalance:
         subscription_changed = self.change(group, slot, updated, records)
         now_ms = self._runtime.now_ms()
         if group.assignment_epoch < group.group_epoch and self._is_assignment_due(group, now_ms):
-            assign = ASSIGNORS[group.preferred_assignor(self.default_assignor)]
-            records += update_target(group, assign, self._cluster, now_ms)
+            records += group.set_target(self._assigned(group), {}, now_ms)
         return self.reconcile(group, updated, owned, subscription_changed, records)
 
     def change(self, group: ConsumerGroup, slot: _Slot, updated: ConsumerMember, records: list[KeyValue]) -> bool:
         """Return whether the member's subscription changed."""
         member, replaced = slot
         if replaced is not None:
-            records += _replacement(group, replaced, member)
-            group.replace_static(replaced, member)
+            records += group.replace_static(replaced, member, {})
         assignor = group.preferred_assignor(self.default_assignor)
         if updated != member:
-            records.append(member_metadata(group.group_id, updated))
+            records.append(group.member_record(updated))
         regex = self._regexes.change(group, member, updated)
         if regex.unused is not None:
-            records.append(regular_expression_tombstone(group.group_id, regex.unused))
+            records.append(regex_record(group.group_id, regex.unused))
         if updated != group.members.get(updated.member_id):
             group.put(updated)
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
@@ -98,10 +96,26 @@ class ConsumerRebalance:
         if required or current != group.metadata_hash:
             group.group_epoch += 1
             group.metadata_hash = current
-            records.append(group_epoch(group))
+            records.append(group.group_record())
         if group.has_partition_metadata:
             group.has_partition_metadata = False
-            records.append(partition_metadata_tombstone(group.group_id))
+            records.append(of_group(PARTITION_METADATA, group.group_id))
+
+    def _assigned(self, group: ConsumerGroup) -> dict[str, Assignment]:
+        spec = GroupSpec(
+            members={
+                member_id: MemberSpec(
+                    group.topic_ids_of(member, self._cluster), group.target.get(member_id, {}), member.instance_id
+                )
+                for member_id, member in group.members.items()
+            },
+            partition_counts={
+                topic.topic_id: len(topic.partitions) for topic in group.subscribed_topics(self._cluster)
+            },
+            homogeneous=group.is_homogeneous,
+        )
+        assigned = ASSIGNORS[group.preferred_assignor(self.default_assignor)](spec)
+        return {one: {topic: those for topic, those in target.items() if those} for one, target in assigned.items()}
 
     def _is_assignment_due(self, group: ConsumerGroup, now_ms: int) -> bool:
         interval_ms = self._runtime.group_configs(group.group_id).integer("consumer.assignment.interval.ms")
@@ -126,7 +140,7 @@ class ConsumerRebalance:
         if reconciled == member:
             return member
         group.put(reconciled)
-        records.append(current_assignment(group.group_id, reconciled))
+        records.append(group.current_record(reconciled))
         if reconciled.classic is None:
             if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
                 self.await_within_rebalance(TimerKind.REVOKE, group, reconciled)
@@ -155,13 +169,12 @@ class ConsumerRebalance:
             return self._migration.downgrade_without(group, members)
         records: list[KeyValue] = []
         for member in members:
-            records += member_tombstones(group.group_id, member.member_id)
+            records += group.member_tombstones(member.member_id)
             group.remove(member.member_id)
         records += self._regexes.remove_unused(group)
         self._bump_epoch(group, records, required=True)
         if not group.members:  # as a new group, so that the next assignment is due at once
-            group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
-            records.append(target_epoch(group))
+            records.append(group.set_assignment_epoch(0))
         return self._runtime.write_or_restore(group.group_id, records)
 
     # -- timers --------------------------------------------------------------------------------------------------------
@@ -177,12 +190,3 @@ class ConsumerRebalance:
 
     def expired(self, group: ConsumerGroup, member_id: str) -> None:
         self.remove(group, [group.members[member_id]])
-
-
-def _replacement(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> list[KeyValue]:
-    return [
-        *member_tombstones(group.group_id, old.member_id),
-        member_metadata(group.group_id, new),
-        target_assignment(group.group_id, new.member_id, group.target.get(old.member_id, {})),
-        current_assignment(group.group_id, new),
-    ]

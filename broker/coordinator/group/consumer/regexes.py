@@ -1,11 +1,12 @@
 """The regular expressions in the subscriptions of a consumer group, and when they are resolved.
 
-Follows Kafka's GroupMetadataManager (maybeUpdateRegularExpressions, handleRegularExpressionsResult): all expressions of
+Follows Kafka's TopicRegexResolver and GroupMetadataManager (maybeUpdateRegularExpressions,
+handleRegularExpressionsResult): a topic matches if its whole name does; all expressions of
 a group together, when one is new, after topics are created, or after `group.consumer.regex.refresh.interval.ms`; but at
 most every 10 s.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sluice.broker.controller.cluster import Cluster
@@ -13,12 +14,10 @@ from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
 from sluice.broker.security.acl.auth_helper import AuthHelper
+from sluice.text.regex import compile_regex
 
-from .group import ConsumerGroup
-from .member import ConsumerMember
-from .record_keys import regular_expression_tombstone
-from .records import regular_expression
-from .topic_regex import ResolvedRegex, resolve
+from .group import ConsumerGroup, regex_record
+from .member import ConsumerMember, ResolvedRegex
 
 _MIN_REFRESH_INTERVAL_MS = 10_000
 Matches = Mapping[str, ResolvedRegex]  # by expression
@@ -53,7 +52,7 @@ class RegexSubscriptions:
         unused = [regex for regex in group.regexes if regex not in subscribers]
         for regex in unused:
             del group.regexes[regex]
-        return [regular_expression_tombstone(group.group_id, regex) for regex in unused]
+        return [regex_record(group.group_id, regex) for regex in unused]
 
     def refresh(self, group: ConsumerGroup, now_ms: int, apply: Callable[[Matches], None]) -> None:
         """Resolve the group's expressions in the worker if due; then call `apply`."""
@@ -68,7 +67,7 @@ class RegexSubscriptions:
 
         group.resolves_regexes = True
         self._cluster.runtime.worker.run(
-            lambda: {regex: ResolvedRegex(resolve(regex, names), version, now_ms) for regex in regexes}, done
+            lambda: {regex: ResolvedRegex(_matching(regex, names), version, now_ms) for regex in regexes}, done
         )
 
     def update(self, ctx: RequestContext, group: ConsumerGroup, matches: Matches) -> tuple[list[KeyValue], bool]:
@@ -88,7 +87,7 @@ class RegexSubscriptions:
             found = resolved._replace(topics=resolved.topics.difference(hidden))
             changed |= found.topics != (frozenset() if before is None else before.topics)
             group.regexes[regex] = found
-            records.append(regular_expression(group.group_id, regex, found))
+            records.append(regex_record(group.group_id, regex, found))
         return records, changed
 
     def _is_due(self, group: ConsumerGroup, subscribed: int, now_ms: int) -> bool:
@@ -102,3 +101,8 @@ class RegexSubscriptions:
             or last.version < self._cluster.topics_created
             or now_ms > last.timestamp_ms + self._refresh_interval_ms
         )
+
+
+def _matching(text: str, topics: Iterable[str]) -> frozenset[str]:
+    pattern = compile_regex(text)
+    return frozenset(topic for topic in topics if pattern.fullmatch(topic))

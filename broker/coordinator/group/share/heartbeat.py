@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.group.assignors.spec import Assignment, MemberSpec
+from sluice.broker.coordinator.group.assignors.spec import MemberSpec
 from sluice.broker.coordinator.group.group import Group, HeartbeatError
 from sluice.broker.coordinator.group.modern_group import (
     JOIN_EPOCH,
@@ -36,7 +36,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.protocol.apis import share_group_heartbeat as api
 from sluice.protocol.errors import ErrorCode
 
-from . import records, simple_assignor
+from . import simple_assignor
 from .group import ShareGroup
 from .initialization import StateInitialization
 from .member import ShareMember
@@ -132,7 +132,7 @@ class ShareProtocol:
 
     def _change(self, group: ShareGroup, member: ShareMember, updated: ShareMember, written: list[KeyValue]) -> bool:
         if updated != member:
-            written.append(records.member_metadata(group.group_id, updated))
+            written.append(group.member_record(updated))
         bump = updated.subscribed_topic_names != member.subscribed_topic_names
         if group.assignment_epoch >= group.group_epoch:
             bump |= not group.is_empty and group.has_unassigned_partitions()
@@ -146,29 +146,20 @@ class ShareProtocol:
     def _bump_epoch(self, group: ShareGroup, metadata_hash: int, written: list[KeyValue]) -> None:
         group.group_epoch += 1
         group.metadata_hash = metadata_hash
-        written.append(records.group_epoch(group.group_id, group.group_epoch, metadata_hash))
+        written.append(group.group_record())
 
     def _update_target(self, group: ShareGroup, written: list[KeyValue]) -> None:
         now_ms = self._runtime.now_ms()
         interval_ms = self._runtime.group_configs(group.group_id).integer("share.assignment.interval.ms")
         if group.assignment_epoch >= group.group_epoch or not group.is_assignment_due(now_ms, interval_ms):
             return
-        target = self._new_target(group)
-        for member_id in group.members:
-            assigned = target[member_id]
-            if assigned != group.target.get(member_id):
-                written.append(records.target_assignment(group.group_id, member_id, assigned))
-            group.target[member_id] = assigned
-        group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, now_ms
-        written.append(records.target_epoch(group.group_id, group.assignment_epoch, now_ms))
-
-    def _new_target(self, group: ShareGroup) -> dict[str, Assignment]:
         members = {
             member_id: MemberSpec(self._topic_ids(member), group.target.get(member_id, {}))
             for member_id, member in group.members.items()
         }
         assignable = {topic.topic_id: _assignable(group, topic) for topic in group.subscribed_topics(self._cluster)}
-        return simple_assignor.assign(members, assignable, homogeneous=group.is_homogeneous)
+        target = simple_assignor.assign(members, assignable, homogeneous=group.is_homogeneous)
+        written += group.set_target(target, {}, now_ms)
 
     def _reconcile(
         self, group: ShareGroup, member: ShareMember, group_changed: bool, written: list[KeyValue]
@@ -185,7 +176,7 @@ class ShareProtocol:
             )
         if reconciled != member:
             group.members[member.member_id] = reconciled
-            written.append(records.current_assignment(group.group_id, reconciled))
+            written.append(group.current_record(reconciled))
         return reconciled
 
     def _topic_ids(self, member: ShareMember) -> frozenset[bytes]:
@@ -206,12 +197,11 @@ class ShareProtocol:
         return api.ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def _remove(self, group: ShareGroup, member_id: str) -> ErrorCode:
-        written = records.member_tombstones(group.group_id, member_id)
+        written = group.member_tombstones(member_id)
         group.remove(member_id)
         self._bump_epoch(group, group.current_metadata_hash(self._cluster), written)
         if group.is_empty:
-            group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
-            written.append(records.target_epoch(group.group_id, group.assignment_epoch, 0))
+            written.append(group.set_assignment_epoch(0))
         return self._runtime.write_or_restore(group.group_id, written)
 
     # -- sessions ------------------------------------------------------------------------------------------------------

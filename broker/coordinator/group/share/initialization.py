@@ -13,7 +13,6 @@ from sluice.broker.coordinator.share.summary import ShareErrors
 from sluice.broker.metadata.topic import Partition, Topic
 from sluice.protocol.errors import ErrorCode
 
-from . import records
 from .group import ShareGroup
 from .state_partitions import UNKNOWN_TOPIC, Partitions, StatePartitions, Topics, TopicState
 
@@ -39,17 +38,13 @@ class StateInitialization:
             topic_id: dict.fromkeys(sorted(state.partitions), _EARLIEST if topic_id in known else _BY_THE_LEADER)
             for topic_id, state in missing.items()
         }
-        written.append(self.changed(group, partitions.start(missing)))
+        written.append(group.set_partitions(partitions.start(missing), self.name_of))
         return partial(self._request, group, offsets)
 
     def loaded(self, group: ShareGroup) -> None:
         """Wait for the results of the previous coordinator before requesting again."""
         if group.partitions is not None:
             group.partitions = group.partitions.initializing_since(self._runtime.now_ms())
-
-    def changed(self, group: ShareGroup, partitions: StatePartitions) -> KeyValue:
-        group.partitions = partitions
-        return records.state_partitions(group.group_id, partitions, self.name_of)
 
     def name_of(self, topic_id: bytes) -> str:
         topic = self._cluster.topics_by_id.get(topic_id)
@@ -62,16 +57,16 @@ class StateInitialization:
             return
         if any(error for errors in results.values() for error in errors.values()):
             if group.partitions is not None and group.partitions.initializing:
-                self._write(group, group.partitions.stop(partitions))
+                self.write(group, group.partitions.stop(partitions))
             return
-        self._write(group, (group.partitions or StatePartitions()).finish(self._states(partitions)))
+        self.write(group, (group.partitions or StatePartitions()).finish(self._states(partitions)))
 
     def topic_deleted(self, topic: Topic) -> None:
         for group in list(self._runtime.groups.values()):
             if isinstance(group, ShareGroup) and group.partitions is not None:
                 left = group.partitions.without(topic.topic_id)
                 if left != group.partitions:
-                    self._write(group, left)
+                    self.write(group, left)
 
     def _request(self, group: ShareGroup, offsets: Mapping[bytes, Mapping[int, int]]) -> None:
         state_epoch = group.group_epoch
@@ -93,5 +88,5 @@ class StateInitialization:
             for topic_id, those in partitions.items()
         }
 
-    def _write(self, group: ShareGroup, partitions: StatePartitions) -> ErrorCode:
-        return self._runtime.write_or_restore(group.group_id, [self.changed(group, partitions)])
+    def write(self, group: ShareGroup, partitions: StatePartitions) -> ErrorCode:
+        return self._runtime.write_or_restore(group.group_id, [group.set_partitions(partitions, self.name_of)])

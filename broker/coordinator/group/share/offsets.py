@@ -152,8 +152,7 @@ class ShareOffsets:
             done(lambda: response)
             return
         self._runtime.groups[group_id] = group
-        record = self._initialization.changed(group, (group.partitions or StatePartitions()).start(states))
-        error = self._runtime.write_or_restore(group_id, [record])
+        error = self._initialization.write(group, (group.partitions or StatePartitions()).start(states))
         if error:
             done(partial(_alter_error, HeartbeatError(error, None)))
             return
@@ -189,9 +188,7 @@ class ShareOffsets:
                 response.responses.append(_deleted_topic(name, ZERO_UUID, _UNKNOWN, message))
             else:
                 deleted[topic.topic_id] = partitions
-        error = self._runtime.write_or_restore(
-            group_id, [self._initialization.changed(group, group.partitions.delete(deleted.keys()))]
-        )
+        error = self._initialization.write(group, group.partitions.delete(deleted.keys()))
         if error:
             done(delete_api.DeleteShareGroupOffsetsResponse(error_code=error, error_message=error.message))
         elif not deleted:
@@ -213,8 +210,7 @@ class ShareOffsets:
             response.responses.append(_deleted_topic(name_of(topic_id), topic_id, error, error.message))
         deleted = [topic_id for topic_id in results if topic_id not in failed]
         if deleted and self._runtime.groups.get(group.group_id) is group and group.partitions is not None:
-            record = self._initialization.changed(group, group.partitions.deleted(deleted))
-            error = self._runtime.write_or_restore(group.group_id, [record])
+            error = self._initialization.write(group, group.partitions.deleted(deleted))
             if error:
                 done(delete_api.DeleteShareGroupOffsetsResponse(error_code=error, error_message=error.message))
                 return
@@ -230,7 +226,7 @@ class ShareOffsets:
             if isinstance(group, ShareGroup) and group.is_empty and group.partitions is not None:
                 partitions = self._all_partitions(group.partitions)
                 deleting = StatePartitions(deleting=frozenset(partitions))
-                error = self._runtime.write_or_restore(group_id, [self._initialization.changed(group, deleting)])
+                error = self._initialization.write(group, deleting)
                 if error:
                     results[group_id] = error
                 elif partitions:

@@ -1,11 +1,21 @@
-"""The values of share groups' records in __consumer_offsets, as Kafka 4.4 writes them."""
+"""The values of share groups' records in __consumer_offsets, as Kafka 4.4 writes them; see modern_records.py."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from sluice.broker.coordinator.common.loader import RecordType
+from sluice.broker.coordinator.group.modern_records import (
+    GroupKey,
+    RecordNumbers,
+    TargetPartitionsValue,
+    TopicPartitions,
+)
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID, V, Versions, int8, int32, int64, string, uuid
+
+RECORDS = RecordNumbers(member=10, group=11, target_epoch=12, target=13, current=14)
+STATE_PARTITIONS = 15
 
 
 class ShareGroupMetadataValue(Message):
@@ -22,24 +32,6 @@ class ShareGroupMemberMetadataValue(Message):
     client_id: string = ""
     client_host: string = ""
     subscribed_topic_names: list[string] = []
-
-
-class ShareGroupTargetAssignmentMetadataValue(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
-    assignment_epoch: int32 = 0
-    assignment_timestamp: Annotated[int64, V("0+", tag=0)] = 0
-
-
-class TopicPartitions(Message):
-    topic_id: uuid = ZERO_UUID
-    partitions: list[int32] = []
-
-
-class ShareGroupTargetAssignmentMemberValue(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
-    topic_partitions: list[TopicPartitions] = []
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
@@ -70,3 +62,14 @@ class ShareGroupStatePartitionMetadataValue(Message):
     initializing_topics: list[TopicPartitionsInfo] = []
     initialized_topics: list[TopicPartitionsInfo] = []
     deleting_topics: list[TopicInfo] = []
+
+
+RECORD_TYPES = {
+    **RECORDS.types(
+        ShareGroupMetadataValue,
+        ShareGroupMemberMetadataValue,
+        TargetPartitionsValue,
+        ShareGroupCurrentMemberAssignmentValue,
+    ),
+    STATE_PARTITIONS: RecordType(GroupKey, ShareGroupStatePartitionMetadataValue, range(1)),
+}

@@ -12,9 +12,12 @@ decided in this order:
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from sluice.protocol.apis.streams_group_heartbeat import Subtopology, TopicInfo
 from sluice.protocol.errors import ErrorCode
 
-from .topology import InvalidTopologyError, Status, Subtopology, TopicInfo, Topology
+from .topology import InvalidTopologyError, Status, Topology, copartitioned_topics, inputs_of
 
 PartitionCount = Callable[[str], int | None]
 _SUMMARIZED_TOPICS = 3
@@ -91,12 +94,15 @@ def _configure(topology: Topology, existing: PartitionCount) -> ConfiguredTopolo
 
 
 def _configured(subtopology: Subtopology, counts: "_Counts") -> ConfiguredSubtopology:
-    decided = subtopology._replace(
-        repartition_source_topics=tuple(map(counts.decide, subtopology.repartition_source_topics)),
-        state_changelog_topics=tuple(map(counts.decide, subtopology.state_changelog_topics)),
+    decided = replace(
+        subtopology,
+        repartition_source_topics=list(map(counts.decide, subtopology.repartition_source_topics)),
+        state_changelog_topics=list(map(counts.decide, subtopology.state_changelog_topics)),
     )
     task_count = counts.largest_input(subtopology)
-    return ConfiguredSubtopology(task_count, frozenset(subtopology.inputs), subtopology.is_stateful, decided)
+    return ConfiguredSubtopology(
+        task_count, frozenset(inputs_of(subtopology)), bool(decided.state_changelog_topics), decided
+    )
 
 
 def _missing_internal_topics(
@@ -129,7 +135,7 @@ class _Counts:
         self._repartition_names = frozenset(topic.name for topic in repartition_topics)
         self._decide_repartition_topics()
         for one in subtopologies:
-            for topics in one.copartitioned_topics():
+            for topics in copartitioned_topics(one):
                 if topics:
                     self._decide_copartitioned(topics)
         self._decide_changelogs()
@@ -139,10 +145,10 @@ class _Counts:
         if partitions < 1:
             message = "Number of partitions must be at least 1."
             raise InvalidTopologyError(message, ErrorCode.UNKNOWN_SERVER_ERROR)
-        return topic._replace(partitions=partitions)
+        return replace(topic, partitions=partitions)
 
     def largest_input(self, subtopology: Subtopology) -> int:
-        largest = max(map(self._count, subtopology.inputs), default=None)
+        largest = max(map(self._count, inputs_of(subtopology)), default=None)
         if largest is None:
             raise InvalidTopologyError(f"No source topics found for subtopology {subtopology.subtopology_id}")
         return largest

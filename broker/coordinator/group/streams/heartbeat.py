@@ -35,7 +35,7 @@ from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredTopology
 from .endpoints import partitions_by_endpoint
-from .group import StreamsGroup, TaskOffsets
+from .group import StreamsGroup, TaskOffsets, task_ids
 from .heartbeat_validation import (
     distinct_tasks,
     find_slot,
@@ -47,9 +47,8 @@ from .heartbeat_validation import (
 )
 from .member import Endpoint, MemberState, StreamsMember
 from .rebalance import RACK_TAGS, StreamsRebalance
-from .records import current_assignment
-from .tasks import AssignedTasks, Task, Tasks, by_subtopology
-from .topology import InvalidTopologyError, Status, TopicInfo, Topology, topology_of
+from .tasks import AssignedTasks, Task, Tasks
+from .topology import InvalidTopologyError, Status, Topology, topology_of
 
 _CLIENT_TAGS_STATUS_SINCE = 1
 _TASK_BYTES = 8  # its index and epoch, in the record of its member
@@ -57,7 +56,7 @@ _TASK_BYTES = 8  # its index and epoch, in the record of its member
 
 class HeartbeatResult(NamedTuple):
     response: StreamsGroupHeartbeatResponse
-    missing_topics: Mapping[str, TopicInfo] = {}
+    missing_topics: Mapping[str, api.TopicInfo] = {}
 
 
 class CreationError(NamedTuple):
@@ -218,7 +217,7 @@ class StreamsProtocol:
         )
         has_other_tasks = member.assigned != before.assigned
         if request.member_epoch == JOIN_EPOCH or has_other_tasks:
-            active, standby, warmup = map(_task_ids, member.assigned)
+            active, standby, warmup = map(task_ids, member.assigned)
             response.active_tasks, response.standby_tasks, response.warmup_tasks = active, standby, warmup
         if member.user_endpoint != before.user_endpoint or (has_other_tasks and member.user_endpoint is not None):
             group.endpoint_epoch += 1
@@ -258,7 +257,7 @@ class StreamsProtocol:
             assigned=AssignedTasks(dict.fromkeys(active, 0), standby, warmup),
         )
         group.put(away)
-        return self._runtime.write_or_restore(group.group_id, [current_assignment(group.group_id, away)])
+        return self._runtime.write_or_restore(group.group_id, [group.current_record(away)])
 
     # -- loading -------------------------------------------------------------------------------------------------------
 
@@ -272,10 +271,6 @@ class StreamsProtocol:
 
 def _status(status: Status, detail: str) -> api.Status:
     return api.Status(status_code=status, status_detail=detail)
-
-
-def _task_ids(tasks: Collection[Task]) -> list[api.TaskIds]:
-    return [api.TaskIds(subtopology_id=name, partitions=those) for name, those in by_subtopology(tasks).items()]
 
 
 def _reported_topology(sent: api.Topology | None) -> Topology | HeartbeatError | None:

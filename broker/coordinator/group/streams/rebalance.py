@@ -7,25 +7,16 @@ streamsGroupFenceMember) and TargetAssignmentBuilder. group.py explains the epoc
 from functools import partial
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.group.consumer.metadata_hash import metadata_hash
 from sluice.broker.coordinator.group.group import HeartbeatError
+from sluice.broker.coordinator.group.metadata_hash import metadata_hash
 from sluice.broker.coordinator.group.modern_group import MemberSlot, TimerKind
 from sluice.broker.coordinator.group.runtime import GroupRuntime
 from sluice.protocol.errors import ErrorCode
 
 from .configured_topology import ConfiguredTopology, configure
 from .current_assignment import Goal, reconcile
-from .group import StreamsGroup
+from .group import StreamsGroup, topology_record
 from .member import MemberState, StreamsMember
-from .record_keys import member_tombstones
-from .records import (
-    current_assignment,
-    group_metadata,
-    member_metadata,
-    target_assignment,
-    target_epoch,
-    topology_record,
-)
 from .sticky_assignor import MemberSpec, SubtopologySpec, assign
 from .tasks import Tasks
 from .topology import InvalidTopologyError, Topology
@@ -73,10 +64,10 @@ class StreamsRebalance:
         member, replaced = slot
         is_empty = group.is_empty
         if replaced is not None:
-            records += self._replace_static(group, replaced, member)
+            records += group.replace_static(replaced, member, _NO_TARGET)
         changed = False
         if updated != member:
-            records.append(member_metadata(group.group_id, updated))
+            records.append(group.member_record(updated))
             changed = updated.instance_id is None or _affects_target(member, updated)
         if updated != group.members.get(updated.member_id):
             group.put(updated)
@@ -91,21 +82,9 @@ class StreamsRebalance:
             group.metadata_hash, group.validated_topology_epoch = current_hash, validated
             group.assignment_configs = configs
             group.group_epoch += 1
-            records.append(group_metadata(group))
+            records.append(group.group_record())
         if is_empty:
             self._delay_assignment(group)
-
-    def _replace_static(self, group: StreamsGroup, old: StreamsMember, new: StreamsMember) -> list[KeyValue]:
-        target = group.target.get(old.member_id, _NO_TARGET)
-        group.remove(old.member_id)
-        group.put(new)
-        group.target[new.member_id] = target
-        return [
-            *member_tombstones(group.group_id, old.member_id),
-            member_metadata(group.group_id, new),
-            target_assignment(group.group_id, new.member_id, target),
-            current_assignment(group.group_id, new),
-        ]
 
     def _assignment_configs(self, group: StreamsGroup) -> dict[str, str]:
         settings = self._runtime.group_configs(group.group_id)
@@ -123,18 +102,8 @@ class StreamsRebalance:
         interval_ms = self._runtime.group_configs(group.group_id).integer("streams.assignment.interval.ms")
         if not group.is_assignment_due(now_ms, interval_ms):
             return "Assignment delayed due to the configured assignment interval."
-        self._compute_target(group, now_ms, records)
+        records += group.set_target(_assign(group), _NO_TARGET, now_ms)
         return None
-
-    def _compute_target(self, group: StreamsGroup, now_ms: int, records: list[KeyValue]) -> None:
-        targets = _assign(group)
-        for member_id in group.members:
-            target = targets.get(member_id, _NO_TARGET)
-            if target != group.target.get(member_id):
-                records.append(target_assignment(group.group_id, member_id, target))
-            group.target[member_id] = target
-        group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, now_ms
-        records.append(target_epoch(group))
 
     def reconcile(
         self, group: StreamsGroup, member: StreamsMember, owned: Tasks | None, records: list[KeyValue]
@@ -148,7 +117,7 @@ class StreamsRebalance:
         if reconciled == member:
             return member
         group.put(reconciled)
-        records.append(current_assignment(group.group_id, reconciled))
+        records.append(group.current_record(reconciled))
         if reconciled.state is MemberState.UNREVOKED_TASKS:
             self.await_revocation(group, reconciled)
         else:
@@ -160,10 +129,9 @@ class StreamsRebalance:
     def remove(self, group: StreamsGroup, member_id: str) -> ErrorCode:
         group.remove(member_id)
         group.group_epoch += 1
-        records = [*member_tombstones(group.group_id, member_id), group_metadata(group)]
+        records = [*group.member_tombstones(member_id), group.group_record()]
         if group.is_empty:  # the next member gets a target at once
-            group.assignment_epoch, group.assignment_timestamp_ms = group.group_epoch, 0
-            records.append(target_epoch(group))
+            records.append(group.set_assignment_epoch(0))
         return self._runtime.write_or_restore(group.group_id, records)
 
     # -- timers --------------------------------------------------------------------------------------------------------

@@ -1,16 +1,20 @@
-"""The values of Streams groups' records in __consumer_offsets, as Kafka 4.4 writes them."""
+"""The values of Streams groups' records in __consumer_offsets, as Kafka 4.4 writes them; see modern_records.py.
+
+Their structs are those of StreamsGroupHeartbeat.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from sluice.broker.coordinator.common.loader import RecordType
+from sluice.broker.coordinator.group.modern_records import GroupKey, RecordNumbers
+from sluice.protocol.apis.streams_group_heartbeat import Endpoint, KeyValue, Subtopology, TaskIds
 from sluice.protocol.message import Message
-from sluice.protocol.types import V, Versions, int8, int16, int32, int64, string, uint16
+from sluice.protocol.types import V, Versions, int8, int32, int64, string
 
-
-class LastAssignmentConfig(Message):
-    key: string = ""
-    value: string = ""
+RECORDS = RecordNumbers(group=17, member=19, target_epoch=20, target=21, current=22)
+TOPOLOGY = 23
 
 
 class StreamsGroupMetadataValue(Message):
@@ -19,19 +23,9 @@ class StreamsGroupMetadataValue(Message):
     epoch: int32 = 0
     metadata_hash: int64 = 0
     validated_topology_epoch: Annotated[int32, V("0+", tag=0)] = -1
-    last_assignment_configs: Annotated[list[LastAssignmentConfig] | None, V("0+", null="0+", tag=1)] = None
+    last_assignment_configs: Annotated[list[KeyValue] | None, V("0+", null="0+", tag=1)] = None
     stored_description_topology_epoch: Annotated[int32, V("0+", tag=2)] = -1
     failed_description_topology_epoch: Annotated[int32, V("0+", tag=3)] = -1
-
-
-class Endpoint(Message):
-    host: string = ""
-    port: uint16 = 0
-
-
-class KeyValue(Message):
-    key: string = ""
-    value: string = ""
 
 
 class StreamsGroupMemberMetadataValue(Message):
@@ -46,18 +40,6 @@ class StreamsGroupMemberMetadataValue(Message):
     process_id: string = ""
     user_endpoint: Annotated[Endpoint | None, V("0+", null="0+")] = None
     client_tags: list[KeyValue] = []
-
-
-class StreamsGroupTargetAssignmentMetadataValue(Message):
-    VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
-
-    assignment_epoch: int32 = 0
-    assignment_timestamp: Annotated[int64, V("0+", tag=0)] = 0
-
-
-class TaskIds(Message):
-    subtopology_id: string = ""
-    partitions: list[int32] = []
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
@@ -88,36 +70,19 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     warmup_tasks_pending_revocation: list[TaskIdsWithEpochs] = []
 
 
-class TopicConfig(Message):
-    key: string = ""
-    value: string = ""
-
-
-class TopicInfo(Message):
-    name: string = ""
-    partitions: int32 = 0
-    replication_factor: int16 = 0
-    topic_configs: list[TopicConfig] = []
-
-
-class CopartitionGroup(Message):
-    source_topics: list[int16] = []
-    source_topic_regex: list[int16] = []
-    repartition_source_topics: list[int16] = []
-
-
-class Subtopology(Message):
-    subtopology_id: string = ""
-    source_topics: list[string] = []
-    source_topic_regex: list[string] = []
-    state_changelog_topics: list[TopicInfo] = []
-    repartition_sink_topics: list[string] = []
-    repartition_source_topics: list[TopicInfo] = []
-    copartition_groups: list[CopartitionGroup] = []
-
-
 class StreamsGroupTopologyValue(Message):
     VERSIONS: ClassVar[Versions] = Versions("0", flexible="0+")
 
     epoch: int32 = 0
     subtopologies: list[Subtopology] = []
+
+
+RECORD_TYPES = {
+    **RECORDS.types(
+        StreamsGroupMetadataValue,
+        StreamsGroupMemberMetadataValue,
+        StreamsGroupTargetAssignmentMemberValue,
+        StreamsGroupCurrentMemberAssignmentValue,
+    ),
+    TOPOLOGY: RecordType(GroupKey, StreamsGroupTopologyValue, range(1)),
+}

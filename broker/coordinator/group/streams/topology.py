@@ -1,16 +1,21 @@
 """The topology of a Streams application, as its members send it. Follows Kafka's StreamsTopology."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from sluice.protocol.apis import streams_group_heartbeat as heartbeat
+from sluice.protocol.apis.streams_group_heartbeat import Subtopology
 from sluice.protocol.errors import ErrorCode
+from sluice.protocol.message import Message
 
-from . import record_values
+from .record_values import StreamsGroupTopologyValue
+
+M = TypeVar("M", bound=Message)
 
 
 class Status(IntEnum):
@@ -29,57 +34,13 @@ class InvalidTopologyError(Exception):
         self.error = error
 
 
-class TopicInfo(NamedTuple):
-    name: str
-    partitions: int = 0  # 0: decided by the coordinator
-    replication_factor: int = 0  # 0: the broker's default
-    configs: tuple[tuple[str, str], ...] = ()
-
-
-class CopartitionGroup(NamedTuple):
-    """Indexes of topics with equal partition counts in the lists of their sub-topology."""
-
-    source_topics: tuple[int, ...] = ()
-    source_topic_regex: tuple[int, ...] = ()
-    repartition_source_topics: tuple[int, ...] = ()
-
-
-class Subtopology(NamedTuple):
-    subtopology_id: str
-    source_topics: tuple[str, ...] = ()
-    source_topic_regex: tuple[str, ...] = ()
-    repartition_sink_topics: tuple[str, ...] = ()
-    repartition_source_topics: tuple[TopicInfo, ...] = ()
-    state_changelog_topics: tuple[TopicInfo, ...] = ()
-    copartition_groups: tuple[CopartitionGroup, ...] = ()
-
-    @property
-    def inputs(self) -> Iterator[str]:
-        yield from self.source_topics
-        yield from (topic.name for topic in self.repartition_source_topics)
-
-    @property
-    def is_stateful(self) -> bool:
-        return bool(self.state_changelog_topics)
-
-    def copartitioned_topics(self) -> Iterator[frozenset[str]]:
-        sources, repartition_sources = self.source_topics, self.repartition_source_topics
-        for group in self.copartition_groups:
-            indexes = (*group.source_topics, *group.repartition_source_topics)
-            if min(indexes, default=0) < 0:
-                raise IndexError(f"negative index in a copartition group of {self.subtopology_id}")
-            yield frozenset(sources[index] for index in group.source_topics) | frozenset(
-                repartition_sources[index].name for index in group.repartition_source_topics
-            )
-
-
 class Topology(msgspec.Struct, frozen=True, dict=True):
     epoch: int
     subtopologies: Mapping[str, Subtopology]
 
     @cached_property
     def subtopology_of(self) -> Mapping[str, str]:
-        return {topic: one.subtopology_id for one in self.subtopologies.values() for topic in one.inputs}
+        return {topic: one.subtopology_id for one in self.subtopologies.values() for topic in inputs_of(one)}
 
     @cached_property
     def required_topics(self) -> frozenset[str]:
@@ -87,43 +48,38 @@ class Topology(msgspec.Struct, frozen=True, dict=True):
         return frozenset(self.subtopology_of) | frozenset(changelogs)
 
 
-def topology_of(message: heartbeat.Topology | record_values.StreamsGroupTopologyValue) -> Topology:
+def inputs_of(one: Subtopology) -> Iterator[str]:
+    yield from one.source_topics
+    yield from (topic.name for topic in one.repartition_source_topics)
+
+
+def copartitioned_topics(one: Subtopology) -> Iterator[frozenset[str]]:
+    for group in one.copartition_groups:
+        indexes = (*group.source_topics, *group.repartition_source_topics)
+        if min(indexes, default=0) < 0:
+            raise IndexError(f"negative index in a copartition group of {one.subtopology_id}")
+        yield frozenset(one.source_topics[index] for index in group.source_topics) | frozenset(
+            one.repartition_source_topics[index].name for index in group.repartition_source_topics
+        )
+
+
+def topology_of(message: heartbeat.Topology | StreamsGroupTopologyValue) -> Topology:
     """Return the topology of a message.
 
     Raises:
         InvalidTopologyError: Two sub-topologies have the same id.
     """
-    subtopologies = [_subtopology(one) for one in message.subtopologies]
+    subtopologies = [_copied(one) for one in message.subtopologies]
     by_id = {one.subtopology_id: one for one in subtopologies}
     if len(by_id) < len(subtopologies):
         raise InvalidTopologyError("Duplicate sub-topology id.", ErrorCode.UNKNOWN_SERVER_ERROR)
     return Topology(message.epoch, by_id)
 
 
-def _subtopology(message: heartbeat.Subtopology | record_values.Subtopology) -> Subtopology:
-    return Subtopology(
-        message.subtopology_id,
-        tuple(message.source_topics),
-        tuple(message.source_topic_regex),
-        tuple(message.repartition_sink_topics),
-        _topics(message.repartition_source_topics),
-        _topics(message.state_changelog_topics),
-        tuple(
-            CopartitionGroup(
-                tuple(group.source_topics), tuple(group.source_topic_regex), tuple(group.repartition_source_topics)
-            )
-            for group in message.copartition_groups
-        ),
-    )
-
-
-def _topics(messages: Iterable[heartbeat.TopicInfo | record_values.TopicInfo]) -> tuple[TopicInfo, ...]:
-    return tuple(
-        TopicInfo(
-            topic.name,
-            topic.partitions,
-            topic.replication_factor,
-            tuple((config.key, config.value) for config in topic.topic_configs),
-        )
-        for topic in messages
-    )
+def _copied(message: M) -> M:
+    # The arrays of a request pause when they are iterated over, and are emptied after the response.
+    arrays = {name: array for name in message.__struct_fields__ if isinstance(array := getattr(message, name), list)}
+    copies = {
+        name: [_copied(one) if isinstance(one, Message) else one for one in array] for name, array in arrays.items()
+    }
+    return replace(message, **copies)

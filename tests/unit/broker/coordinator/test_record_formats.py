@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sluice.broker.coordinator.group.modern_records import TargetMetadataValue, TargetPartitionsValue
 from sluice.broker.coordinator.group.share import record_values as of_share_groups
 from sluice.broker.coordinator.group.streams import record_values as of_streams_groups
 from sluice.broker.coordinator.share import record_messages as of_share_state
@@ -12,10 +13,14 @@ from tests.vectors.protocol import check_message
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "kafka_records.jsonl").read_text().splitlines()]
 CLASSES = {
+    "ShareGroupTargetAssignmentMetadataValue": TargetMetadataValue,
+    "ShareGroupTargetAssignmentMemberValue": TargetPartitionsValue,
+    "StreamsGroupTargetAssignmentMetadataValue": TargetMetadataValue,
+} | {
     name: cls
     for module in (of_share_groups, of_streams_groups, of_share_state)
     for name, cls in vars(module).items()
-    if name.endswith("Value") and hasattr(cls, "VERSIONS")
+    if name.endswith("Value") and name != "TargetPartitionsValue" and hasattr(cls, "VERSIONS")
 }
 
 

@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
-from sluice.broker.coordinator.group.classic.records import GroupMetadataValue, MemberMetadata
-from sluice.broker.coordinator.group.record_keys import GroupMetadataKey
-from sluice.broker.coordinator.group.records import OffsetCommitKey, OffsetCommitValue
+from sluice.broker.coordinator.group.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.delete_topics import DeleteTopicsRequest

@@ -12,10 +12,11 @@ from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.coordinator.group.streams.group import StreamsGroup
 from sluice.broker.coordinator.group.streams.member import StreamsMember as KnownStreams
 from sluice.broker.coordinator.group.streams.tasks import AssignedTasks
-from sluice.broker.coordinator.group.streams.topology import Subtopology, Topology
+from sluice.broker.coordinator.group.streams.topology import Topology
 from sluice.broker.metadata.topic import Topic
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.apis.describe_groups import DescribeGroupsRequest
+from sluice.protocol.apis.streams_group_heartbeat import Subtopology
 from sluice.protocol.errors import ErrorCode
 from tests.support import consumer_groups, share_groups, streams_groups
 from tests.support.coordinators import reload_groups
@@ -147,7 +148,7 @@ def groups(topic: Topic) -> list[ConsumerGroup | StreamsGroup]:
     classic.put(KnownConsumer("m", 9, 8, **owned, classic=ClassicMetadata(1, ())))
     tasks, lost = AssignedTasks({("0", 0): 5}), AssignedTasks({("0", 1): 7})
     streams.put(KnownStreams("m", 9, 8, assigned=tasks, pending_revocation=lost))
-    streams.topology = Topology(1, {"0": Subtopology("0", ("t",))})
+    streams.topology = Topology(1, {"0": Subtopology(subtopology_id="0", source_topics=["t"])})
     return [consumer, streams, classic]
 
 

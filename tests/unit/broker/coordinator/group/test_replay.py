@@ -6,7 +6,6 @@ import pytest
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
 from sluice.broker.coordinator.group.classic.group import EMPTY, STABLE
-from sluice.broker.coordinator.group.consumer import records as records
 from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
 from sluice.broker.coordinator.group.consumer.member import ClassicMetadata, MemberState
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownMember
@@ -264,8 +263,7 @@ def test_classic_member_of_a_consumer_group_is_unchanged_after_a_load() -> None:
     group = ConsumerGroup("g")
     member = KnownMember("m", 1, classic=ClassicMetadata(9, (("range", b"\1"),)))
     group.put(member)
-    written = (records.member_metadata("g", member), records.group_epoch(group))
-    broker = loaded(*written, records.current_assignment("g", member))
+    broker = loaded(group.member_record(member), group.group_record(), group.current_record(member))
     assert consumer_group(broker, "g").members == group.members
 
 

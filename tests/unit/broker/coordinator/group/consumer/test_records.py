@@ -1,11 +1,9 @@
 """The records that a consumer group writes to __consumer_offsets: order and bytes."""
 
 from sluice.broker.coordinator.common.coordinator_log import KeyValue
-from sluice.broker.coordinator.group.consumer import records as records
-from sluice.broker.coordinator.group.consumer.group import ConsumerGroup
-from sluice.broker.coordinator.group.consumer.member import ClassicMetadata, MemberState
+from sluice.broker.coordinator.group.consumer.group import ConsumerGroup, regex_record
+from sluice.broker.coordinator.group.consumer.member import ClassicMetadata, MemberState, ResolvedRegex
 from sluice.broker.coordinator.group.consumer.member import ConsumerMember as KnownMember
-from sluice.broker.coordinator.group.consumer.topic_regex import ResolvedRegex
 from sluice.protocol.apis.delete_groups import DeleteGroupsRequest
 from sluice.protocol.records.batch import iter_batches
 from sluice.protocol.records.record import Record, iter_records
@@ -33,12 +31,12 @@ def as_hex(record: KeyValue) -> tuple[str, str | None]:
 def test_group_epoch_and_target_assignment_records() -> None:
     group = ConsumerGroup("g")
     group.group_epoch, group.metadata_hash = 3, 5
-    assert as_hex(records.group_epoch(group)) == ("0003000167", "0000000000030100080000000000000005")
+    assert as_hex(group.group_record()) == ("0003000167", "0000000000030100080000000000000005")
     group.metadata_hash = 0
-    assert as_hex(records.group_epoch(group))[1] == "00000000000300"
-    group.assignment_epoch, group.assignment_timestamp_ms = 2, 7
-    assert as_hex(records.target_epoch(group)) == ("0006000167", "0000000000020100080000000000000007")
-    assert as_hex(records.target_assignment("g", "m", {T: {1, 0}})) == (
+    assert as_hex(group.group_record())[1] == "00000000000300"
+    group.group_epoch = 2
+    assert as_hex(group.set_assignment_epoch(7)) == ("0006000167", "0000000000020100080000000000000007")
+    assert as_hex(group.target_record("m", {T: {1, 0}})) == (
         "000700016700016d",
         "000002" + T.hex() + "0300000000000000010000",
     )
@@ -54,10 +52,10 @@ def test_member_metadata_record() -> None:
         rebalance_timeout_ms=9,
     )
     plain = "00000269000263032f680302610262010000000900"
-    assert as_hex(records.member_metadata("g", member)) == ("000500016700016d", plain + "00")
+    assert as_hex(ConsumerGroup("g").member_record(member)) == ("000500016700016d", plain + "00")
     classic = member._replace(classic=ClassicMetadata(4, (("range", b"\1\2"),)))
     tagged = "0100110100000004020672616e67650301020000"
-    assert as_hex(records.member_metadata("g", classic))[1] == plain + tagged
+    assert as_hex(ConsumerGroup("g").member_record(classic))[1] == plain + tagged
 
 
 def test_current_assignment_record() -> None:
@@ -66,13 +64,13 @@ def test_current_assignment_record() -> None:
     )
     one = "02" + T.hex() + "02000000000100050200000001"
     two = "02" + T.hex() + "02000000010100050200000002"
-    key, value = as_hex(records.current_assignment("g", member))
+    key, value = as_hex(ConsumerGroup("g").current_record(member))
     assert (key, value) == ("000800016700016d", "0000000000030000000201" + one + two + "00")
 
 
 def test_resolved_regex_record() -> None:
     resolved = ResolvedRegex(frozenset({"b", "a"}), 1, 2)
-    assert as_hex(records.regular_expression("g", "x.", resolved)) == (
+    assert as_hex(regex_record("g", "x.", resolved)) == (
         "00100001670002782e",
         "000003026102620000000000000001000000000000000200",
     )

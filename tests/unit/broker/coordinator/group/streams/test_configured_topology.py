@@ -1,35 +1,30 @@
 """Partition counts of internal topics, and the problems of topologies."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sluice.broker.coordinator.group.streams.configured_topology import configure, summarize
-from sluice.broker.coordinator.group.streams.topology import (
-    CopartitionGroup,
-    InvalidTopologyError,
-    Status,
-    Subtopology,
-    TopicInfo,
-    Topology,
-)
+from sluice.broker.coordinator.group.streams.topology import InvalidTopologyError, Status, Topology
+from sluice.protocol.apis.streams_group_heartbeat import CopartitionGroup, KeyValue, Subtopology, TopicInfo
 from sluice.protocol.errors import ErrorCode
 
 
 def sub(name: str, *sources: str, **fields: Any) -> Subtopology:
     for topics in ("repartition_source_topics", "state_changelog_topics"):
         given = fields.get(topics, ())
-        fields[topics] = tuple(TopicInfo(one) if isinstance(one, str) else one for one in given)
-    return Subtopology(name, sources, **fields)
+        fields[topics] = [TopicInfo(name=one) if isinstance(one, str) else one for one in given]
+    return Subtopology(subtopology_id=name, source_topics=list(sources), **fields)
 
 
 def topology(*subtopologies: Subtopology) -> Topology:
     return Topology(1, {one.subtopology_id: one for one in subtopologies})
 
 
-def both(*sources: int, repartition: tuple[int, ...] = ()) -> tuple[CopartitionGroup, ...]:
-    return (CopartitionGroup(sources, repartition_source_topics=repartition),)
+def both(*sources: int, repartition: Sequence[int] = ()) -> list[CopartitionGroup]:
+    return [CopartitionGroup(source_topics=list(sources), repartition_source_topics=list(repartition))]
 
 
 WORD_COUNT = topology(
@@ -43,7 +38,7 @@ JOIN = sub(
 
 
 def fixed(first: int, second: int) -> Topology:
-    topics = (TopicInfo("r", first), TopicInfo("q", second))
+    topics = [TopicInfo(name="r", partitions=first), TopicInfo(name="q", partitions=second)]
     return topology(
         sub("0", "lines", repartition_sink_topics=("r", "q")),
         sub("1", repartition_source_topics=topics, copartition_groups=both(repartition=(0, 1))),
@@ -87,7 +82,7 @@ def fixed(first: int, second: int) -> Topology:
         ),
         pytest.param(fixed(6, 6), {"lines": 1}, {"0": 1, "1": 6}, {"r": 6, "q": 6}, id="fixed counts"),
         pytest.param(
-            topology(sub("0", "a", copartition_groups=(CopartitionGroup(),))), {"a": 1}, {"0": 1}, {}, id="empty group"
+            topology(sub("0", "a", copartition_groups=[CopartitionGroup()])), {"a": 1}, {"0": 1}, {}, id="empty group"
         ),
     ],
 )
@@ -138,7 +133,7 @@ def test_counts_of_tasks_and_missing_topics(
         pytest.param(
             topology(
                 sub("0", "lines", repartition_sink_topics=("r",)),
-                JOIN._replace(repartition_source_topics=(TopicInfo("r", 4),)),
+                replace(JOIN, repartition_source_topics=[TopicInfo(name="r", partitions=4)]),
             ),
             {"lines": 1, "orders": 8},
             Status.INCORRECTLY_PARTITIONED_TOPICS,
@@ -189,10 +184,10 @@ def test_an_invalid_topology(given: Topology, error: ErrorCode, message: str) ->
 
 
 def test_described_topics_have_their_counts_and_configs() -> None:
-    topic = TopicInfo("c", configs=(("cleanup.policy", "compact"),), replication_factor=2)
+    topic = TopicInfo(name="c", topic_configs=[KeyValue(key="cleanup.policy", value="compact")], replication_factor=2)
     configured = configure(topology(sub("0", "a", state_changelog_topics=(topic,))), {"a": 3}.get)
-    assert configured.missing == {"c": topic._replace(partitions=3)}
-    assert configured.subtopologies["0"].described.state_changelog_topics == (topic._replace(partitions=3),)
+    assert configured.missing == {"c": replace(topic, partitions=3)}
+    assert configured.subtopologies["0"].described.state_changelog_topics == [replace(topic, partitions=3)]
     assert configured.subtopologies["0"].is_stateful
 
 

@@ -6,11 +6,10 @@ import pytest
 
 from sluice.broker.coordinator.group.streams import member as stored
 from sluice.broker.coordinator.group.streams import rebalance
-from sluice.broker.coordinator.group.streams.group import StreamsState
+from sluice.broker.coordinator.group.streams.group import StreamsGroup, StreamsState, topology_record
 from sluice.broker.coordinator.group.streams.heartbeat import StreamsProtocol
 from sluice.broker.coordinator.group.streams.heartbeat_validation import least_record_bytes
 from sluice.broker.coordinator.group.streams.member import MemberState
-from sluice.broker.coordinator.group.streams.records import member_metadata, topology_record
 from sluice.broker.coordinator.group.streams.tasks import Tasks
 from sluice.broker.coordinator.group.streams.topology import Status, topology_of
 from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -233,7 +232,7 @@ def test_a_request_whose_record_is_too_large_is_rejected_before_it_is_processed(
     request = StreamsGroupHeartbeatRequest(**fields)
     if request.topology is None:
         tags = {tag.key: tag.value for tag in request.client_tags or ()}
-        _, record = member_metadata("group", stored.StreamsMember("member", client_tags=tags))
+        _, record = StreamsGroup("group").member_record(stored.StreamsMember("member", client_tags=tags))
     else:
         _, record = topology_record("group", topology_of(request.topology))
     assert 1000 < least_record_bytes(request) <= len(record or b"")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from sluice.broker.coordinator.group.consumer import metadata_hash as module
+from sluice.broker.coordinator.group import metadata_hash as module
 from sluice.broker.metadata.new_topic import NewTopic
 from sluice.broker.metadata.topic import Topic
 from tests.support.virtual_broker import VirtualBroker
