@@ -18,7 +18,7 @@ from sluice.audit.judge.model.observation import Observation, Role, SubjectInfo
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.probes import GROUP, PROBES, TOPIC, Setting
 from sluice.audit.runs.probe_run import run
-from sluice.audit.subjects import Job
+from sluice.audit.subjects import Job, Subject
 from sluice.audit.subjects.driven import RunningTask
 from sluice.audit.subjects.subject import OnCallback
 from sluice.clock import LoopClock
@@ -306,25 +306,17 @@ LOOPS = (
 )
 
 
-class LoopSubject:
+class LoopSubject(Subject):
     """A program as a command in virtual time."""
 
-    name, virtual, roles = "loop", True, None
+    virtual = True
 
     def __init__(self, client: LoopClient) -> None:
+        super().__init__("loop", None)
         self._client = client
-
-    def version(self) -> str:
-        return ""
-
-    def missing(self) -> str | None:
-        return None
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return SubjectInfo(name=self.name, role=role, settings={**settings, **self._client.settings}, is_command=True)
-
-    async def prepare(self) -> None:
-        """Nothing is built."""
 
     async def start(self, job: Job, on_callback: OnCallback) -> RunningTask:
         with testing.network().host("client"):
@@ -339,9 +331,6 @@ class LoopSubject:
                 await client.pause()
         finally:
             client.close()
-
-    async def close(self) -> None:
-        """Nothing is kept between runs."""
 
 
 def observe_loop(client: LoopClient, seed: int) -> Observation:

@@ -16,7 +16,7 @@ from sluice.audit.probes import TOPIC, Setting
 from sluice.errors import ConfigError
 
 from .process import SubjectProcess
-from .subject import Job, OnCallback, Running
+from .subject import Job, OnCallback, Running, Subject
 
 BOOTSTRAP = "{bootstrap}"
 _HOST, _PORT, _TOPIC = "{bootstrap_host}", "{bootstrap_port}", "{topic}"
@@ -25,9 +25,7 @@ ADDRESSES = (BOOTSTRAP, _PORT)
 _SCRIPTS = (".py", ".js", ".mjs", ".rb", ".sh", ".jar")
 
 
-class CommandSubject:
-    virtual = False
-
+class CommandSubject(Subject):
     def __init__(self, command: str, role: Role | None = None, settings: Mapping[str, Setting] | None = None) -> None:
         """Create it with the known settings by Kafka's names. Raises ConfigError."""
         try:
@@ -35,21 +33,11 @@ class CommandSubject:
         except ValueError as error:
             raise ConfigError(f"subject {command}: {error}; expected a command in shell syntax") from None
         script = (word for word in self._words if PurePath(word).suffix in _SCRIPTS)
-        self.name = PurePath(next(script, self._words[0])).name
+        super().__init__(PurePath(next(script, self._words[0])).name, None if role is None else frozenset({role}))
         self._settings = settings or {}
-        self.roles: frozenset[Role] | None = None if role is None else frozenset({role})
-
-    def version(self) -> str:
-        return ""
-
-    def missing(self) -> str | None:
-        return None
 
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return SubjectInfo(name=self.name, role=role, settings=dict(self._settings), is_command=True)
-
-    async def prepare(self) -> None:
-        """Nothing is built."""
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         return await SubjectProcess.start(self.words(job.bootstrap), lambda line: None)
@@ -59,6 +47,3 @@ class CommandSubject:
         host, _, port = bootstrap.partition(",")[0].rpartition(":")
         values = {BOOTSTRAP: bootstrap, _HOST: host, _PORT: port, _TOPIC: TOPIC}
         return [re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word) for word in self._words]
-
-    async def close(self) -> None:
-        """Nothing is kept between runs."""

@@ -18,16 +18,13 @@ from sluice.audit.probes import Setting
 
 from .client import Client, installed
 from .process import SubjectProcess
-from .subject import Job, OnCallback, Running
+from .subject import Job, OnCallback, Running, Subject
 
 
-class DrivenSubject:
-    virtual = False
-
+class DrivenSubject(Subject):
     def __init__(self, client: Client) -> None:
+        super().__init__(client.name, client.roles)
         self.client = client
-        self.name = client.name
-        self.roles: frozenset[Role] | None = client.roles
 
     def version(self) -> str:
         return installed(self.client.distribution)
@@ -40,14 +37,8 @@ class DrivenSubject:
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         return self.client.info(role, settings, self.version())
 
-    async def prepare(self) -> None:
-        """Nothing is built."""
-
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         return await start_driver(self.client, job, on_callback)
-
-    async def close(self) -> None:
-        """Nothing is kept between runs."""
 
 
 def _own(client: Client, job: Job) -> Job:

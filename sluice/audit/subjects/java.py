@@ -5,20 +5,17 @@ with the first run, and ends with the subject or with this process, which holds 
 """
 
 import asyncio
-from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from sluice.audit.judge.model.observation import Role, SubjectInfo
-from sluice.audit.probes import Setting
 from sluice.errors import SluiceError, SubjectError
 from sluice.spark.connector import Jar, connector_for
 from sluice.spark.jars import cached_jars
 from sluice.spark.java import Java, find_java
 
 from .client import Client, installed
-from .driven import start_driver
+from .driven import DrivenSubject, start_driver
 from .process import SubjectProcess
 from .subject import Job, OnCallback, Running
 
@@ -32,15 +29,11 @@ _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m")
 KAFKA_4 = Jar("org.apache.kafka", _CLIENTS, "4.4.0", "1ab07317eb6633241392449d329dbdc5d9251e6ffc4926860f42dd966e88bdf9")
 
 
-class JavaSubject:
+class JavaSubject(DrivenSubject):
     """The client in a jar, by default the connector's."""
 
-    virtual = False
-
     def __init__(self, client: Client, jar: Jar | None = None) -> None:
-        self.client = client
-        self.name = client.name
-        self.roles: frozenset[Role] | None = client.roles
+        super().__init__(client)
         self._jar = jar
         self._jvm: _Jvm | None = None
 
@@ -60,9 +53,6 @@ class JavaSubject:
         except SluiceError as error:
             return f"{self.name}: {error}"
         return None
-
-    def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
-        return self.client.info(role, settings, self.version())
 
     async def prepare(self) -> None:
         await asyncio.to_thread(self._clients_jar)

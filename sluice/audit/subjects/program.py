@@ -10,19 +10,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from sluice.audit.judge.model.observation import Role, SubjectInfo
-from sluice.audit.probes import Setting
 from sluice.errors import SubjectError
 from sluice.spark.cache import cache_folder
 
 from .client import Client
-from .driven import start_driver
+from .driven import DrivenSubject, start_driver
 from .subject import Job, OnCallback, Running
 
 _SOURCES = Path(__file__).parent / "programs"
@@ -60,14 +58,10 @@ _LANGUAGES = {
 }
 
 
-class ProgramSubject:
-    virtual = False
-
+class ProgramSubject(DrivenSubject):
     def __init__(self, client: Client) -> None:
+        super().__init__(client)
         folder, _, self._package = client.driver.partition("/")
-        self.client = client
-        self.name = client.name
-        self.roles: frozenset[Role] | None = client.roles
         self._language = _LANGUAGES[folder]
         self._sources = _SOURCES / folder
 
@@ -77,9 +71,6 @@ class ProgramSubject:
     def missing(self) -> str | None:
         lacking = " and ".join(tool for tool in self._language.tools if shutil.which(tool) is None)
         return f"{self.name}: {lacking} not found to build its driver; {self._language.install}" if lacking else None
-
-    def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
-        return self.client.info(role, settings, self.version())
 
     async def prepare(self) -> None:
         await asyncio.to_thread(self.build)
@@ -127,9 +118,6 @@ class ProgramSubject:
 
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         return await start_driver(self.client, job, on_callback, self.command())
-
-    async def close(self) -> None:
-        """Nothing is kept between runs."""
 
 
 @cache

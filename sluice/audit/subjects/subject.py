@@ -1,8 +1,9 @@
-"""The protocol of subjects: clients with a driver, or commands without.
+"""The subjects of an audit: clients with a driver, or commands without.
 
 A run starts with `start`, which returns a running client, and ends with `end`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -39,33 +40,38 @@ class Running(Protocol):
         """End it with everything that it started."""
 
 
-class Subject(Protocol):
-    @property
-    def name(self) -> str:
-        """Name in reports."""
+class Subject(ABC):
+    """A client that can be audited.
 
-    @property
-    def virtual(self) -> bool:
-        """Whether it runs in virtual time."""
+    name: name in reports
+    virtual: whether it runs in virtual time
+    roles: roles that it supports; None: to be detected
+    """
 
-    @property
-    def roles(self) -> frozenset[Role] | None:
-        """Roles that it supports; None: to be detected."""
+    virtual = False
+
+    def __init__(self, name: str, roles: frozenset[Role] | None) -> None:
+        self.name = name
+        self.roles = roles
 
     def version(self) -> str:
         """Return the client's version; "" if not known."""
+        return ""
 
     def missing(self) -> str | None:
         """Return why it cannot run here, in one line; None if it can."""
+        return None
 
+    @abstractmethod
     def info(self, role: Role, settings: Mapping[str, Setting]) -> SubjectInfo:
         """Return the client with these settings, by Kafka's names."""
 
-    async def prepare(self) -> None:
+    async def prepare(self) -> None:  # noqa: B027  (most build nothing)
         """Build what runs need, before the first. Raises SubjectError."""
 
+    @abstractmethod
     async def start(self, job: Job, on_callback: OnCallback) -> Running:
         """Start the client; `job` has its settings by Kafka's names. Raises SubjectError if it does not start."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027  (most keep nothing)
         """Release the resources kept between runs."""

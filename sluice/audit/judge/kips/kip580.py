@@ -41,10 +41,6 @@ _AT_ONCE, _NOT_AT_ONCE = 0.5, 0.75  # shares of the base
 _WORST_FIRST = (State.DEVIATES, State.INCONCLUSIVE, State.PASS)
 
 
-def _produce_growth(case: Case) -> Verdict:
-    return _grows(case, Kind.PRODUCE)
-
-
 def _cap(case: Case) -> Verdict:
     return _judge(case, (Kind.PRODUCE,), lambda case, tracks, backoff: judge_at_cap(case, tracks, backoff))
 
@@ -142,10 +138,6 @@ def _no_wait_for_new_leader(case: Case) -> Verdict:
     return _judge(case, (Kind.PRODUCE,), judge_tracks)
 
 
-def _metadata_growth(case: Case) -> Verdict:
-    return _grows(case, Kind.METADATA)
-
-
 def _metadata_disconnect(case: Case) -> Verdict:
     def judge_tracks(case: Case, tracks: list[Track], backoff: Backoff) -> Verdict:
         reconnect = required(reconnect_backoff(case.subject.settings))
@@ -180,23 +172,11 @@ def _heartbeat_growth(case: Case) -> Verdict:
     return _grows(case, Kind.HEARTBEAT, late_ms=_HEARTBEAT_LATE_MS, regroup=regroup)
 
 
-def _join(case: Case) -> Verdict:
-    return _static_or_growing(case, Kind.JOIN_GROUP, Kind.SYNC_GROUP)
-
-
-def _list_offsets(case: Case) -> Verdict:
-    return _static_or_growing(case, Kind.LIST_OFFSETS)
-
-
 def _init_producer_id(case: Case) -> Verdict:
     events = (event for run in case.observations for event in run.events)
     if not any(isinstance(event, Request) and event.api == "InitProducerId" for event in events):
         return case.not_observable("it sends no InitProducerId: its producer is not idempotent")
     return _static_or_growing(case, Kind.INIT_PRODUCER_ID)
-
-
-def _admin_growth(case: Case) -> Verdict:
-    return _grows(case, Kind.ADMIN)
 
 
 def _jitter(case: Case) -> Verdict:
@@ -323,21 +303,21 @@ def _judge(
 
 
 RULES: dict[str, Callable[[Case], Verdict]] = {
-    "KIP-580/1": _produce_growth,
+    "KIP-580/1": lambda case: _grows(case, Kind.PRODUCE),
     "KIP-580/2": _cap,
     "KIP-580/3": _constant_above_maximum,
     "KIP-580/4": _constant_at_maximum,
     "KIP-580/5": _by_batch,
     "KIP-580/6": _reset_by_success,
     "KIP-580/7": _no_wait_for_new_leader,
-    "KIP-580/8": _metadata_growth,
+    "KIP-580/8": lambda case: _grows(case, Kind.METADATA),
     "KIP-580/9": _metadata_disconnect,
     "KIP-580/10": _coordinator_growth,
     "KIP-580/11": _heartbeat_growth,
-    "KIP-580/12": _join,
-    "KIP-580/13": _list_offsets,
+    "KIP-580/12": lambda case: _static_or_growing(case, Kind.JOIN_GROUP, Kind.SYNC_GROUP),
+    "KIP-580/13": lambda case: _static_or_growing(case, Kind.LIST_OFFSETS),
     "KIP-580/14": _init_producer_id,
-    "KIP-580/15": _admin_growth,
+    "KIP-580/15": lambda case: _grows(case, Kind.ADMIN),
     "KIP-580/16": _jitter,
     "KIP-580/17": _first_second,
     "KIP-580/18": _older_clients,

@@ -7,7 +7,7 @@ its changelog, it sleeps when throttled (KIP-219). An idempotent producer requir
 from sluice.audit.judge.model.observation import Role
 from sluice.audit.subjects.client import ADMIN, CONSUMER, PRODUCER, Client, Known
 
-_METADATA, _REBALANCE = "Metadata.Retry.Backoff", "Consumer.Group.Rebalance.Retry.Backoff"
+_METADATA = "Metadata.Retry.Backoff"
 
 CLIENT = Client(
     name="sarama",

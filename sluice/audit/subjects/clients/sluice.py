@@ -1,45 +1,20 @@
 """Our own client, documented by its table of settings and by Kafka (client/config_table.py, docs/kip-580.md)."""
 
 from sluice.audit.judge.model.observation import Role
-from sluice.audit.subjects.client import Client, Known
+from sluice.audit.probes import PROBES
+from sluice.audit.subjects.client import JUDGED, Client, Known
 from sluice.client.config_table import ADMIN, CONSUMER, PRODUCER, Table
 
 _TABLES: dict[Role, Table] = {Role.PRODUCER: PRODUCER, Role.CONSUMER: CONSUMER, Role.ADMIN: ADMIN}
-_NAMES = (
-    "acks",
-    "auto.offset.reset",
-    "batch.size",
-    "default.api.timeout.ms",
-    "delivery.timeout.ms",
-    "enable.auto.commit",
-    "enable.idempotence",
-    "fetch.max.wait.ms",
-    "heartbeat.interval.ms",
-    "linger.ms",
-    "max.block.ms",
-    "max.in.flight.requests.per.connection",
-    "metadata.max.age.ms",
-    "metadata.recovery.strategy",
-    "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms",
-    "request.timeout.ms",
-    "retries",
-    "retry.backoff.max.ms",
-    "retry.backoff.ms",
-    "sasl.jaas.config",
-    "sasl.mechanism",
-    "security.protocol",
-    "session.timeout.ms",
-    "socket.connection.setup.timeout.max.ms",
-    "socket.connection.setup.timeout.ms",
-)
+# Those that a probe sets, a statement depends on, or a model of a fleet has.
+_NAMES = JUDGED | {name for probe in PROBES.values() for name in probe.settings} | {"metadata.max.age.ms"}
 
 
 def _known() -> tuple[Known, ...]:
     return tuple(
         Known(name, (name,), _value(table.properties[name].default), frozenset({role}))
         for role, table in _TABLES.items()
-        for name in _NAMES
+        for name in sorted(_NAMES)
         if name in table.properties
     )
 
