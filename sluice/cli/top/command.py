@@ -12,7 +12,7 @@ from sluice.cli.options import admin_options, format_option
 from sluice.errors import ConfigError, SluiceError
 
 from .feed import Feed
-from .screen import Display, plain, screen
+from .screen import Display, screen
 from .state import State
 from .text import as_json
 
@@ -47,7 +47,7 @@ def top(sort: str, search: str, once: bool, admin: str, token: str | None, outpu
         click.echo(as_json(state))
     else:
         width = console.width if console.is_terminal else _WIDTH
-        Console(highlight=False, width=width, soft_wrap=True).print(plain(state, display, width))
+        Console(highlight=False, width=width, soft_wrap=True).print(screen(state, display, width))
 
 
 def _watch(feed: Feed, display: Display, console: Console) -> None:

@@ -8,8 +8,7 @@ import msgspec
 
 from sluice.cli.admin_client import admin_address, open_response, token_header
 from sluice.errors import SluiceError
-
-from .state import Message
+from sluice.web.message import Message
 
 _MOST_CLIENTS = 100
 _DATA = b"data: "

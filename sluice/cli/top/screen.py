@@ -1,24 +1,30 @@
 """The drawing of `sluice top`: brokers, clients with their quotas, and fault rules. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from msgspec import Struct
-from rich.console import Group, RenderableType
+from msgspec import Struct, to_builtins
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sluice.cli.faults.text import FaultShown, rule_words
+from sluice.broker.admin.resources.faults import FaultShown
+from sluice.cli.faults.text import rule_words
 from sluice.text.printable import printable
+from sluice.web.brokers import BrokerNow
+from sluice.web.client_row import POINTS, ClientSeen
+from sluice.web.meter import MeterSeen
 
-from .state import Broker, Client, Meter, State
+from .state import State
 from .text import bar, short, sparkline, waits
 
 _PARTS = 6  # brokers, and fault rules, each use at most a sixth of the height
-_LOOKS = 240
-_LEFT = (("QUOTA", 8),)
-_RIGHT = (("RATE", 5), ("LIMIT", 5), ("", 4))
 _BAR, _MOST_SHARE = 10, 9.99
+# The columns between the client and its last two minutes: title, least width, alignment.
+_COLUMNS: tuple[tuple[str, int, JustifyMethod], ...] = (
+    ("QUOTA", 8, "left"), ("RATE", 5, "right"), ("LIMIT", 5, "right"), ("", 4, "right"), ("USED", _BAR, "left"),
+    ("DELAY", 6, "right"), ("TOTAL", 6, "right"),
+)  # fmt: skip
 # The sparkline uses the width that other columns leave; the name has at least 20 columns.
 _LEAST_SPARK, _MOST_SPARK, _OTHER_COLUMNS = 9, 40, 80
 
@@ -31,29 +37,18 @@ class Display(Struct):
     problem: str = ""
 
 
-def screen(state: State, display: Display, width: int, height: int) -> RenderableType:
-    most = max(1, height // _PARTS)
-    head = [_title(state, display, width), *_brokers(state, width, most)]
-    faults = list(_faults(state, most))
-    room = max(1, height - len(head) - len(faults) - 2)  # 2: table header and an empty line
-    table = _clients(state, display, width, room)
-    empty = [Text() for _ in range(room - len(rows(state)))]
-    return Group(*head, Text(), table, *empty, *faults)
+def screen(state: State, display: Display, width: int, height: int | None = None) -> Group:
+    """Draw what fits a height, or all rows without one."""
+    most = len(state.brokers) + len(state.faults) if height is None else max(1, height // _PARTS)
+    head, faults = [_title(state, display, width), *_brokers(state, width, most)], _faults(state, most)
+    needed = len(rows(state))
+    room = needed if height is None else max(1, height - len(head) - len(faults) - 2)  # 2: table header, an empty line
+    empty = [Text() for _ in range(room - needed)]
+    return Group(*head, Text(), _clients(state, display, width, room), *empty, *faults)
 
 
-def rows(state: State) -> list[tuple[Client, Meter | None]]:
+def rows(state: State) -> list[tuple[ClientSeen, MeterSeen | None]]:
     return [(client, meter) for client in state.clients for meter in (client.meters or [None])]  # type: ignore[list-item]  # mypy joins the two lists
-
-
-def plain(state: State, display: Display, width: int) -> Group:
-    table = _clients(state, display, width, len(rows(state)))
-    return Group(
-        _title(state, display, width),
-        *_brokers(state, width, len(state.brokers)),
-        Text(),
-        table,
-        *_faults(state, len(state.faults)),
-    )
 
 
 def _title(state: State, display: Display, width: int) -> Text:
@@ -74,15 +69,16 @@ def _title(state: State, display: Display, width: int) -> Text:
     return text
 
 
-def _brokers(state: State, width: int, most: int) -> Iterator[Text]:
-    for broker in state.brokers[:most]:
-        yield _broker(broker, width)
-    left_off = len(state.brokers) - most
-    if left_off > 0:
-        yield _line(f"and {left_off} more", "dim", width)
+def _first(lines: Sequence[Text], most: int) -> list[Text]:
+    left_off = len(lines) - most
+    return [*lines[:most], Text(f"and {left_off} more", style="dim")] if left_off > 0 else [*lines]
 
 
-def _broker(broker: Broker, width: int) -> Text:
+def _brokers(state: State, width: int, most: int) -> list[Text]:
+    return _first([_broker(broker, width) for broker in state.brokers], most)
+
+
+def _broker(broker: BrokerNow, width: int) -> Text:
     runs = broker.state == "running" and not broker.fenced
     state = f"{broker.state}{', fenced' if broker.fenced else ''}"
     text = Text(f"broker {broker.id} ")
@@ -102,23 +98,18 @@ def _clients(state: State, display: Display, width: int, room: int) -> Table:
     table.add_column(
         f"CLIENT {state.matched}/{state.total} by {display.sort}", no_wrap=True, overflow="ellipsis", ratio=1
     )
-    for title, least in _LEFT:
-        table.add_column(title, no_wrap=True, min_width=least)
-    for title, least in _RIGHT:
-        table.add_column(title, no_wrap=True, min_width=least, justify="right")
-    table.add_column("USED", no_wrap=True, width=_BAR)
-    table.add_column("DELAY", no_wrap=True, min_width=6, justify="right")
-    table.add_column("TOTAL", no_wrap=True, min_width=6, justify="right")
+    for title, least, justify in _COLUMNS:
+        table.add_column(title, no_wrap=True, min_width=least, justify=justify)
     table.add_column("2 MINUTES", no_wrap=True, width=spark)
     for client, meter in found[:room]:
         table.add_row(*_row(state, client, meter, spark))
     return table
 
 
-def _row(state: State, client: Client, meter: Meter | None, spark: int) -> list[RenderableType]:
+def _row(state: State, client: ClientSeen, meter: MeterSeen | None, spark: int) -> list[RenderableType]:
     name = printable(client.client_id) or "(no id)"
     who = name if client.user == "ANONYMOUS" else f"{name} of {printable(client.user)}"
-    line = sparkline(state.points(client), state.look, _LOOKS, spark)
+    line = sparkline(state.points(client), state.look, POINTS, spark)
     connections = Text(who, style="bold")
     connections.append(f" {client.connections}", style="dim")
     if meter is None:
@@ -127,7 +118,7 @@ def _row(state: State, client: Client, meter: Meter | None, spark: int) -> list[
     is_held = meter.held_until_ms > state.at_ms
     return [
         connections,
-        _KINDS.get(meter.kind, meter.kind),
+        meter.kind.removeprefix("Controller"),
         short(meter.rate),
         "-" if meter.bound is None else short(meter.bound),
         f"{min(share, _MOST_SHARE):.0%}" if meter.bound else "",
@@ -138,23 +129,15 @@ def _row(state: State, client: Client, meter: Meter | None, spark: int) -> list[
     ]
 
 
-_KINDS = {"ControllerMutation": "Mutation"}
-
-
-def _faults(state: State, most: int) -> Iterator[Text]:
-    if state.faults:
-        yield Text(f"FAULTS {len(state.faults)}", style="reverse")
-    for fault in state.faults[:most]:
-        yield _fault(fault)
-    left_off = len(state.faults) - most
-    if left_off > 0:
-        yield Text(f"and {left_off} more", style="dim")
+def _faults(state: State, most: int) -> list[Text]:
+    head = [Text(f"FAULTS {len(state.faults)}", style="reverse")] if state.faults else []
+    return head + _first([_fault(fault) for fault in state.faults], most)
 
 
 def _fault(fault: FaultShown) -> Text:
     text = Text(f"{printable(fault.id)}  ", no_wrap=True, overflow="ellipsis")
     text.append(fault.state, style="green" if fault.state == "in force" else "dim")
-    text.append(f"  hit {fault.hits} of {fault.matched}  {printable(rule_words(fault.rule))}")
+    text.append(f"  hit {fault.hits} of {fault.matched}  {printable(rule_words(to_builtins(fault.rule)))}")
     if fault.problem:
         text.append(f"  {printable(fault.problem)}", style="red")
     return text

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from rich.text import Text
 
 from sluice.text.json_text import json_text
+from sluice.web.client_row import Point
 
-from .state import Point, State
+from .state import State
 
 _PREFIXES = ("", "k", "M", "G", "T")
 _LEVELS = "▁▂▃▄▅▆▇█"

@@ -5,32 +5,43 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from sluice.cli.faults.text import FaultShown
-from sluice.cli.top.screen import Display, plain, screen
-from sluice.cli.top.state import Broker, Client, Clients, Cluster, Faults, Message, Meter, State
+from sluice.broker.admin.resources.faults import FaultShown
+from sluice.broker.faults.actions.no_response import Close
+from sluice.broker.faults.rule import Rule
+from sluice.cli.top.screen import Display, screen
+from sluice.cli.top.state import State
+from sluice.web.brokers import BrokerNow
+from sluice.web.client_row import ClientSeen
+from sluice.web.message import ClientsSent, Message
+from sluice.web.meter import MeterSeen
+from sluice.web.panels import Faults
+from sluice.web.snapshots import ClusterSeen
 
 NOW_MS = 1_700_000_000_000
 
 
-def meter(kind: str, rate: float, bound: float | None, held_ms: int = 0) -> Meter:
-    return Meter(kind, rate, bound, held_ms, NOW_MS + held_ms if held_ms else 0, held_ms * 3, None, "c")
+def meter(kind: str, rate: float, bound: float | None, held_ms: int = 0) -> MeterSeen:
+    return MeterSeen(kind, rate, bound, held_ms, NOW_MS + held_ms if held_ms else 0, held_ms * 3, 1, None, "c")
 
 
 def state(clients: int = 3, brokers: int = 1, faults: int = 0, name: str = "client") -> State:
-    found = State()
+    found, rule = State(), Rule(action=Close())
     made = [
-        Client(number, "ANONYMOUS" if number % 2 else "alice", f"{name}-{number}", 1, 0, meters)
+        ClientSeen(number, "ANONYMOUS" if number % 2 else "alice", f"{name}-{number}", "", 1, 0, meters, [])
         for number, meters in ((each, [meter("Produce", 5e4 * each, 1e5, 800 * each)]) for each in range(clients))
     ]
     found.take(
         Message(
             look=10,
             at_ms=NOW_MS,
-            cluster=Cluster("0.1.0", "by-version", "127.0.0.1:9092", True, 240),
-            brokers=[Broker(number + 1, "running", False, 1, 2, 1, 5000, 2_000_000, 100) for number in range(brokers)],
-            clients=Clients(clients, clients, [one.id for one in made], made, {"0": [(9, 500, 0), (10, 0, 1)]}),
+            cluster=ClusterSeen("id", "0.1.0", "by-version", "127.0.0.1:9092", True, 0, 240),
+            brokers=[
+                BrokerNow(number + 1, "running", False, [], {}, 1, 2, 1, 5000, 2_000_000, 100)
+                for number in range(brokers)
+            ],
+            clients=ClientsSent(clients, clients, [one.id for one in made], made, {"0": [(9, 500, 0), (10, 0, 1)]}),
             faults=Faults(
-                [FaultShown(f"fault-{n}", "close", "in force", 3, 2, "", {"action": "close"}) for n in range(faults)],
+                [FaultShown(f"fault-{n}", "close", "in force", 3, 2, "", rule) for n in range(faults)],
                 faults,
             ),
         )
@@ -66,7 +77,7 @@ LOOKS = {
 def test_screen_has_all_parts_and_fits_the_width(width: int) -> None:
     console = Console(file=StringIO(), width=width, force_terminal=False, soft_wrap=True)
     with console.capture() as capture:
-        console.print(plain(state(clients=100, brokers=20), Display(), width))
+        console.print(screen(state(clients=100, brokers=20), Display(), width))
     lines = capture.get().splitlines()
     assert max(map(len, lines)) == width, "\n".join(lines)
     assert sum(line.startswith("client-") for line in lines) == 100
