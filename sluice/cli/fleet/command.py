@@ -16,16 +16,17 @@ from sluice.text.json_text import json_text
 
 from .map import map_command
 from .options import (
-    broker_model,
+    SCENARIO,
+    SEEDS,
+    Fleet,
     ensure_installed,
     exit_if_interrupted,
+    fleet_options,
     folder,
-    groups_of,
     load,
+    output_options,
     print_caveats,
     runs,
-    scenario_options,
-    simulation_options,
 )
 from .sweep import sweep
 
@@ -39,34 +40,23 @@ def fleet() -> None:
 
 
 @fleet.command(cls=Command)
-@scenario_options
+@SCENARIO
+@fleet_options
 @click.option("--cold", is_flag=True, help="Start clients without connections.")
-@simulation_options
-def run(
-    scenario: str,
-    mix: str,
-    capacity: float | None,
-    backlog: int,
-    cold: bool,
-    broker: str,
-    models: tuple[str, ...],
-    settings: tuple[str, ...],
-    seeds: int,
-    out: str | None,
-    output_format: str,
-) -> None:
+@SEEDS
+@output_options
+def run(scenario: str, fleet: Fleet, cold: bool, seeds: int, out: str | None, output_format: str) -> None:
     """Simulate a fleet in a scenario, from a file or by a name of `sluice scenario list`."""
-    ensure_installed()
     from sluice.fleet.results import write
     from sluice.fleet.run import run_fleet
 
-    groups = groups_of(mix, settings, models)
-    model = broker_model(broker, capacity, backlog)
     with progress() as report:
-        found = run_fleet(load(scenario), groups, model, seeds=range(seeds), cold=cold, progress=runs(report))
+        found = run_fleet(
+            load(scenario), fleet.groups, fleet.broker, seeds=range(seeds), cold=cold, progress=runs(report)
+        )
     if out is not None:
         write(found, folder(out))
-    _show([found], [mix], out, output_format)
+    _show([found], [fleet.mix], out, output_format)
     exit_if_interrupted(len(found.seeds), seeds, "runs")
     if found.fairness and not any(each.throttle_p99_ms for each in found.fairness):
         raise SluiceError(
@@ -76,29 +66,16 @@ def run(
 
 
 @fleet.command(cls=Command)
-@scenario_options
-@simulation_options
-def advise(
-    scenario: str,
-    mix: str,
-    capacity: float | None,
-    backlog: int,
-    broker: str,
-    models: tuple[str, ...],
-    settings: tuple[str, ...],
-    seeds: int,
-    out: str | None,
-    output_format: str,
-) -> None:
+@SCENARIO
+@fleet_options
+@SEEDS
+@output_options
+def advise(scenario: str, fleet: Fleet, seeds: int, out: str | None, output_format: str) -> None:
     """Compare backoffs in a scenario, in an open and a closed loop, and recommend one."""
-    ensure_installed()
     from sluice.fleet import advice
 
-    groups = groups_of(mix, settings, models)
     with progress() as report:
-        found = advice.advise(
-            load(scenario), groups, broker_model(broker, capacity, backlog), seeds=range(seeds), progress=runs(report)
-        )
+        found = advice.advise(load(scenario), fleet.groups, fleet.broker, seeds=range(seeds), progress=runs(report))
     if out is not None:
         (folder(out) / "advice.json").write_text(json_text(found), encoding="utf-8")
     if output_format == "json":
@@ -121,7 +98,7 @@ def advise(
     for loop in ("open", "closed"):
         best = advice.recommended(found, loop)
         click.echo(f"Recommended for a loop that is {loop}: {best.settings or 'the backoffs as given'}")
-    print_caveats(group.name for group in groups)
+    print_caveats(group.name for group in fleet.groups)
 
 
 @fleet.command(cls=Command)

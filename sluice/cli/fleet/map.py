@@ -9,18 +9,7 @@ from sluice.cli.commands import Command, Integer
 from sluice.cli.progress import progress
 from sluice.text.json_text import json_text
 
-from .options import (
-    broker_model,
-    ensure_installed,
-    exit_if_interrupted,
-    fleet_options,
-    folder,
-    groups_of,
-    model_options,
-    output_options,
-    print_caveats,
-    runs,
-)
+from .options import Fleet, exit_if_interrupted, fleet_options, folder, output_options, print_caveats, runs
 
 if TYPE_CHECKING:
     from sluice.fleet.map.grid import Map
@@ -47,34 +36,26 @@ _POINT = "X"
     "--simulate", "simulated", type=Integer(0, 1000), default=12, show_default=True,
     help="Number of cells that the simulation runs, to check the map.",
 )  # fmt: skip
-@model_options
 @output_options
 def map_command(
-    mix: str,
-    capacity: float | None,
-    backlog: int,
+    fleet: Fleet,
     x_axis: str | None,
     y_axis: str,
     outage: float,
     simulated: int,
-    broker: str,
-    models: tuple[str, ...],
-    settings: tuple[str, ...],
     out: str | None,
     output_format: str,
 ) -> None:
     """Show for which values of two settings a fleet recovers from an outage of its broker, late, or never."""
-    ensure_installed()
     from sluice.fleet.map.grid import Base, axis, default_x, draw_map
     from sluice.fleet.map.sentences import explain
     from sluice.fleet.report.page import write_map_report
 
-    groups = groups_of(mix, settings, models)
-    base = Base(groups, broker_model(broker, capacity, backlog), outage)
+    base = Base(fleet.groups, fleet.broker, outage)
     x = default_x(base) if x_axis is None else axis("--x", x_axis)
     with progress() as report:
-        found = draw_map(mix, base, x, axis("--y", y_axis), simulated=simulated, progress=runs(report))
-    names = [group.name for group in groups]
+        found = draw_map(fleet.mix, base, x, axis("--y", y_axis), simulated=simulated, progress=runs(report))
+    names = [group.name for group in fleet.groups]
     if out is not None:
         (folder(out) / "map.json").write_text(json_text(found), encoding="utf-8")
         write_map_report(folder(out) / "map.html", found, names)

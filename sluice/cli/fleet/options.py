@@ -1,9 +1,10 @@
 """Options and checks of the commands that simulate fleets."""
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -13,6 +14,8 @@ from sluice.cli.completion_values import scenarios_and_files
 from sluice.cli.options import format_option
 from sluice.errors import ConfigError, SluiceError
 from sluice.text.error_text import expected
+
+_F = TypeVar("_F", bound=Callable[..., object])
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -26,50 +29,74 @@ FLEET = (
 )
 
 
-def scenario_options(command: click.decorators.FC) -> click.decorators.FC:
-    scenario = click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
-    return scenario(fleet_options(command))
+class Fleet(NamedTuple):
+    """The fleet of a command, and the model of its brokers."""
+
+    mix: str
+    groups: "list[Group]"
+    broker: "BrokerModel"
 
 
-def fleet_options(command: click.decorators.FC) -> click.decorators.FC:
-    mix = click.option("--fleet", "mix", required=True, metavar="MODEL:CLIENTS,...", help=FLEET)
-    capacity = click.option(
-        "--capacity", type=click.FloatRange(0, min_open=True), metavar="N",
-        help="Produce requests per second that each broker can serve; other costs in proportion.",
-    )  # fmt: skip
-    backlog = click.option(
-        "--backlog", type=Integer(0, 65_535), default=50, show_default=True,
-        help="Connections that wait until a broker accepts them (socket.listen.backlog.size).",
-    )  # fmt: skip
-    return mix(capacity(backlog(command)))
-
-
-def broker_model(broker: str, capacity: float | None, backlog: int) -> "BrokerModel":
-    from sluice.fleet.simulation.broker import BROKERS
-
-    model = replace(BROKERS[broker], backlog=backlog)
-    return model if capacity is None else model.scaled_to(capacity)
-
-
-def simulation_options(command: click.decorators.FC) -> click.decorators.FC:
-    seeds = click.option("--seeds", type=Integer(1, 1000), default=3, show_default=True, help="Number of runs.")
-    return model_options(seeds(output_options(command)))
-
-
-def model_options(command: click.decorators.FC) -> click.decorators.FC:
-    kind = click.option(
+MIX = click.option("--fleet", "mix", required=True, metavar="MODEL:CLIENTS,...", help=FLEET)
+SEEDS = click.option("--seeds", type=Integer(1, 1000), default=3, show_default=True, help="Number of runs.")
+SCENARIO = click.argument("scenario", metavar="FILE|NAME", shell_complete=scenarios_and_files)
+_MODELS = (
+    click.option(
         "--broker", type=click.Choice(["kafka", "sluice"]), default="kafka", show_default=True,
         help="Broker whose measured CPU time per request is used.",
-    )  # fmt: skip
-    settings = click.option(
-        "--set", "settings", multiple=True, metavar="NAME=VALUE",
-        help="Setting of all models, or of one as MODEL.NAME=VALUE, such as retry.backoff.max.ms=5000; repeatable.",
-    )  # fmt: skip
-    models = click.option(
+    ),
+    click.option(
         "--model", "models", multiple=True, metavar="REPORT#CLIENT",
         help="Client with the backoffs that an audit measured, such as report.json#kafka-python; repeatable.",
-    )  # fmt: skip
-    return kind(models(settings(command)))
+    ),
+    click.option(
+        "--set", "settings", multiple=True, metavar="NAME=VALUE",
+        help="Setting of all models, or of one as MODEL.NAME=VALUE, such as retry.backoff.max.ms=5000; repeatable.",
+    ),
+)  # fmt: skip
+_BROKERS = (
+    click.option(
+        "--capacity", type=click.FloatRange(0, min_open=True), metavar="N",
+        help="Produce requests per second that each broker can serve; other costs in proportion.",
+    ),
+    click.option(
+        "--backlog", type=Integer(0, 65_535), default=50, show_default=True,
+        help="Connections that wait until a broker accepts them (socket.listen.backlog.size).",
+    ),
+)  # fmt: skip
+
+
+def fleet_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a fleet, which the command receives as one argument, `fleet`."""
+
+    @wraps(command)
+    def run(
+        mix: str,
+        capacity: float | None,
+        backlog: int,
+        broker: str,
+        models: tuple[str, ...],
+        settings: tuple[str, ...],
+        **others: object,
+    ) -> None:
+        ensure_installed()
+        from sluice.fleet.simulation.broker import BROKERS
+
+        model = replace(BROKERS[broker], backlog=backlog)
+        model = model if capacity is None else model.scaled_to(capacity)
+        command(fleet=Fleet(mix, groups_of(mix, settings, models), model), **others)
+
+    return MIX(with_all(_BROKERS, model_options(run)))
+
+
+def with_all(options: Iterable[Callable[[_F], _F]], command: _F) -> _F:
+    for option in reversed(list(options)):
+        command = option(command)
+    return command
+
+
+def model_options(command: _F) -> _F:
+    return with_all(_MODELS, command)
 
 
 def output_options(command: click.decorators.FC) -> click.decorators.FC:

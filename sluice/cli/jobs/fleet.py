@@ -1,12 +1,12 @@
 """`sluice pipeline fleet`."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from sluice.cli.commands import Command
-from sluice.cli.fleet.sweep import run_sweep, sweep_options
+from sluice.cli.fleet.sweep import SweepOptions, run_sweep, sweep_options
 from sluice.cli.pipeline import CONF, MASTER, spark_settings
 from sluice.spark.session import open_session_without_kafka
 
@@ -18,20 +18,7 @@ if TYPE_CHECKING:
 @sweep_options
 @MASTER
 @CONF
-def fleet(
-    mixes: tuple[str, ...],
-    outages: str,
-    loads: str,
-    brokers: int,
-    broker: str,
-    models: tuple[str, ...],
-    settings: tuple[str, ...],
-    seeds: int,
-    out: str | None,
-    output_format: str,
-    master: str,
-    conf: tuple[str, ...],
-) -> None:
+def fleet(master: str, conf: tuple[str, ...], **options: Unpack[SweepOptions]) -> None:
     """Simulate a grid of outages and loads as `sluice fleet sweep` does, with several cells in a Spark task."""
     of_spark = spark_settings(conf)
 
@@ -40,4 +27,4 @@ def fleet(
 
         return sweep_on(open_session_without_kafka("sluice fleet", master=master, settings=of_spark), cells)
 
-    run_sweep(run_on_spark, mixes, outages, loads, brokers, broker, models, settings, seeds, out, output_format)
+    run_sweep(run_on_spark, options)
