@@ -38,6 +38,18 @@ class Metric(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
+def _gauge(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(name, "gauge", help_, labels)
+
+
+def _counter(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(name, "counter", help_, labels)
+
+
+def _histogram(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(name, "histogram", help_, labels)
+
+
 _CLIENT = ("user", "client_id")
 _LISTENER = ("listener",)
 SOCKET_SERVER = "kafka_server_socket_server_metrics_"
@@ -46,209 +58,149 @@ _RESOURCE = ("resource", "user", "clientId")
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("sluice_build_info", "gauge", "Constant 1, with the version as a label.", ("version",)),
-        Metric("sluice_connections", "gauge", "Open client connections."),
-        Metric("sluice_connections_total", "counter", "Accepted client connections."),
-        Metric("sluice_throttled_connections", "gauge", "Connections that are muted or have a delayed response."),
-        Metric(
-            "sluice_requests_total",
-            "counter",
-            "Requests, by the first error code in the response.",
-            ("api", "version", "error"),
+        _gauge("sluice_build_info", "Constant 1, with the version as a label.", "version"),
+        _gauge("sluice_connections", "Open client connections."),
+        _counter("sluice_connections_total", "Accepted client connections."),
+        _gauge("sluice_throttled_connections", "Connections that are muted or have a delayed response."),
+        _counter(
+            "sluice_requests_total", "Requests, by the first error code in the response.", "api", "version", "error"
         ),
-        Metric(
+        _histogram(
             "sluice_request_duration_seconds",
-            "histogram",
             "Time from reading a request to sending its response, including waits.",
-            ("api",),
+            "api",
         ),
-        Metric(
+        _counter(
             "sluice_throttle_seconds_total",
-            "counter",
             "Throttle time returned to clients, by the violated quota.",
-            ("resource", *_CLIENT),
+            "resource",
+            *_CLIENT,
         ),
-        Metric(
-            "sluice_throttle_time_seconds",
-            "histogram",
-            "Throttle time of responses, by API.",
-            ("api", *_CLIENT),
+        _histogram("sluice_throttle_time_seconds", "Throttle time of responses, by API.", "api", *_CLIENT),
+        _gauge("sluice_purgatory_operations", "Operations waiting in a purgatory.", "kind"),
+        _histogram(
+            "sluice_purgatory_lateness_seconds", "Delay between the deadline and the completion of expired operations."
         ),
-        Metric("sluice_purgatory_operations", "gauge", "Operations waiting in a purgatory.", ("kind",)),
-        Metric(
-            "sluice_purgatory_lateness_seconds",
-            "histogram",
-            "Delay between the deadline and the completion of expired operations.",
-        ),
-        Metric("sluice_log_bytes", "gauge", "Bytes of records in memory."),
-        Metric("sluice_topics", "gauge", "Topics."),
-        Metric("sluice_partitions", "gauge", "Partitions of all topics."),
-        Metric("sluice_telemetry_pushes_total", "counter", "Accepted pushes of client metrics (KIP-714)."),
-        Metric("sluice_telemetry_bytes_total", "counter", "Uncompressed bytes of accepted client metrics."),
-        Metric("sluice_faults_total", "counter", "Requests, connections and brokers hit by a fault rule.", ("rule",)),
-        Metric("sluice_fault_rules_disabled_total", "counter", "Fault rules disabled by an error."),
+        _gauge("sluice_log_bytes", "Bytes of records in memory."),
+        _gauge("sluice_topics", "Topics."),
+        _gauge("sluice_partitions", "Partitions of all topics."),
+        _counter("sluice_telemetry_pushes_total", "Accepted pushes of client metrics (KIP-714)."),
+        _counter("sluice_telemetry_bytes_total", "Uncompressed bytes of accepted client metrics."),
+        _counter("sluice_faults_total", "Requests, connections and brokers hit by a fault rule.", "rule"),
+        _counter("sluice_fault_rules_disabled_total", "Fault rules disabled by an error."),
         # Kafka's quota sensors, measured at the scrape as with JMX. Throttle times are averages of throttled requests
         # alone, as in Kafka, over the last 30 to 60 s, and NaN without any.
-        Metric("kafka_server_produce_byte_rate", "gauge", "Produced bytes per second over the quota windows.", _CLIENT),
-        Metric(
-            "kafka_server_produce_throttle_time",
-            "gauge",
-            "Average throttle time of throttled produce requests, ms.",
-            _CLIENT,
+        _gauge("kafka_server_produce_byte_rate", "Produced bytes per second over the quota windows.", *_CLIENT),
+        _gauge(
+            "kafka_server_produce_throttle_time", "Average throttle time of throttled produce requests, ms.", *_CLIENT
         ),
-        Metric("kafka_server_fetch_byte_rate", "gauge", "Fetched bytes per second over the quota windows.", _CLIENT),
-        Metric(
-            "kafka_server_fetch_throttle_time",
-            "gauge",
-            "Average throttle time of throttled fetch requests, ms.",
-            _CLIENT,
-        ),
-        Metric(
-            "kafka_server_request_request_time",
-            "gauge",
-            "Request time in percent of a thread, over the windows.",
-            _CLIENT,
-        ),
-        Metric(
+        _gauge("kafka_server_fetch_byte_rate", "Fetched bytes per second over the quota windows.", *_CLIENT),
+        _gauge("kafka_server_fetch_throttle_time", "Average throttle time of throttled fetch requests, ms.", *_CLIENT),
+        _gauge("kafka_server_request_request_time", "Request time in percent of a thread, over the windows.", *_CLIENT),
+        _gauge(
             "kafka_server_request_throttle_time",
-            "gauge",
             "Average throttle time of requests throttled by a request quota, ms.",
-            _CLIENT,
+            *_CLIENT,
         ),
-        Metric(
-            "kafka_server_request_exempt_request_time",
-            "gauge",
-            "Time of exempt requests in percent of a thread, over 30 s.",
+        _gauge(
+            "kafka_server_request_exempt_request_time", "Time of exempt requests in percent of a thread, over 30 s."
         ),
-        Metric(
+        _gauge(
             "kafka_server_controllermutation_mutation_rate",
-            "gauge",
             "Partitions created and deleted per second, over 30 to 60 s.",
-            _CLIENT,
+            *_CLIENT,
         ),
-        Metric("kafka_server_controllermutation_tokens", "gauge", "Available partition mutations.", _CLIENT),
-        Metric(
+        _gauge("kafka_server_controllermutation_tokens", "Available partition mutations.", *_CLIENT),
+        _gauge(
             "kafka_server_controllermutation_throttle_time",
-            "gauge",
             "Average throttle time of throttled partition mutations, ms.",
-            _CLIENT,
+            *_CLIENT,
         ),
-        Metric("kafka_server_produce_queue_size", "gauge", "Connections throttled by a produce quota."),
-        Metric("kafka_server_fetch_queue_size", "gauge", "Connections throttled by a fetch quota."),
-        Metric("kafka_server_request_queue_size", "gauge", "Connections throttled by a request quota."),
-        Metric("kafka_server_controllermutation_queue_size", "gauge", "Connections throttled by a mutation quota."),
-        Metric("kafka_server_quota_byte_rate", "gauge", "Bytes per second, by resource.", _RESOURCE),
-        Metric(
-            "kafka_server_quota_request_time", "gauge", "Request time in percent of a thread, by resource.", _RESOURCE
-        ),
-        Metric("kafka_server_quota_mutation_rate", "gauge", "Partition mutations per second, by resource.", _RESOURCE),
-        Metric("kafka_server_quota_tokens", "gauge", "Available partition mutations, by resource.", _RESOURCE),
-        Metric(
+        _gauge("kafka_server_produce_queue_size", "Connections throttled by a produce quota."),
+        _gauge("kafka_server_fetch_queue_size", "Connections throttled by a fetch quota."),
+        _gauge("kafka_server_request_queue_size", "Connections throttled by a request quota."),
+        _gauge("kafka_server_controllermutation_queue_size", "Connections throttled by a mutation quota."),
+        _gauge("kafka_server_quota_byte_rate", "Bytes per second, by resource.", *_RESOURCE),
+        _gauge("kafka_server_quota_request_time", "Request time in percent of a thread, by resource.", *_RESOURCE),
+        _gauge("kafka_server_quota_mutation_rate", "Partition mutations per second, by resource.", *_RESOURCE),
+        _gauge("kafka_server_quota_tokens", "Available partition mutations, by resource.", *_RESOURCE),
+        _gauge(
             "kafka_server_quota_throttle_time",
-            "gauge",
             "Average throttle time of throttled requests, ms, by resource.",
-            _RESOURCE,
+            *_RESOURCE,
         ),
         # New connections, in total, per listener and per address.
-        Metric(
+        _gauge(
             f"{SOCKET_SERVER}broker_connection_accept_rate",
-            "gauge",
             "Accepted connections per second over the quota windows; only with a connection limit.",
         ),
-        Metric(
+        _gauge(
             f"{SOCKET_SERVER}connection_accept_rate",
-            "gauge",
             "Accepted connections per second of a listener, or of an address with a limit.",
-            ("listener", "ip"),
+            "listener",
+            "ip",
         ),
-        Metric(
+        _gauge(
             f"{SOCKET_SERVER}connection_accept_throttle_time",
-            "gauge",
             "Average delay of connections by a rate limit, ms.",
-            _LISTENER,
+            *_LISTENER,
         ),
-        Metric(
+        _gauge(
             f"{SOCKET_SERVER}ip_connection_accept_throttle_time",
-            "gauge",
             "Average delay before connections of throttled addresses were closed, ms.",
-            _LISTENER,
+            *_LISTENER,
         ),
-        Metric(
+        _gauge(
             "kafka_server_delayedoperationpurgatory_purgatorysize",
-            "gauge",
             "Watched entries, including completed ones not purged yet.",
-            ("delayedOperation",),
+            "delayedOperation",
         ),
-        Metric(
-            "kafka_server_delayedoperationpurgatory_numdelayedoperations",
-            "gauge",
-            "Delayed operations.",
-            ("delayedOperation",),
+        _gauge(
+            "kafka_server_delayedoperationpurgatory_numdelayedoperations", "Delayed operations.", "delayedOperation"
         ),
-        Metric("kafka_server_brokertopicmetrics_messagesin_total", "counter", "Records appended.", ("topic",)),
-        Metric("kafka_server_brokertopicmetrics_bytesin_total", "counter", "Record bytes appended.", ("topic",)),
-        Metric("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Record bytes fetched.", ("topic",)),
-        Metric("kafka_server_fetchsessioncache_numincrementalfetchsessions", "gauge", "Fetch sessions."),
-        Metric(
-            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
-            "gauge",
-            "Partitions of all fetch sessions.",
+        _counter("kafka_server_brokertopicmetrics_messagesin_total", "Records appended.", "topic"),
+        _counter("kafka_server_brokertopicmetrics_bytesin_total", "Record bytes appended.", "topic"),
+        _counter("kafka_server_brokertopicmetrics_bytesout_total", "Record bytes fetched.", "topic"),
+        _gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions."),
+        _gauge(
+            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions of all fetch sessions."
         ),
-        Metric(
-            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
-            "counter",
-            "Fetch sessions evicted by others.",
+        _counter(
+            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", "Fetch sessions evicted by others."
         ),
-        Metric("kafka_server_sharesessioncache_sharesessionscount", "gauge", "Share sessions."),
-        Metric("kafka_server_sharesessioncache_sharepartitionscount", "gauge", "Partitions of all share sessions."),
-        Metric(
-            "kafka_server_sharesessioncache_sharesessionevictions_total",
-            "counter",
-            "Share sessions ended by a disconnection.",
+        _gauge("kafka_server_sharesessioncache_sharesessionscount", "Share sessions."),
+        _gauge("kafka_server_sharesessioncache_sharepartitionscount", "Partitions of all share sessions."),
+        _counter(
+            "kafka_server_sharesessioncache_sharesessionevictions_total", "Share sessions ended by a disconnection."
         ),
-        Metric(
-            "kafka_server_sharegroupmetrics_recordacknowledgement_total",
-            "counter",
-            "Acknowledged records.",
-            ("ackType",),
-        ),
-        Metric(
+        _counter("kafka_server_sharegroupmetrics_recordacknowledgement_total", "Acknowledged records.", "ackType"),
+        _gauge(
             "kafka_server_sharepartitionmetrics_inflightmessagecount",
-            "gauge",
             "Records in flight.",
-            ("group", "topic", "partition"),
+            "group",
+            "topic",
+            "partition",
         ),
-        Metric(
+        _counter(
             "kafka_server_sharepartitionmetrics_acquisitionlocktimeout_total",
-            "counter",
             "Records whose acquisition lock timed out.",
         ),
         # Kafka's socket-server-metrics, only of listeners with TLS or SASL.
-        Metric(
-            f"{SOCKET_SERVER}successful_authentication_total",
-            "counter",
-            "Connections authenticated by SASL or TLS.",
-            _LISTENER,
+        _counter(
+            f"{SOCKET_SERVER}successful_authentication_total", "Connections authenticated by SASL or TLS.", *_LISTENER
         ),
-        Metric(
+        _counter(
             f"{SOCKET_SERVER}successful_authentication_no_reauth_total",
-            "counter",
             "Authenticated connections of clients without support for re-authentication (KIP-368).",
-            _LISTENER,
+            *_LISTENER,
         ),
-        Metric(f"{SOCKET_SERVER}failed_authentication_total", "counter", "Failed authentications.", _LISTENER),
-        Metric(
-            f"{SOCKET_SERVER}successful_reauthentication_total",
-            "counter",
-            "Successful re-authentications.",
-            _LISTENER,
-        ),
-        Metric(f"{SOCKET_SERVER}failed_reauthentication_total", "counter", "Failed re-authentications.", _LISTENER),
-        Metric(
+        _counter(f"{SOCKET_SERVER}failed_authentication_total", "Failed authentications.", *_LISTENER),
+        _counter(f"{SOCKET_SERVER}successful_reauthentication_total", "Successful re-authentications.", *_LISTENER),
+        _counter(f"{SOCKET_SERVER}failed_reauthentication_total", "Failed re-authentications.", *_LISTENER),
+        _gauge(
             f"{SOCKET_SERVER}expired_connections_killed_count",
-            "gauge",
             "Connections closed because of use after their session expired.",
-            _LISTENER,
+            *_LISTENER,
         ),
     )
 }
