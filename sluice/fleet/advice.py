@@ -11,7 +11,7 @@ from sluice.broker.scenarios.model import Scenario
 from sluice.fleet.models.client_model import Group, config_name
 from sluice.fleet.simulation.arrays import US_PER_MS
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.counters import COMPLETED, LATENCY_US
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import Schedule, schedule_of
 
@@ -115,10 +115,10 @@ def _run(job: _Job) -> _Run:
     counts = simulate(groups, schedule, broker, seed=seed).counts
     found = figures_of_counts(counts, schedule.trigger_us // US_PER_MS, schedule.healed_us // US_PER_MS)
     after = simulate(groups, short, broker, seed=seed).counts
-    latency_ms = after[:, LATENCY_US] / US_PER_MS
+    latency_ms = after[:, Count.LATENCY_US] / US_PER_MS
     healthy = slice(10, 50)
-    before_ms = latency_ms[healthy].sum() / max(int(after[healthy, COMPLETED].sum()), 1)
-    added_ms = float(latency_ms.sum() / max(int(after[:, COMPLETED].sum()), 1) - before_ms)
+    before_ms = latency_ms[healthy].sum() / max(int(after[healthy, Count.COMPLETED].sum()), 1)
+    added_ms = float(latency_ms.sum() / max(int(after[:, Count.COMPLETED].sum()), 1) - before_ms)
     return found.peak_per_s, found.amplification, found.recovery_s, found.expired, added_ms
 
 

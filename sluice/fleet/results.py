@@ -15,30 +15,14 @@ from sluice.errors import ConfigError
 from sluice.fleet.models.client_model import ClientModel
 from sluice.fleet.simulation.arrays import US_PER_MS, US_PER_S, Mask
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.counters import (
-    BIN_US,
-    COMPLETED,
-    CONNECTIONS,
-    COORDINATOR_LOOKUPS,
-    DROPPED_SYNS,
-    EXPIRED,
-    FETCH_REQUESTS,
-    HEARTBEATS,
-    KINDS,
-    LAG,
-    LATENCY_US,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    QUEUED_US,
-    SERVED,
-)
+from sluice.fleet.simulation.counters import BIN_US, KINDS, Count
 from sluice.fleet.simulation.quota import Fairness
 
 FORMAT = 1
 _BINS_PER_S = US_PER_S // BIN_US
 ATTEMPTS = (
-    CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, FETCH_REQUESTS, HEARTBEATS, COORDINATOR_LOOKUPS,
+    Count.CONNECTIONS, Count.METADATA_REQUESTS, Count.PRODUCE_REQUESTS, Count.PRODUCE_RETRIES, Count.FETCH_REQUESTS,
+    Count.HEARTBEATS, Count.COORDINATOR_LOOKUPS,
 )  # fmt: skip
 # Recovered: for this long, operations complete at this share of the rate before.
 STEADY_S = 5
@@ -155,7 +139,7 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
     until = len(counts) if recovered is None else max(recovered, trigger + 1)
     disturbed = attempts[trigger:until]
     peak_at = trigger + int(np.argmax(attempts[trigger:])) if trigger < len(counts) else 0
-    queued = counts[:, QUEUED_US] / np.maximum(counts[:, SERVED], 1) / US_PER_MS
+    queued = counts[:, Count.QUEUED_US] / np.maximum(counts[:, Count.SERVED], 1) / US_PER_MS
     return Figures(
         before_per_s=before,
         peak_per_s=float(attempts[peak_at]) if len(counts) else 0.0,
@@ -163,11 +147,11 @@ def figures_of_counts(bins: npt.NDArray[np.int64], trigger_ms: int, healed_ms: i
         amplification=float(disturbed.sum() / (before * len(disturbed))) if before and len(disturbed) else 1.0,
         disturbed_s=int(np.count_nonzero(~is_healthy[trigger:])),
         recovery_s=None if recovered is None else max(recovered - healed_ms // 1000, 0),
-        expired=int(counts[:, EXPIRED].sum()),
-        completed=int(counts[:, COMPLETED].sum()),
+        expired=int(counts[:, Count.EXPIRED].sum()),
+        completed=int(counts[:, Count.COMPLETED].sum()),
         queue_peak_ms=float(queued.max(initial=0.0)),
-        lag_peak=int(counts[:, LAG].max(initial=0)),
-        dropped_syns=int(counts[:, DROPPED_SYNS].sum()),
+        lag_peak=int(counts[:, Count.LAG].max(initial=0)),
+        dropped_syns=int(counts[:, Count.DROPPED_SYNS].sum()),
     )
 
 
@@ -177,11 +161,11 @@ def _healthy_seconds(counts: npt.NDArray[np.int64], steady: npt.NDArray[np.int64
     With fewer than one operation per second and client, their number differs from second to second: by chance, it is
     more than two standard deviations below the mean in one of 40.
     """
-    completed = counts[:, COMPLETED]
-    rate = steady[:, COMPLETED].sum() / max(len(steady), 1)
-    least = rate * STEADY_SHARE - _DEVIATIONS * (steady[:, COMPLETED].std() if len(steady) else 0.0)
-    latency_ms = counts[:, LATENCY_US] / np.maximum(completed, 1) / US_PER_MS
-    before_ms = steady[:, LATENCY_US].sum() / max(steady[:, COMPLETED].sum(), 1) / US_PER_MS
+    completed = counts[:, Count.COMPLETED]
+    rate = steady[:, Count.COMPLETED].sum() / max(len(steady), 1)
+    least = rate * STEADY_SHARE - _DEVIATIONS * (steady[:, Count.COMPLETED].std() if len(steady) else 0.0)
+    latency_ms = counts[:, Count.LATENCY_US] / np.maximum(completed, 1) / US_PER_MS
+    before_ms = steady[:, Count.LATENCY_US].sum() / max(steady[:, Count.COMPLETED].sum(), 1) / US_PER_MS
     is_healthy: Mask = (completed >= least) & (latency_ms <= before_ms * LATE_FACTOR + LATE_MS)
     return is_healthy
 

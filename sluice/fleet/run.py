@@ -19,19 +19,13 @@ from sluice.fleet.simulation.in_flight import BYTES_PER_CLIENT, BYTES_PER_REQUES
 from sluice.fleet.simulation.parameters import Parameters, lanes_of
 from sluice.fleet.simulation.quota import BYTES_PER_BUCKET
 from sluice.fleet.simulation.schedule import (
-    ANSWERED,
     APIS,
-    CLOSED,
     CONNECT,
     FIND_COORDINATOR,
     HEARTBEAT,
     METADATA,
     NO_LEADER,
-    NO_LEADER_KNOWN,
-    NOT_LEADER,
-    REFUSED,
-    RETRIABLE,
-    SILENT,
+    Effect,
     Schedule,
     Segment,
     schedule_of,
@@ -96,10 +90,14 @@ def run_fleet(
 
 
 _EFFECTS = {
-    ANSWERED: "delay responses", NOT_LEADER: "return errors of a stale leader", RETRIABLE: "return retriable errors",
-    NO_LEADER_KNOWN: "hide leaders in Metadata", CLOSED: "close connections", SILENT: "send no response",
-    REFUSED: "refuse connections",
-}  # fmt: skip
+    Effect.ANSWERED: "delay responses",
+    Effect.NOT_LEADER: "return errors of a stale leader",
+    Effect.RETRIABLE: "return retriable errors",
+    Effect.NO_LEADER_KNOWN: "hide leaders in Metadata",
+    Effect.CLOSED: "close connections",
+    Effect.SILENT: "send no response",
+    Effect.REFUSED: "refuse connections",
+}
 
 
 def _phase(segment: Segment) -> Phase:

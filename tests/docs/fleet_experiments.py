@@ -23,17 +23,7 @@ from sluice.fleet.models.presets import AIOKAFKA, BEFORE_KIP_580, KAFKA, LIBRDKA
 from sluice.fleet.run import map_jobs, workers_for
 from sluice.fleet.simulation.arrays import Floats
 from sluice.fleet.simulation.broker import BROKERS, BrokerModel
-from sluice.fleet.simulation.counters import (
-    BYTES,
-    COMPLETED,
-    CONNECTIONS,
-    EXPIRED,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    QUEUED_US,
-    SERVED,
-)
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import simulate
 from sluice.fleet.simulation.schedule import schedule_of
 
@@ -44,7 +34,7 @@ SEEDS = range(10)
 BINS_PER_S = 10
 # Fast enough not to form a queue: the client's own timing is the subject.
 _FAST = BrokerModel(produce_us=1, metadata_us=1, connection_us=1, kilobyte_us=0.01)
-_ATTEMPTS = (CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES)
+_ATTEMPTS = (Count.CONNECTIONS, Count.METADATA_REQUESTS, Count.PRODUCE_REQUESTS, Count.PRODUCE_RETRIES)
 _NO_JITTER = replace(KAFKA, retry_backoff_jitter=0, reconnect_backoff_jitter=0, retry_backoff_redraws=False)
 _KILLED_S = 3
 _KILL: dict[str, object] = {"at": f"{_KILLED_S}s", "kill": 1}
@@ -80,7 +70,7 @@ def first_second() -> Values:
     for label, model in (("constant 100 ms", BEFORE_KIP_580), ("exponential, 100 ms to 1 s", KAFKA)):
         busy = replace(model, requests_per_s=100, loop="closed")
         counts = _run(busy, step, clients=1000, brokers=1, seconds=6, broker=_FAST)
-        retries = np.cumsum(counts[:, BINS_PER_S:, PRODUCE_RETRIES], axis=1) / 1000
+        retries = np.cumsum(counts[:, BINS_PER_S:, Count.PRODUCE_RETRIES], axis=1) / 1000
         # Clients fail within 10 ms of one another, so that the last retry of a second may fall just after it.
         found[label] = float(np.median(retries[:, BINS_PER_S]))
         _band(axes, np.concatenate((np.zeros((len(SEEDS), 1)), retries), axis=1), label)
@@ -97,7 +87,7 @@ def metadata_storm() -> Values:
     axes, figure = _axes("Metadata requests per second", "seconds since the broker was killed")
     totals, peaks = {}, {}
     for label, model in models.items():
-        rates = _run(model, _KILL, seconds=_KILLED_S + 15)[:, _AT - 5 :, METADATA_REQUESTS] * BINS_PER_S
+        rates = _run(model, _KILL, seconds=_KILLED_S + 15)[:, _AT - 5 :, Count.METADATA_REQUESTS] * BINS_PER_S
         totals[label] = float(np.median(rates.sum(axis=1))) / BINS_PER_S
         peaks[label] = float(np.median(rates[:, 5 + 2 * BINS_PER_S :].max(axis=1)))
         _band(axes, rates, label, from_s=-0.5)
@@ -120,14 +110,19 @@ def reconnect_storm() -> Values:
     peaks = {}
     models = {"constant 50 ms": BEFORE_KIP_580, "exponential without jitter": _NO_JITTER, "KIP-144": KAFKA}
     for label, model in models.items():
-        rates = _run(model, step, brokers=1, seconds=_KILLED_S + 16)[:, _AT - 5 :, CONNECTIONS] * BINS_PER_S
+        rates = _run(model, step, brokers=1, seconds=_KILLED_S + 16)[:, _AT - 5 :, Count.CONNECTIONS] * BINS_PER_S
         peaks[label] = float(np.median(rates[:, 5 + 5 * BINS_PER_S : 5 + 15 * BINS_PER_S].max(axis=1)))
         _band(left, rates[:, : 12 * BINS_PER_S], label, from_s=-0.5)
     _label(left, "connection attempts per second", "seconds since the broker was killed")
     left.set_yscale("symlog", linthresh=1000)
     for label, scope in (("counted per broker (KIP-144)", "broker"), ("counted per client", "client")):
         counts = _run(replace(KAFKA, reconnect_backoff_scope=scope, acks="1"), _KILL, seconds=_KILLED_S + 15)
-        _band(right, counts[:, _AT + 8 * BINS_PER_S : _AT + 12 * BINS_PER_S, COMPLETED] * BINS_PER_S, label, from_s=8)
+        _band(
+            right,
+            counts[:, _AT + 8 * BINS_PER_S : _AT + 12 * BINS_PER_S, Count.COMPLETED] * BINS_PER_S,
+            label,
+            from_s=8,
+        )
     _label(right, "completed operations per second", "seconds since one of three brokers was killed")
     _write(figure, "reconnect-storm")
     static, plain, full = peaks.values()
@@ -160,7 +155,7 @@ def librdkafka() -> Values:
     for label, wraps in (("librdkafka 2.16", True), ("with a capped shift", False)):
         model = replace(LIBRDKAFKA, retry_backoff_wraps=wraps)
         counts = _run(model, step, clients=1000, brokers=1, seconds=80)[:, 2 * BINS_PER_S :]
-        rates = counts[:, :, (PRODUCE_REQUESTS, PRODUCE_RETRIES)].sum(axis=2)[:, : 70 * BINS_PER_S]
+        rates = counts[:, :, (Count.PRODUCE_REQUESTS, Count.PRODUCE_RETRIES)].sum(axis=2)[:, : 70 * BINS_PER_S]
         seconds = rates.reshape(len(SEEDS), 70, BINS_PER_S).sum(axis=2)
         peaks[label] = float(np.median(seconds[:, 10:].max(axis=1)))
         _band(axes, seconds, label, bins_per_s=1)
@@ -181,12 +176,12 @@ def isolation() -> Values:
     both = _run([others, bulk], quota, clients=0, brokers=1, seconds=30)
     waits = {}
     for label, counts in (("beside the client that bootstraps", both), ("alone", alone)):
-        queued = counts[:, BINS_PER_S:, QUEUED_US] / np.maximum(counts[:, BINS_PER_S:, SERVED], 1) / 1000
+        queued = counts[:, BINS_PER_S:, Count.QUEUED_US] / np.maximum(counts[:, BINS_PER_S:, Count.SERVED], 1) / 1000
         waits[label] = queued
         _band(left, queued, label, from_s=1)
     _label(left, "mean time in the broker (ms)", "seconds")
     left.axvline(5, color="0.5", linewidth=0.8, linestyle="--")
-    seconds = both[:, :, BYTES].reshape(len(SEEDS), 30, BINS_PER_S).sum(axis=2) / 1e6
+    seconds = both[:, :, Count.BYTES].reshape(len(SEEDS), 30, BINS_PER_S).sum(axis=2) / 1e6
     _band(right, seconds, "all clients", bins_per_s=1)
     _label(right, "MB per second", "seconds; the quota is set at 5 s")
     right.axvline(5, color="0.5", linewidth=0.8, linestyle="--")
@@ -211,7 +206,7 @@ def delivery_timeout() -> Values:
         for index, outage_s in enumerate(outages):
             step = {"at": "5s", "kill": 1, "during": f"{outage_s}s"}
             counts = _run(model, step, clients=5, brokers=1, seconds=outage_s + 15)
-            shares[:, index] = counts[:, :, EXPIRED].sum(axis=1) / (5 * outage_s) * 100
+            shares[:, index] = counts[:, :, Count.EXPIRED].sum(axis=1) / (5 * outage_s) * 100
         (line,) = axes.plot(outages, np.median(shares, axis=0), marker="o", markersize=3, label=f"{timeout_s} s")
         axes.fill_between(
             outages, shares.min(axis=0), shares.max(axis=0), alpha=0.25, color=line.get_color(), linewidth=0

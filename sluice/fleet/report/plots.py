@@ -15,30 +15,16 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullForma
 from sluice.fleet.map.grid import REGIONS, Map, Region
 from sluice.fleet.results import ATTEMPTS, Result, by_second
 from sluice.fleet.simulation.arrays import US_PER_MS, Floats
-from sluice.fleet.simulation.counters import (
-    BYTES,
-    COMPLETED,
-    CONNECTIONS,
-    EXPIRED,
-    FETCH_REQUESTS,
-    FETCHED,
-    HEARTBEATS,
-    LAG,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    QUEUED_US,
-    SERVED,
-)
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.sweep import Row
 
 _WIDTH_INCHES, _HEIGHT_INCHES = 9.0, 3.2
 _MAP_INCHES = 6.2  # its texts can be read on a phone
 _SHOWN = (
-    ("Produce requests", PRODUCE_REQUESTS), ("Produce retries", PRODUCE_RETRIES),
-    ("Metadata requests", METADATA_REQUESTS), ("connections", CONNECTIONS),
+    ("Produce requests", Count.PRODUCE_REQUESTS), ("Produce retries", Count.PRODUCE_RETRIES),
+    ("Metadata requests", Count.METADATA_REQUESTS), ("connections", Count.CONNECTIONS),
 )  # fmt: skip
-_SHOWN_OF_CONSUMERS = (("Fetch requests", FETCH_REQUESTS), ("heartbeats", HEARTBEATS))
+_SHOWN_OF_CONSUMERS = (("Fetch requests", Count.FETCH_REQUESTS), ("heartbeats", Count.HEARTBEATS))
 
 
 def attempts_plot(result: Result) -> str:
@@ -52,11 +38,11 @@ def attempts_plot(result: Result) -> str:
 def outcomes_plot(result: Result) -> str:
     counts = _seconds(result)
     axes, figure = _axes("operations per second")
-    _band(axes, counts[:, :, COMPLETED], "completed")
-    _band(axes, counts[:, :, EXPIRED], "failed by delivery.timeout.ms")
-    if counts[:, :, FETCHED].any():
-        _band(axes, counts[:, :, FETCHED], "received by consumers")
-        _band(axes, counts[:, :, LAG], "not yet received by consumers")
+    _band(axes, counts[:, :, Count.COMPLETED], "completed")
+    _band(axes, counts[:, :, Count.EXPIRED], "failed by delivery.timeout.ms")
+    if counts[:, :, Count.FETCHED].any():
+        _band(axes, counts[:, :, Count.FETCHED], "received by consumers")
+        _band(axes, counts[:, :, Count.LAG], "not yet received by consumers")
     return _finish(figure, axes, [result])
 
 
@@ -64,7 +50,7 @@ def queue_plot(results: Sequence[Result], names: Sequence[str]) -> str:
     axes, figure = _axes("mean time in the broker (ms)")
     for result, name in zip(results, names, strict=True):
         counts = _seconds(result)
-        _band(axes, counts[:, :, QUEUED_US] / np.maximum(counts[:, :, SERVED], 1) / US_PER_MS, name)
+        _band(axes, counts[:, :, Count.QUEUED_US] / np.maximum(counts[:, :, Count.SERVED], 1) / US_PER_MS, name)
     return _finish(figure, axes, results)
 
 
@@ -72,7 +58,7 @@ def bytes_plot(results: Sequence[Result], names: Sequence[str]) -> str:
     """Return the bytes of Produce requests per second, with the burst of a quota's first ten seconds."""
     axes, figure = _axes("bytes per second, all clients")
     for result, name in zip(results, names, strict=True):
-        _band(axes, _seconds(result)[:, :, BYTES], name)
+        _band(axes, _seconds(result)[:, :, Count.BYTES], name)
     return _finish(figure, axes, results)
 
 

@@ -20,32 +20,18 @@ from sluice.fleet.results import (
     by_second,
 )
 from sluice.fleet.simulation.arrays import US_PER_MS, US_PER_S, Floats, Mask
-from sluice.fleet.simulation.counters import (
-    BYTES,
-    COMPLETED,
-    CONNECTIONS,
-    COORDINATOR_LOOKUPS,
-    ERRORS,
-    EXPIRED,
-    FETCH_REQUESTS,
-    HEARTBEATS,
-    LATENCY_US,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    QUEUED_US,
-    REFUSED,
-    REQUEST_TIMEOUTS,
-    SERVED,
-    THROTTLED_US,
-)
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.sweep import Row
 
 _NAMES = {
-    CONNECTIONS: "connections", METADATA_REQUESTS: "Metadata requests", PRODUCE_REQUESTS: "Produce requests",
-    PRODUCE_RETRIES: "retries of Produce", FETCH_REQUESTS: "Fetch requests", HEARTBEATS: "heartbeats",
-    COORDINATOR_LOOKUPS: "FindCoordinator requests",
-}  # fmt: skip
+    Count.CONNECTIONS: "connections",
+    Count.METADATA_REQUESTS: "Metadata requests",
+    Count.PRODUCE_REQUESTS: "Produce requests",
+    Count.PRODUCE_RETRIES: "retries of Produce",
+    Count.FETCH_REQUESTS: "Fetch requests",
+    Count.HEARTBEATS: "heartbeats",
+    Count.COORDINATOR_LOOKUPS: "FindCoordinator requests",
+}
 _MORE = 1.2  # what exceeds the value before by less is the same
 _SHORT_MS = 5.0  # a queue that is not worth an explanation
 
@@ -92,31 +78,31 @@ class _Run:
             )
         if causes:
             return " and ".join(causes)
-        if self.counts[: second + 1, THROTTLED_US].any():
+        if self.counts[: second + 1, Count.THROTTLED_US].any():
             return "quotas throttle the clients"
-        if self.counts[second, CONNECTIONS] > self.normal[CONNECTIONS] * _MORE:
+        if self.counts[second, Count.CONNECTIONS] > self.normal[Count.CONNECTIONS] * _MORE:
             return "clients are still connecting"
         if self.queue_ms()[second] > LATE_MS:
             return "requests wait in the queues of the brokers"
         return ""
 
     def queue_ms(self) -> Floats:
-        found: Floats = self.counts[:, QUEUED_US] / np.maximum(self.counts[:, SERVED], 1) / US_PER_MS
+        found: Floats = self.counts[:, Count.QUEUED_US] / np.maximum(self.counts[:, Count.SERVED], 1) / US_PER_MS
         return found
 
     def work_s(self) -> Floats:
         """Return the CPU time that the attempts of each second need, by kind as in _NAMES."""
         broker, counts = self.result.broker, self.counts
-        accepted = np.maximum(counts[:, CONNECTIONS] - counts[:, REFUSED], 0)
-        of_bytes_us = counts[:, BYTES] / 1000 * broker.kilobyte_us
+        accepted = np.maximum(counts[:, Count.CONNECTIONS] - counts[:, Count.REFUSED], 0)
+        of_bytes_us = counts[:, Count.BYTES] / 1000 * broker.kilobyte_us
         found: Floats = np.array([
             accepted * broker.connection_us,
-            counts[:, METADATA_REQUESTS] * broker.metadata_us,
-            counts[:, PRODUCE_REQUESTS] * broker.produce_us + of_bytes_us,
-            counts[:, PRODUCE_RETRIES] * broker.produce_us,
-            counts[:, FETCH_REQUESTS] * broker.fetch_us,
-            counts[:, HEARTBEATS] * broker.metadata_us,
-            counts[:, COORDINATOR_LOOKUPS] * broker.metadata_us,
+            counts[:, Count.METADATA_REQUESTS] * broker.metadata_us,
+            counts[:, Count.PRODUCE_REQUESTS] * broker.produce_us + of_bytes_us,
+            counts[:, Count.PRODUCE_RETRIES] * broker.produce_us,
+            counts[:, Count.FETCH_REQUESTS] * broker.fetch_us,
+            counts[:, Count.HEARTBEATS] * broker.metadata_us,
+            counts[:, Count.COORDINATOR_LOOKUPS] * broker.metadata_us,
         ])  # fmt: skip
         return found / US_PER_S
 
@@ -160,7 +146,7 @@ def kinds_sentence(result: Result) -> str:
     if not added:
         return "The failure adds no attempts."
     texts = [f"{count:,.0f} {_NAMES[kind]}" for kind, count in sorted(added, key=lambda pair: -pair[1])]
-    refused = run.counts[run.trigger :, REFUSED].sum()
+    refused = run.counts[run.trigger :, Count.REFUSED].sum()
     why = f"; {refused:,.0f} connections are refused" if refused else ""
     each = sum(count for _, count in added) / clients
     return f"From second {run.trigger} on, the failure adds {_listed(texts)}, {each:.1f} attempts per client{why}."
@@ -169,11 +155,11 @@ def kinds_sentence(result: Result) -> str:
 def outcomes_sentence(result: Result) -> str:
     """Return when fewer operations complete than before, and why; and those that complete late, or fail."""
     run = _Run(result)
-    completed, rate = run.counts[:, COMPLETED], float(run.normal[COMPLETED])
+    completed, rate = run.counts[:, Count.COMPLETED], float(run.normal[Count.COMPLETED])
     if run.trigger >= len(completed):
         return "Nothing changes, so operations complete at the same rate."
-    latency_ms = run.counts[:, LATENCY_US] / np.maximum(completed, 1) / US_PER_MS
-    normal_ms = run.normal[LATENCY_US] / max(rate, 1) / US_PER_MS
+    latency_ms = run.counts[:, Count.LATENCY_US] / np.maximum(completed, 1) / US_PER_MS
+    normal_ms = run.normal[Count.LATENCY_US] / max(rate, 1) / US_PER_MS
     sentences = []
     fewer = _span(completed < rate * STEADY_SHARE, run.trigger)
     if fewer is not None:
@@ -199,7 +185,7 @@ def outcomes_sentence(result: Result) -> str:
             f"{_seconds(*late)}, operations complete up to {peak:,.0f} ms after their creation"
             f"{_because(run.cause(*late))}."
         )
-    expired = run.counts[:, EXPIRED]
+    expired = run.counts[:, Count.EXPIRED]
     if expired.sum():
         sentences.append(
             f"{expired.sum():,.0f} operations fail, most in second {int(np.argmax(expired))}: they were created"
@@ -234,7 +220,7 @@ def queue_sentence(result: Result) -> str:
         f" {np.mean(use[first : peak + 1]) * 100:.0f} % of the CPU time of the leaders, {share * 100:.0f} % of it for"
         f" {_NAMES[kind]}."
     )
-    steady_ms = run.normal[QUEUED_US] / max(run.normal[SERVED], 1) / US_PER_MS
+    steady_ms = run.normal[Count.QUEUED_US] / max(run.normal[Count.SERVED], 1) / US_PER_MS
     long = _span(queue_ms > steady_ms * LATE_FACTOR + LATE_MS, 0)
     if long is None or long[0] == long[1]:
         return text
@@ -252,7 +238,7 @@ def queue_sentence(result: Result) -> str:
 def bytes_sentence(result: Result) -> str:
     """Return the burst that quotas allow, and how long they throttle."""
     run = _Run(result)
-    sent, throttled_s = run.counts[:, BYTES], run.counts[:, THROTTLED_US].sum() / US_PER_S
+    sent, throttled_s = run.counts[:, Count.BYTES], run.counts[:, Count.THROTTLED_US].sum() / US_PER_S
     if not throttled_s:
         return "No request is throttled: the clients send less than their quotas."
     peak, rest = int(np.argmax(sent)), float(sent[run.trigger :].mean())
@@ -293,21 +279,24 @@ def sweep_sentence(rows: Sequence[Row], fleet: str, brokers: int) -> str:
 
 def _reason(run: _Run, kind: int, second: int) -> str:
     counts = run.counts[second]
-    if kind == CONNECTIONS and counts[REFUSED] > counts[CONNECTIONS] / 2:
+    if kind == Count.CONNECTIONS and counts[Count.REFUSED] > counts[Count.CONNECTIONS] / 2:
         down = run.result.brokers - run.running(second)
         stopped = f", as {down} of {run.result.brokers} brokers {'is' if down == 1 else 'are'} down" if down else ""
-        return f"{counts[REFUSED]:,.0f} are refused{stopped}"
-    if kind == CONNECTIONS:
+        return f"{counts[Count.REFUSED]:,.0f} are refused{stopped}"
+    if kind == Count.CONNECTIONS:
         return "clients connect again after connections were lost"
-    if kind in (METADATA_REQUESTS, COORDINATOR_LOOKUPS):
-        return "clients look for a new leader" if kind == METADATA_REQUESTS else "members look for their coordinator"
-    if kind == PRODUCE_RETRIES:
+    if kind in (Count.METADATA_REQUESTS, Count.COORDINATOR_LOOKUPS):
         return (
-            f"in this second {counts[ERRORS]:,.0f} requests got an error, and {counts[REQUEST_TIMEOUTS]:,.0f} timed out"
+            "clients look for a new leader" if kind == Count.METADATA_REQUESTS else "members look for their coordinator"
         )
-    if kind == PRODUCE_REQUESTS:
+    if kind == Count.PRODUCE_RETRIES:
+        return (
+            f"in this second {counts[Count.ERRORS]:,.0f} requests got an error, and"
+            f" {counts[Count.REQUEST_TIMEOUTS]:,.0f} timed out"
+        )
+    if kind == Count.PRODUCE_REQUESTS:
         return "records that had waited are sent"
-    return "they got a response at once, and are repeated" if kind == FETCH_REQUESTS else "members are back"
+    return "they got a response at once, and are repeated" if kind == Count.FETCH_REQUESTS else "members are back"
 
 
 def _span(mask: Mask, start: int) -> tuple[int, int] | None:

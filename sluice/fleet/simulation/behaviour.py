@@ -17,39 +17,8 @@ import numpy as np
 from .arrays import NEVER, Codes, Mask, Rows, Times
 from .broker import BrokerModel
 from .clients import AWAITED, NOT_RENEWED, TO_RENEW, Clients
-from .counters import (
-    COMPLETED,
-    CONNECTIONS,
-    COORDINATOR_LOOKUPS,
-    DISCONNECTS,
-    ERRORS,
-    EXPIRED,
-    FETCH_REQUESTS,
-    FETCHED,
-    HEARTBEATS,
-    LATENCY_US,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    REFUSED,
-    REQUEST_TIMEOUTS,
-    SESSION_TIMEOUTS,
-    Counters,
-)  # fmt: skip
-from .exchange import (
-    CONNECT_CLOSED,
-    CONNECT_REFUSED,
-    CONNECTED,
-    DISCONNECTED,
-    METADATA_RECEIVED,
-    NOT_LEADER_RECEIVED,
-    REQUEST_TIMED_OUT,
-    RETRIABLE_RECEIVED,
-    SUCCEEDED,
-    SYN_DROPPED,
-    TIMER,
-    Exchange,
-)  # fmt: skip
+from .counters import Count, Counters
+from .exchange import Exchange, Outcome
 from .in_flight import InFlight
 from .schedule import CONNECT, FETCH, FIND_COORDINATOR, HEARTBEAT, METADATA, PRODUCE, REQUESTS
 
@@ -58,19 +27,22 @@ TRACED = (
     "connections", "metadata_requests", "produce_requests", "fetch_requests", "heartbeats", "coordinator_lookups",
 )  # fmt: skip
 _SENT = (
-    (CONNECT, CONNECTIONS),
-    (FETCH, FETCH_REQUESTS),
-    (HEARTBEAT, HEARTBEATS),
-    (FIND_COORDINATOR, COORDINATOR_LOOKUPS),
+    (CONNECT, Count.CONNECTIONS),
+    (FETCH, Count.FETCH_REQUESTS),
+    (HEARTBEAT, Count.HEARTBEATS),
+    (FIND_COORDINATOR, Count.COORDINATOR_LOOKUPS),
 )
 
 _IS_LOST = np.zeros(16, dtype=np.bool_)
-_IS_LOST[[CONNECT_REFUSED, CONNECT_CLOSED, DISCONNECTED, REQUEST_TIMED_OUT]] = True
+_IS_LOST[[Outcome.CONNECT_REFUSED, Outcome.CONNECT_CLOSED, Outcome.DISCONNECTED, Outcome.REQUEST_TIMED_OUT]] = True
 _COUNTED = (
-    (CONNECT_REFUSED, REFUSED), (CONNECT_CLOSED, DISCONNECTS),
-    (DISCONNECTED, DISCONNECTS), (REQUEST_TIMED_OUT, REQUEST_TIMEOUTS), (NOT_LEADER_RECEIVED, ERRORS),
-    (RETRIABLE_RECEIVED, ERRORS),
-)  # fmt: skip
+    (Outcome.CONNECT_REFUSED, Count.REFUSED),
+    (Outcome.CONNECT_CLOSED, Count.DISCONNECTS),
+    (Outcome.DISCONNECTED, Count.DISCONNECTS),
+    (Outcome.REQUEST_TIMED_OUT, Count.REQUEST_TIMEOUTS),
+    (Outcome.NOT_LEADER_RECEIVED, Count.ERRORS),
+    (Outcome.RETRIABLE_RECEIVED, Count.ERRORS),
+)
 
 
 class Behaviour:
@@ -96,7 +68,7 @@ class Behaviour:
         outcomes = clients.outcome[rows]
         all_rows, woken = rows, rows[:0]
         if outcomes.any():
-            repeats = outcomes == SYN_DROPPED
+            repeats = outcomes == Outcome.SYN_DROPPED
             if repeats.any():
                 self._repeat_syns(rows[repeats], at_us[repeats])
                 rows, at_us, outcomes = rows[~repeats], at_us[~repeats], outcomes[~repeats]
@@ -114,16 +86,20 @@ class Behaviour:
 
     def _wake(self, rows: Rows, at_us: Times, outcomes: Codes) -> Rows:
         clients, joins = self._clients, self._clients.parameters.joins
-        received = np.flatnonzero((outcomes == METADATA_RECEIVED) & (clients.renewal[clients.member[rows]] == AWAITED))
+        received = np.flatnonzero(
+            (outcomes == Outcome.METADATA_RECEIVED) & (clients.renewal[clients.member[rows]] == AWAITED)
+        )
         members, received_us = clients.member[rows[received]], at_us[received]
         clients.renewal[members], clients.metadata_us[members] = NOT_RENEWED, received_us
         clients.read_us[members] = received_us  # the lookup precedes the next Fetch
-        is_idle = (clients.outcome[members] == TIMER) & (clients.next_us[members] > received_us)
+        is_idle = (clients.outcome[members] == Outcome.TIMER) & (clients.next_us[members] > received_us)
         members, received_us = members[is_idle], received_us[is_idle]
         clients.next_us[members] = received_us
         peers = clients.peer[rows]
-        found = (outcomes == METADATA_RECEIVED) & (clients.leader[rows] >= 0) & (peers != rows)
-        found &= joins[clients.models[peers]] & (clients.outcome[peers] == TIMER) & (clients.next_us[peers] > at_us)
+        found = (outcomes == Outcome.METADATA_RECEIVED) & (clients.leader[rows] >= 0) & (peers != rows)
+        found &= (
+            joins[clients.models[peers]] & (clients.outcome[peers] == Outcome.TIMER) & (clients.next_us[peers] > at_us)
+        )
         found &= ~np.isin(peers, rows)
         clients.next_us[peers[found]] = at_us[found]
         return np.concatenate((peers[found], members))
@@ -139,7 +115,7 @@ class Behaviour:
         peers = clients.peer[members]
         clients.want(peers, due_us)
         from_us = np.maximum(clients.metadata_us[peers], due_us)
-        is_idle = (clients.outcome[peers] == TIMER) & (clients.fetch_until_us[peers] <= due_us)
+        is_idle = (clients.outcome[peers] == Outcome.TIMER) & (clients.fetch_until_us[peers] <= due_us)
         is_idle &= clients.next_us[peers] > from_us
         idle: Rows = peers[is_idle]
         clients.next_us[idle] = from_us[is_idle]
@@ -149,12 +125,12 @@ class Behaviour:
         """Break the connections to a broker; return the idle clients, which notice it now."""
         clients = self._clients
         self._exchange.broker_stopped(broker)
-        is_busy = clients.outcome != TIMER
+        is_busy = clients.outcome != Outcome.TIMER
         rows = np.flatnonzero(clients.connected[:, broker] & ~(is_busy & (clients.target == broker)))
         if self._in_flight is not None:
             self._in_flight.forget(rows)
         noticed_us = at_us + self._one_way_us + (np.arange(len(rows)) * self._close_us).astype(np.int64)
-        self._counters.add(DISCONNECTS, len(rows))
+        self._counters.add(Count.DISCONNECTS, len(rows))
         clients.connection_failed(rows, np.full(len(rows), broker), noticed_us, np.zeros(len(rows), dtype=np.bool_))
         idle: Rows = rows[~is_busy[rows]]
         clients.next_us[idle] = noticed_us[~is_busy[rows]]
@@ -169,7 +145,7 @@ class Behaviour:
             if count:
                 self._counters.add(counter, int(count))
         targets = clients.target[rows].astype(np.int64)
-        ready = outcomes == CONNECTED
+        ready = outcomes == Outcome.CONNECTED
         if ready.any():
             clients.connected[rows[ready], targets[ready]] = True
             clients.connected_to_bootstrap(rows[ready], targets[ready], at_us[ready])
@@ -185,14 +161,14 @@ class Behaviour:
             was_requesting = clients.kind[rows[chosen]] == METADATA
             clients.connection_failed(rows[chosen], targets[chosen], at_us[chosen], was_requesting)
         self._apply_metadata(rows, at_us, outcomes)
-        misdirected = outcomes == NOT_LEADER_RECEIVED
+        misdirected = outcomes == Outcome.NOT_LEADER_RECEIVED
         if misdirected.any():
             clients.leader_lost(rows[misdirected], at_us[misdirected])
             members = misdirected & clients.parameters.is_member[clients.models[rows]]
             clients.coordinator_lost(rows[members], targets[members], at_us[members])
         kinds = clients.kind[rows]
         failed_to_send = lost & ~clients.for_metadata[rows] & ((kinds == PRODUCE) | (kinds == HEARTBEAT) | at_once)
-        with_error = misdirected | (outcomes == RETRIABLE_RECEIVED)
+        with_error = misdirected | (outcomes == Outcome.RETRIABLE_RECEIVED)
         if clients.has_fetchers:
             fetched = with_error & (kinds == FETCH)
             with_error ^= fetched
@@ -206,7 +182,7 @@ class Behaviour:
             clients.retry_us[chosen] = at_us[failed] + clients.retry_wait_us(chosen, failures)
         if self._in_flight is not None:
             self._fail_unread(self._in_flight, rows[failed], targets[failed], at_us[failed], lost[failed])
-        clients.outcome[rows] = TIMER
+        clients.outcome[rows] = Outcome.TIMER
 
     def _fail_unread(self, in_flight: InFlight, rows: Rows, targets: Rows, at_us: Times, is_lost: Mask) -> None:
         """Serve the requests after one that failed, with errors, unless their connection is lost."""
@@ -216,7 +192,7 @@ class Behaviour:
             rows, requests = rows[chosen], requests[chosen]
             ready_us = self._exchange.serve_unread(rows, targets[chosen], requests, at_us[chosen])
             self._clients.retry_us[rows] = np.maximum(self._clients.retry_us[rows], ready_us)
-            self._counters.add(ERRORS, int(requests.sum()))
+            self._counters.add(Count.ERRORS, int(requests.sum()))
 
     def _fetch_failed(self, rows: Rows, at_us: Times) -> None:
         clients = self._clients
@@ -225,7 +201,7 @@ class Behaviour:
 
     def _apply_metadata(self, rows: Rows, at_us: Times, outcomes: Codes) -> None:
         clients = self._clients
-        received = outcomes == METADATA_RECEIVED
+        received = outcomes == Outcome.METADATA_RECEIVED
         if not received.any():
             return
         chosen = rows[received]
@@ -345,8 +321,8 @@ class Behaviour:
             is_open = parameters.is_open[models[late]]
             expired = np.where(is_open, np.maximum(overdue_us[late] // period + 1, clients.in_batch[chosen]), 1)
             members = parameters.is_member[models[late]]
-            self._counters.add(SESSION_TIMEOUTS, int(np.count_nonzero(members)))
-            self._counters.add(EXPIRED, int(expired[~members].sum()))
+            self._counters.add(Count.SESSION_TIMEOUTS, int(np.count_nonzero(members)))
+            self._counters.add(Count.EXPIRED, int(expired[~members].sum()))
             due[late] = np.where(is_open, due[late] + expired * period, at_us[late] + period)
             self._next_operation(chosen, due[late])
         return due
@@ -408,9 +384,9 @@ class Behaviour:
             if sent[kind]:
                 counters.add(counter, int(sent[kind]))
         if sent[METADATA]:
-            counters.add_at(METADATA_REQUESTS, sent_us[kinds == METADATA])
-        counters.add_at(PRODUCE_RETRIES, sent_us[produces][is_retry])
-        counters.add_at(PRODUCE_REQUESTS, sent_us[produces][~is_retry])
+            counters.add_at(Count.METADATA_REQUESTS, sent_us[kinds == METADATA])
+        counters.add_at(Count.PRODUCE_RETRIES, sent_us[produces][is_retry])
+        counters.add_at(Count.PRODUCE_REQUESTS, sent_us[produces][~is_retry])
         clients.kind[rows] = kinds
         connects = rows[kinds == CONNECT]
         clients.syn_us[connects], clients.syns[connects] = at_us[kinds == CONNECT], 0
@@ -421,7 +397,7 @@ class Behaviour:
         if clients.has_members:
             fetching = rows[kinds == FETCH]
             clients.fetch_until_us[fetching] = clients.next_us[fetching]
-        done = clients.outcome[rows] == SUCCEEDED
+        done = clients.outcome[rows] == Outcome.SUCCEEDED
         if self._in_flight is not None:
             self._in_flight.responded(rows[pipelined], clients.next_us[rows[pipelined]])
             fails = pipelined & ~done
@@ -435,7 +411,7 @@ class Behaviour:
             self._complete(rows[done])
 
     def _count_produced(self, sent_us: Times) -> None:
-        self._counters.add_at(PRODUCE_REQUESTS, sent_us)
+        self._counters.add_at(Count.PRODUCE_REQUESTS, sent_us)
         if self._trace is not None:
             self._trace["produce_requests"].append(sent_us)
 
@@ -443,7 +419,7 @@ class Behaviour:
         clients = self._clients
         self._next_operation(rows, clients.next_us[rows] + clients.parameters.period_us[clients.models[rows]])
         clients.next_us[rows] = clients.due_us[rows]
-        clients.outcome[rows] = TIMER
+        clients.outcome[rows] = Outcome.TIMER
 
     def _fill_batches(self, rows: Rows, at_us: Times) -> None:
         clients, parameters = self._clients, self._clients.parameters
@@ -468,13 +444,13 @@ class Behaviour:
         in_time = count - late
         newest = due + np.where(is_open, (count - 1) * period, 0)
         latency = in_time * (ends - newest) + np.where(is_open, period * in_time * (in_time - 1) // 2, 0)
-        counters.add_at(COMPLETED, ends, in_time)
-        counters.add_at(LATENCY_US, ends, latency)
-        counters.add_at(EXPIRED, ends, late)
+        counters.add_at(Count.COMPLETED, ends, in_time)
+        counters.add_at(Count.LATENCY_US, ends, latency)
+        counters.add_at(Count.EXPIRED, ends, late)
         later = np.where(is_open, due + count * period, ends + period)
         if clients.has_fetchers:
             fetches = parameters.fetches[models]
-            counters.add_at(FETCHED, ends[fetches], count[fetches])
+            counters.add_at(Count.FETCHED, ends[fetches], count[fetches])
             later = np.where(count == 0, due, later)
         self._next_operation(rows, later)
         stale_us = clients.refreshed_us[rows] + parameters.metadata_max_age_us[models]
@@ -490,4 +466,4 @@ class Behaviour:
         clients.next_us[rows] = np.maximum(free_us, np.minimum(later, refresh_us))
         if clients.has_fetchers:
             clients.next_us[rows[fetches]] = ends[fetches]
-        clients.outcome[rows] = TIMER
+        clients.outcome[rows] = Outcome.TIMER

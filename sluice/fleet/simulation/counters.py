@@ -1,41 +1,42 @@
 """What a run counts, in bins of 100 ms."""
 
+from enum import IntEnum, auto
+
 import numpy as np
 
 from .arrays import Rows, Times
 
 BIN_US = 100_000
 
-KINDS = (
-    "connections",
-    "metadata_requests",
-    "produce_requests",  # without retries
-    "produce_retries",
-    "completed",  # operations, by the time of the response
-    "expired",  # operations, by the time of delivery.timeout.ms
-    "refused",
-    "disconnects",  # connections that broke, with or without a request in flight
-    "request_timeouts",
-    "errors",
-    "latency_us",  # sum over completed operations, from creation to response
-    "queued_us",  # sum over requests of the time in the broker, by arrival
-    "served",  # requests, by arrival
-    "bytes",  # of Produce requests, by the time at which they were served
-    "throttled_us",  # sum of throttle times, likewise
-    "fetch_requests",
-    "heartbeats",
-    "coordinator_lookups",
-    "fetched",  # records that consumers received, which are also completed
-    "lag",  # records that consumers have not received, at the end of each second, in an open loop
-    "session_timeouts",
-    "dropped_syns",  # connection attempts, and their repetitions, that found the accept queue full
-)
-(
-    CONNECTIONS, METADATA_REQUESTS, PRODUCE_REQUESTS, PRODUCE_RETRIES, COMPLETED, EXPIRED, REFUSED,
-    DISCONNECTS, REQUEST_TIMEOUTS, ERRORS, LATENCY_US, QUEUED_US, SERVED, BYTES, THROTTLED_US,
-    FETCH_REQUESTS, HEARTBEATS, COORDINATOR_LOOKUPS, FETCHED, LAG, SESSION_TIMEOUTS,
-    DROPPED_SYNS,
-) = range(len(KINDS))  # fmt: skip
+
+class Count(IntEnum):
+    """What is counted; also the column of an array of counts."""
+
+    CONNECTIONS = 0
+    METADATA_REQUESTS = auto()
+    PRODUCE_REQUESTS = auto()  # without retries
+    PRODUCE_RETRIES = auto()
+    COMPLETED = auto()  # operations, by the time of the response
+    EXPIRED = auto()  # operations, by the time of delivery.timeout.ms
+    REFUSED = auto()
+    DISCONNECTS = auto()  # connections that broke, with or without a request in flight
+    REQUEST_TIMEOUTS = auto()
+    ERRORS = auto()
+    LATENCY_US = auto()  # sum over completed operations, from creation to response
+    QUEUED_US = auto()  # sum over requests of the time in the broker, by arrival
+    SERVED = auto()  # requests, by arrival
+    BYTES = auto()  # of Produce requests, by the time at which they were served
+    THROTTLED_US = auto()  # sum of throttle times, likewise
+    FETCH_REQUESTS = auto()
+    HEARTBEATS = auto()
+    COORDINATOR_LOOKUPS = auto()
+    FETCHED = auto()  # records that consumers received, which are also completed
+    LAG = auto()  # records that consumers have not received, at the end of each second, in an open loop
+    SESSION_TIMEOUTS = auto()
+    DROPPED_SYNS = auto()  # connection attempts, and their repetitions, that found the accept queue full
+
+
+KINDS = tuple(kind.name.lower() for kind in Count)
 
 
 class Counters:

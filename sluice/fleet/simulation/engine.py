@@ -18,7 +18,7 @@ from .arrays import NEVER, US_PER_S, Rows, Times
 from .behaviour import Behaviour
 from .broker import BrokerModel
 from .clients import Clients
-from .counters import BIN_US, FETCHED, LAG, Counters
+from .counters import BIN_US, Count, Counters
 from .exchange import Exchange
 from .parameters import Lane, Parameters, lanes_of
 from .quota import Fairness, Quotas
@@ -99,7 +99,7 @@ def _count_lag(counters: Counters, parameters: Parameters, models: Rows, first_u
         periods, rest = np.divmod(ends_us, parameters.period_us[lane])
         created += periods * len(phases) + np.searchsorted(phases, rest)
     bins = ends_us // BIN_US - 1
-    counters.counts[bins, LAG] = created - np.cumsum(counters.counts[:, FETCHED])[bins]
+    counters.counts[bins, Count.LAG] = created - np.cumsum(counters.counts[:, Count.FETCHED])[bins]
 
 
 def _run(

@@ -1,5 +1,7 @@
 """From a client's request to its response: network, faults, the broker's queue, and timeouts."""
 
+from enum import IntEnum, auto
+
 import numpy as np
 
 from sluice.broker.faults.matching.schedule import Schedule as FaultSchedule
@@ -9,32 +11,33 @@ from .accept_queue import AcceptQueue
 from .arrays import NEVER, US_PER_MS, Codes, Floats, Mask, Rows, Times
 from .broker import BrokerModel, CpuQueue
 from .clients import Clients
-from .counters import BYTES, DROPPED_SYNS, QUEUED_US, SERVED, THROTTLED_US, Counters
+from .counters import Count, Counters
 from .draws import uniform
 from .quota import Quotas
-from .schedule import (
-    ANSWERED,
-    CLOSED,
-    CONNECT,
-    FETCH,
-    NO_LEADER,
-    NO_LEADER_KNOWN,
-    NOT_LEADER,
-    PRODUCE,
-    REFUSED,
-    RETRIABLE,
-    SILENT,
-    Schedule,
-)
+from .schedule import CONNECT, FETCH, NO_LEADER, PRODUCE, Effect, Schedule
 
-(
-    TIMER, CONNECTED, CONNECT_REFUSED, CONNECT_CLOSED, SUCCEEDED, NOT_LEADER_RECEIVED,
-    RETRIABLE_RECEIVED, METADATA_RECEIVED, DISCONNECTED, REQUEST_TIMED_OUT, SYN_DROPPED,
-) = range(11)  # fmt: skip
+
+class Outcome(IntEnum):
+    """What becomes of a request or a connection attempt; TIMER: neither is in flight."""
+
+    TIMER = 0
+    CONNECTED = auto()
+    CONNECT_REFUSED = auto()
+    CONNECT_CLOSED = auto()
+    SUCCEEDED = auto()
+    NOT_LEADER_RECEIVED = auto()
+    RETRIABLE_RECEIVED = auto()
+    METADATA_RECEIVED = auto()
+    DISCONNECTED = auto()
+    REQUEST_TIMED_OUT = auto()
+    SYN_DROPPED = auto()
+
 
 # By kind of request.
-_SUCCESS = np.array([CONNECTED, METADATA_RECEIVED, *[SUCCEEDED] * 3, METADATA_RECEIVED], dtype=np.uint8)
-_CLOSED = np.array([CONNECT_CLOSED, *[DISCONNECTED] * 5], dtype=np.uint8)
+_SUCCESS = np.array(
+    [Outcome.CONNECTED, Outcome.METADATA_RECEIVED, *[Outcome.SUCCEEDED] * 3, Outcome.METADATA_RECEIVED], dtype=np.uint8
+)
+_CLOSED = np.array([Outcome.CONNECT_CLOSED, *[Outcome.DISCONNECTED] * 5], dtype=np.uint8)
 # A connection takes two packets before the client can send ApiVersions.
 _HANDSHAKE_PACKETS = 2
 # Faults draw from another sequence than clients, so that they do not change the jitter.
@@ -104,8 +107,8 @@ class Exchange:
         ends = np.where(connects, arrivals, queued)
         if self._has_faults:
             effects, delays, fault_ends = self._effects(rows, brokers, kinds, arrivals, segments)
-            refused |= effects == REFUSED
-            served &= effects != REFUSED
+            refused |= effects == Effect.REFUSED
+            served &= effects != Effect.REFUSED
         dropped = self._drop(brokers, arrivals, served & connects)
         served[dropped] = False
         sizes = self._sizes(rows, kinds)
@@ -113,7 +116,7 @@ class Exchange:
         if self._quotas is not None:
             self._throttle(rows[served], brokers[served], sizes[served], ends[served], segments[served])
         if self._has_faults:
-            silent = served & (effects == SILENT)
+            silent = served & (effects == Effect.SILENT)
             ends[silent] = fault_ends[silent]  # sluice answers when the rule is removed
         if self._waits_for_replicas:
             waits = np.flatnonzero(served & (kinds == PRODUCE) & clients.parameters.acks_all[clients.models[rows]])
@@ -121,7 +124,7 @@ class Exchange:
         if clients.has_fetchers and (fetched := served & (kinds == FETCH)).any():
             handled = queued
             if self._has_faults:
-                fetched &= (effects == ANSWERED) | silent
+                fetched &= (effects == Effect.ANSWERED) | silent
                 handled = np.where(silent, ends, queued)  # it waits from then on
             of_fetches = rows[fetched], brokers[fetched], handled[fetched], ends[fetched], segments[fetched]
             ends[fetched] = self._hold(*of_fetches)
@@ -130,16 +133,16 @@ class Exchange:
         ends = np.where(broken, stops, ends) + one_way
         lost = broken | refused
         outcomes[lost] = _CLOSED[kinds[lost]]
-        outcomes[refused & connects] = CONNECT_REFUSED
-        succeeded = outcomes == SUCCEEDED
+        outcomes[refused & connects] = Outcome.CONNECT_REFUSED
+        succeeded = outcomes == Outcome.SUCCEEDED
         led_by = self._leaders[segments, clients.partition[rows]]
-        outcomes[succeeded & (led_by != brokers)] = NOT_LEADER_RECEIVED
+        outcomes[succeeded & (led_by != brokers)] = Outcome.NOT_LEADER_RECEIVED
         if clients.has_fetchers:
             moved = (
                 succeeded & (kinds == FETCH) & (ends - one_way >= self._next_move[segments, clients.partition[rows]])
             )
-            outcomes[moved] = NOT_LEADER_RECEIVED
-        received = outcomes == METADATA_RECEIVED
+            outcomes[moved] = Outcome.NOT_LEADER_RECEIVED
+        received = outcomes == Outcome.METADATA_RECEIVED
         if received.any():
             clients.new_leader[rows[received]] = self._leaders[segments[received], clients.partition[rows[received]]]
         if self._has_faults:
@@ -151,14 +154,14 @@ class Exchange:
         if late.any():
             limits[late] += self._restarts_us(rows[late], kinds[late], sent_us[late])
             late &= ends > limits
-        ends[late], outcomes[late] = limits[late], REQUEST_TIMED_OUT
+        ends[late], outcomes[late] = limits[late], Outcome.REQUEST_TIMED_OUT
         clients.next_us[rows] = ends
         clients.outcome[rows] = outcomes
         clients.target[rows] = brokers
         if len(dropped):
             chosen = rows[dropped]
             clients.next_us[chosen], fails = clients.syn_dropped(chosen)
-            clients.outcome[chosen] = np.where(fails, REQUEST_TIMED_OUT, SYN_DROPPED)
+            clients.outcome[chosen] = np.where(fails, Outcome.REQUEST_TIMED_OUT, Outcome.SYN_DROPPED)
 
     def _drop(self, brokers: Rows, arrivals: Times, connects: Mask) -> Rows:
         """Return the connection attempts that find the accept queue full, as indices."""
@@ -168,7 +171,7 @@ class Exchange:
             chosen = attempts[brokers[attempts] == broker]
             found.append(chosen[~self._accepting[broker].admit(arrivals[chosen])])
         dropped = np.concatenate(found) if found else attempts
-        self._counters.add_at(DROPPED_SYNS, arrivals[dropped])
+        self._counters.add_at(Count.DROPPED_SYNS, arrivals[dropped])
         return dropped
 
     def _hold(self, rows: Rows, brokers: Rows, arrivals: Times, served_us: Times, segments: Rows) -> Times:
@@ -223,13 +226,13 @@ class Exchange:
         rows, at_us = rows[produced], served_us[produced]
         waits = self._quotas.charge(rows, brokers[produced], sizes[produced], at_us, segments[produced])
         self._clients.throttled_us[rows] = at_us + self._one_way_us + waits
-        self._counters.add_at(THROTTLED_US, at_us, waits)
+        self._counters.add_at(Count.THROTTLED_US, at_us, waits)
 
     def _serve(self, brokers: Rows, kinds: Rows, sizes: Floats, queued: Times) -> Times:
         done = self._queue(brokers, queued, self._costs[kinds] + sizes * self._byte_us)
-        self._counters.add_at(SERVED, queued)
-        self._counters.add_at(BYTES, done, sizes.astype(np.int64))
-        self._counters.add_at(QUEUED_US, queued, done - queued)
+        self._counters.add_at(Count.SERVED, queued)
+        self._counters.add_at(Count.BYTES, done, sizes.astype(np.int64))
+        self._counters.add_at(Count.QUEUED_US, queued, done - queued)
         return done
 
     def _queue(self, brokers: Rows, queued: Times, costs: Floats) -> Times:
@@ -243,8 +246,8 @@ class Exchange:
         """Serve the Produce requests in each connection after one with an error; return when the client may retry."""
         sizes = self._sizes(rows, np.full(len(rows), PRODUCE))
         done = self._queue(brokers, at_us, requests * (self._costs[PRODUCE] + sizes * self._byte_us))
-        self._counters.add_at(SERVED, at_us, requests)
-        self._counters.add_at(QUEUED_US, at_us, done - at_us)
+        self._counters.add_at(Count.SERVED, at_us, requests)
+        self._counters.add_at(Count.QUEUED_US, at_us, done - at_us)
         return done - self._one_way_us
 
     def _effects(
@@ -252,7 +255,7 @@ class Exchange:
     ) -> tuple[Rows, Times, Times]:
         """Return for each request the first fault that hits it: its effect, delay and end."""
         fault_ends = np.zeros(len(rows), dtype=np.int64)
-        effects = np.full(len(rows), ANSWERED, dtype=np.int64)
+        effects = np.full(len(rows), Effect.ANSWERED, dtype=np.int64)
         delays = np.zeros(len(rows), dtype=np.int64)
         is_free = np.ones(len(rows), dtype=np.bool_)
         for segment in np.unique(segments):
@@ -281,11 +284,14 @@ class Exchange:
 
     def _fail(self, rows: Rows, kinds: Rows, effects: Rows, outcomes: Codes) -> None:
         answered = outcomes == _SUCCESS[kinds]
-        for effect, outcome in ((NOT_LEADER, NOT_LEADER_RECEIVED), (RETRIABLE, RETRIABLE_RECEIVED)):
+        for effect, outcome in (
+            (Effect.NOT_LEADER, Outcome.NOT_LEADER_RECEIVED),
+            (Effect.RETRIABLE, Outcome.RETRIABLE_RECEIVED),
+        ):
             outcomes[answered & (effects == effect)] = outcome
-        closed = answered & (effects == CLOSED)
+        closed = answered & (effects == Effect.CLOSED)
         outcomes[closed] = _CLOSED[kinds[closed]]
-        self._clients.new_leader[rows[answered & (effects == NO_LEADER_KNOWN)]] = NO_LEADER
+        self._clients.new_leader[rows[answered & (effects == Effect.NO_LEADER_KNOWN)]] = NO_LEADER
 
 
 def _until(phases: Times, at_us: Times, periods: Times) -> Times:

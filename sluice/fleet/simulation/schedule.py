@@ -7,6 +7,7 @@ acknowledge records with acks=all. A broker that starts leads only partitions wi
 """
 
 from collections.abc import Mapping, Sequence
+from enum import IntEnum, auto
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +41,20 @@ APIS = {
     "ApiVersions": CONNECT, "Metadata": METADATA, "Produce": PRODUCE, "Fetch": FETCH, "Heartbeat": HEARTBEAT,
     "FindCoordinator": FIND_COORDINATOR,
 }  # fmt: skip
-# What a response, or its absence, means to a client.
-ANSWERED, NOT_LEADER, RETRIABLE, NO_LEADER_KNOWN, CLOSED, SILENT, REFUSED = range(7)
+
+
+class Effect(IntEnum):
+    """What a response, or its absence, means to a client."""
+
+    ANSWERED = 0
+    NOT_LEADER = auto()
+    RETRIABLE = auto()
+    NO_LEADER_KNOWN = auto()
+    CLOSED = auto()
+    SILENT = auto()
+    REFUSED = auto()
+
+
 _STALE_METADATA = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -73,7 +86,7 @@ class FaultWindow(NamedTuple):
     kinds: frozenset[int]
     brokers: npt.NDArray[np.bool_]
     partitions: npt.NDArray[np.bool_]
-    outcome: int
+    outcome: Effect
     probability: float
     schedule: tuple[int | None, Sequence[int] | None, str | None] | None
     delay_us: tuple[int, int]
@@ -315,7 +328,7 @@ def spread_replicas(brokers: int) -> list[list[int]]:
     ]
 
 
-_Effect = tuple[frozenset[int], int, tuple[int, int]]
+_Effect = tuple[frozenset[int], Effect, tuple[int, int]]
 _WITH_PARTITION = frozenset((PRODUCE, FETCH))
 _WITH_TOPIC = _WITH_PARTITION | {METADATA}
 _ALL = frozenset(range(REQUESTS))
@@ -327,34 +340,34 @@ def _effect(rule: Rule, path: str) -> _Effect:
     action = rule.the_action
     match action:
         case Error(error_code=code) if code in _STALE_METADATA:
-            return _WITH_PARTITION, NOT_LEADER, _NO_DELAY
+            return _WITH_PARTITION, Effect.NOT_LEADER, _NO_DELAY
         case Error(error_code=ErrorCode.KAFKA_STORAGE_ERROR):
-            return _WITH_PARTITION, RETRIABLE, _NO_DELAY
+            return _WITH_PARTITION, Effect.RETRIABLE, _NO_DELAY
         case Error(error_code=ErrorCode.NOT_COORDINATOR):
-            return frozenset((HEARTBEAT,)), NOT_LEADER, _NO_DELAY
+            return frozenset((HEARTBEAT,)), Effect.NOT_LEADER, _NO_DELAY
         case Error(error_code=code) if code in _RETRIABLE:
-            return frozenset((PRODUCE,)), RETRIABLE, _NO_DELAY
+            return frozenset((PRODUCE,)), Effect.RETRIABLE, _NO_DELAY
         case DiskFull():
-            return frozenset((PRODUCE,)), RETRIABLE, _NO_DELAY
+            return frozenset((PRODUCE,)), Effect.RETRIABLE, _NO_DELAY
         case Error(error_code=ErrorCode.LEADER_NOT_AVAILABLE):
-            return frozenset((METADATA,)), NO_LEADER_KNOWN, _NO_DELAY
+            return frozenset((METADATA,)), Effect.NO_LEADER_KNOWN, _NO_DELAY
         case Error():
             codes = [code.name for code in (*_STALE_METADATA, *_RETRIABLE, *_OTHERS)]
             raise ScenarioError(f"{path}.action.code", f"expected one of {', '.join(codes)}, got {action.code}")
         case Close():
-            return _ALL, CLOSED, _NO_DELAY
+            return _ALL, Effect.CLOSED, _NO_DELAY
         case BlackHole():
-            return _ALL, SILENT, _NO_DELAY
+            return _ALL, Effect.SILENT, _NO_DELAY
         case RefuseConnections():
-            return frozenset((CONNECT,)), REFUSED, _NO_DELAY
+            return frozenset((CONNECT,)), Effect.REFUSED, _NO_DELAY
         case SilentConnections():
-            return frozenset((CONNECT,)), SILENT, _NO_DELAY
+            return frozenset((CONNECT,)), Effect.SILENT, _NO_DELAY
         case Delay(ms=ms) if ms is not None:
             delay_us = int(parse_ms(ms, f"{path}.action.ms") * US_PER_MS)
-            return _ALL, ANSWERED, (delay_us, delay_us)
+            return _ALL, Effect.ANSWERED, (delay_us, delay_us)
         case Delay(min=least, max=most) if least is not None and most is not None:
             bounds_ms = parse_ms(least, f"{path}.action.min"), parse_ms(most, f"{path}.action.max")
-            return _ALL, ANSWERED, (int(bounds_ms[0] * US_PER_MS), int(bounds_ms[1] * US_PER_MS))
+            return _ALL, Effect.ANSWERED, (int(bounds_ms[0] * US_PER_MS), int(bounds_ms[1] * US_PER_MS))
         case _:
             raise ScenarioError(
                 f"{path}.action",

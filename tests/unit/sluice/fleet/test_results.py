@@ -14,7 +14,7 @@ from sluice.fleet.report.page import describe, recovery, write_report
 from sluice.fleet.results import ClientGroup, Result, figures_of, read, write
 from sluice.fleet.run import ensure_possible, map_jobs
 from sluice.fleet.simulation.broker import BROKERS
-from sluice.fleet.simulation.counters import COMPLETED, CONNECTIONS, EXPIRED, KINDS, LATENCY_US, PRODUCE_REQUESTS
+from sluice.fleet.simulation.counters import KINDS, Count
 from sluice.fleet.simulation.quota import Fairness
 from tests.support.fleet_simulation import schedule_with
 
@@ -23,10 +23,10 @@ def _counts(recovers_s: int) -> npt.NDArray[np.int64]:
     """A fleet of 10 operations/s fails from second 10 on, and completes them again from `recovers_s` on."""
     counts = np.zeros((400, len(KINDS)), dtype=np.int64)
     healthy = np.r_[0:100, recovers_s * 10 : 400]
-    counts[healthy[:, None], [COMPLETED, PRODUCE_REQUESTS]] = 1
-    counts[healthy, LATENCY_US] = 5000
-    counts[100 : recovers_s * 10, CONNECTIONS] = 3
-    counts[120, EXPIRED] = 7
+    counts[healthy[:, None], [Count.COMPLETED, Count.PRODUCE_REQUESTS]] = 1
+    counts[healthy, Count.LATENCY_US] = 5000
+    counts[100 : recovers_s * 10, Count.CONNECTIONS] = 3
+    counts[120, Count.EXPIRED] = 7
     return counts
 
 
@@ -56,10 +56,10 @@ def test_figures_are_those_of_the_failure() -> None:
 def test_chance_does_not_prevent_recovery() -> None:
     """With less than one operation per second and client, seconds have 7, 10 or 13 operations."""
     array = _result(20).array()
-    array[0, :, COMPLETED] = array[0, :, COMPLETED] > 0
+    array[0, :, Count.COMPLETED] = array[0, :, Count.COMPLETED] > 0
     for first, more in ((0, -3), (10, 3)):
-        array[0, first::30, COMPLETED] += more
-    array[0, 100:200, COMPLETED] = 0
+        array[0, first::30, Count.COMPLETED] += more
+    array[0, 100:200, Count.COMPLETED] = 0
     (found,) = figures_of(Result(**{**_fields(_result(20)), "counts": array.tolist()}))
     assert found.recovery_s == 5
 
@@ -67,7 +67,7 @@ def test_chance_does_not_prevent_recovery() -> None:
 def test_a_fleet_that_stays_slow_has_not_recovered() -> None:
     slow = _result(20)
     array = slow.array()
-    array[0, 200:, LATENCY_US] = 150_000
+    array[0, 200:, Count.LATENCY_US] = 150_000
     (found,) = figures_of(Result(**{**_fields(slow), "counts": array.tolist()}))
     assert (found.recovery_s, found.disturbed_s) == (None, 30)
 

@@ -20,22 +20,7 @@ from sluice.fleet.report.sentences import (
 from sluice.fleet.results import ClientGroup, Phase, Result
 from sluice.fleet.run import run_fleet
 from sluice.fleet.simulation.broker import BROKERS
-from sluice.fleet.simulation.counters import (
-    BYTES,
-    COMPLETED,
-    CONNECTIONS,
-    ERRORS,
-    EXPIRED,
-    KINDS,
-    LATENCY_US,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    QUEUED_US,
-    REFUSED,
-    SERVED,
-    THROTTLED_US,
-)
+from sluice.fleet.simulation.counters import KINDS, Count
 from sluice.fleet.simulation.quota import Fairness
 from sluice.fleet.sweep import Row
 
@@ -44,11 +29,11 @@ _KILLED = Phase(10_000, 2, 2, 1 / 3, 19_000, [])
 _HEALED = Phase(20_000, 3, 2, 0.0, 0, [])
 
 
-def _result(seconds: Mapping[range, Mapping[int, int]], phases: Sequence[Phase], brokers: int = 3) -> Result:
+def _result(seconds: Mapping[range, Mapping[Count, int]], phases: Sequence[Phase], brokers: int = 3) -> Result:
     """Return a run of 40 s with 100 operations/s, but for these seconds."""
     counts = np.zeros((400, len(KINDS)), dtype=np.int64)
-    counts[::10, [COMPLETED, PRODUCE_REQUESTS, SERVED]] = 100
-    counts[::10, LATENCY_US] = 100 * 1000
+    counts[::10, [Count.COMPLETED, Count.PRODUCE_REQUESTS, Count.SERVED]] = 100
+    counts[::10, Count.LATENCY_US] = 100 * 1000
     for span, values in seconds.items():
         for second in span:
             for kind, count in values.items():
@@ -69,8 +54,14 @@ def _result(seconds: Mapping[range, Mapping[int, int]], phases: Sequence[Phase],
 
 _LOST = _result(
     {
-        range(10, 19): {COMPLETED: 0, LATENCY_US: 0, CONNECTIONS: 300, REFUSED: 290, METADATA_REQUESTS: 90},
-        range(19, 20): {COMPLETED: 1000, LATENCY_US: 1000 * 4_500_000},
+        range(10, 19): {
+            Count.COMPLETED: 0,
+            Count.LATENCY_US: 0,
+            Count.CONNECTIONS: 300,
+            Count.REFUSED: 290,
+            Count.METADATA_REQUESTS: 90,
+        },
+        range(19, 20): {Count.COMPLETED: 1000, Count.LATENCY_US: 1000 * 4_500_000},
     },
     [_HEALTHY, _KILLED, _HEALED],
 )
@@ -109,17 +100,17 @@ def test_no_operations_complete_until_the_killed_replica_leaves_the_isr() -> Non
     ],
 )
 def test_cause_of_missing_operations_is_that_of_the_phase(phase: Phase, cause: str) -> None:
-    found = _result({range(10, 20): {COMPLETED: 20}}, [_HEALTHY, phase, _HEALED])
+    found = _result({range(10, 20): {Count.COMPLETED: 20}}, [_HEALTHY, phase, _HEALED])
     assert f"20 % of the normal number of operations completes, because {cause}." in outcomes_sentence(found)
 
 
 def test_result_without_phases_has_no_cause() -> None:
-    found = _result({range(10, 20): {COMPLETED: 0}}, [])
+    found = _result({range(10, 20): {Count.COMPLETED: 0}}, [])
     assert outcomes_sentence(found) == "From second 10 to 19, no operations complete."
 
 
 def test_cause_of_late_operations_is_the_queue() -> None:
-    late = {COMPLETED: 100, LATENCY_US: 100 * 850_000, QUEUED_US: 100 * 850_000}
+    late = {Count.COMPLETED: 100, Count.LATENCY_US: 100 * 850_000, Count.QUEUED_US: 100 * 850_000}
     found = _result({range(20, 40): late}, [_HEALTHY, _KILLED, _HEALED])
     assert outcomes_sentence(found) == (
         "From second 20 to 39, operations complete up to 850 ms after their creation, because requests wait in the"
@@ -149,15 +140,15 @@ def test_cause_of_late_operations_is_the_queue() -> None:
     ],
 )  # fmt: skip
 def test_queue_is_explained_by_what_drains_it(produced: int, last: int, end: str) -> None:
-    busy = {PRODUCE_REQUESTS: produced, SERVED: produced, QUEUED_US: produced * 850_000}
+    busy = {Count.PRODUCE_REQUESTS: produced, Count.SERVED: produced, Count.QUEUED_US: produced * 850_000}
     found = queue_sentence(_result({range(20, last): busy}, [_HEALTHY, _KILLED, _HEALED]))
     assert found.startswith("Requests wait longest in second 20, 850 ms on average: what arrives in second 20 needs ")
     assert f"From second 20 to {last - 1}, {end}" in found
 
 
 def test_queue_is_explained_by_the_seconds_that_fill_it() -> None:
-    connecting = {CONNECTIONS: 20_000, SERVED: 100, QUEUED_US: 100 * 2_600_000}
-    longest = {PRODUCE_REQUESTS: 100, SERVED: 100, QUEUED_US: 100 * 3_000_000}
+    connecting = {Count.CONNECTIONS: 20_000, Count.SERVED: 100, Count.QUEUED_US: 100 * 2_600_000}
+    longest = {Count.PRODUCE_REQUESTS: 100, Count.SERVED: 100, Count.QUEUED_US: 100 * 3_000_000}
     found = _result({range(10, 11): connecting, range(11, 12): longest}, [_HEALTHY, _KILLED, _HEALED])
     assert re.match(
         r"Requests wait longest in second 11, 3,000 ms on average: what arrives from second 10 to 11 needs \d+ % of the"
@@ -171,12 +162,12 @@ def test_short_queue_has_the_use_of_the_brokers() -> None:
 
 
 def test_retries_have_the_errors_of_their_second() -> None:
-    found = _result({range(12, 14): {PRODUCE_RETRIES: 200, ERRORS: 180}}, [_HEALTHY, _KILLED, _HEALED])
+    found = _result({range(12, 14): {Count.PRODUCE_RETRIES: 200, Count.ERRORS: 180}}, [_HEALTHY, _KILLED, _HEALED])
     assert "retries of Produce: in this second 180 requests got an error, and 0 timed out." in attempts_sentence(found)
 
 
 def test_expired_operations_have_their_second() -> None:
-    found = _result({range(15, 16): {EXPIRED: 70}}, [_HEALTHY, _KILLED, _HEALED])
+    found = _result({range(15, 16): {Count.EXPIRED: 70}}, [_HEALTHY, _KILLED, _HEALED])
     assert "70 operations fail, most in second 15: they were created delivery.timeout.ms before." in outcomes_sentence(
         found
     )
@@ -192,7 +183,9 @@ def test_failure_without_effect_is_stated() -> None:
 
 
 def test_quota_has_its_burst_and_throttle_time() -> None:
-    found = _result({range(12, 13): {BYTES: 10_000, THROTTLED_US: 250_000_000}}, [_HEALTHY, _KILLED, _HEALED])
+    found = _result(
+        {range(12, 13): {Count.BYTES: 10_000, Count.THROTTLED_US: 250_000_000}}, [_HEALTHY, _KILLED, _HEALED]
+    )
     found = Result(**{**{name: getattr(found, name) for name in found.__struct_fields__}, "fairness": [Fairness(1, 9)]})
     assert bytes_sentence(found).startswith(
         "Most bytes are sent in second 12, 10,000; the mean from second 10 on is 333."

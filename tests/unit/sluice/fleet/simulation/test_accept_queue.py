@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.accept_queue import AcceptQueue
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.counters import COMPLETED, CONNECTIONS, DROPPED_SYNS, REQUEST_TIMEOUTS
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import Simulation, simulate
 from tests.support.fleet_simulation import FAST, schedule_with
 
@@ -47,12 +47,12 @@ def test_clients_repeat_dropped_syns_as_linux_does() -> None:
     """One of 20 is accepted at each time: after 0, 1, 2, 3, 4, 5 and 7 s; the setup times out after 10 s."""
     model = replace(_SAME, socket_connection_setup_timeout_max_ms=10_000)
     run = _run(model, replace(FAST, backlog=0, accept_us=10_000))
-    dropped = run.counts[:, DROPPED_SYNS]
+    dropped = run.counts[:, Count.DROPPED_SYNS]
     assert {int(at) / 10 - 2.5: int(dropped[at]) for at in np.flatnonzero(dropped[:120])} == {
         0: 19, 1: 18, 2: 17, 3: 16, 4: 15, 5: 14, 7: 13,
     }  # fmt: skip
-    assert run.counts[20:120, CONNECTIONS].sum() == 20
-    assert run.counts[125, REQUEST_TIMEOUTS] == 13
+    assert run.counts[20:120, Count.CONNECTIONS].sum() == 20
+    assert run.counts[125, Count.REQUEST_TIMEOUTS] == 13
 
 
 def test_a_longer_setup_timeout_repeats_the_syn_once_more() -> None:
@@ -63,18 +63,18 @@ def test_a_longer_setup_timeout_repeats_the_syn_once_more() -> None:
         )
         for ms in (10_000, 40_000)
     ]
-    assert [bool(run.counts[135, DROPPED_SYNS]) for run in runs] == [False, True]
-    assert [bool(run.counts[125, REQUEST_TIMEOUTS]) for run in runs] == [True, False]
+    assert [bool(run.counts[135, Count.DROPPED_SYNS]) for run in runs] == [False, True]
+    assert [bool(run.counts[125, Count.REQUEST_TIMEOUTS]) for run in runs] == [True, False]
 
 
 def test_a_backlog_for_all_clients_drops_nothing() -> None:
     run = _run(_SAME, replace(FAST, backlog=20, accept_us=10_000))
-    assert not run.counts[:, DROPPED_SYNS].any()
-    assert run.counts[30:, COMPLETED].sum() > 0
+    assert not run.counts[:, Count.DROPPED_SYNS].any()
+    assert run.counts[30:, Count.COMPLETED].sum() > 0
     assert BrokerModel(produce_us=1, metadata_us=1, connection_us=1, backlog=7).scaled_to(1000).backlog == 7
 
 
 def test_the_connections_of_a_stopped_broker_break_one_by_one() -> None:
     """Each client connects again 1.5 s after its own connection has broken."""
     run = _run(_SAME, replace(FAST, close_us=100_000))
-    assert run.counts[25:45, CONNECTIONS].tolist() == [1] * 20
+    assert run.counts[25:45, Count.CONNECTIONS].tolist() == [1] * 20

@@ -11,21 +11,7 @@ from sluice.fleet.run import ensure_possible
 from sluice.fleet.simulation.arrays import Times
 from sluice.fleet.simulation.behaviour import TRACED
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.counters import (
-    COMPLETED,
-    CONNECTIONS,
-    COORDINATOR_LOOKUPS,
-    ERRORS,
-    FETCH_REQUESTS,
-    FETCHED,
-    HEARTBEATS,
-    LAG,
-    LATENCY_US,
-    METADATA_REQUESTS,
-    PRODUCE_REQUESTS,
-    REQUEST_TIMEOUTS,
-    SESSION_TIMEOUTS,
-)
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import Simulation, simulate
 from tests.support.fleet_simulation import FAST, schedule_with
 
@@ -77,20 +63,20 @@ def test_a_fetch_returns_its_bytes_or_after_its_wait(
     changes: dict[str, float], fetches: float, latency_ms: float | None
 ) -> None:
     run = _run(model=replace(KAFKA_CONSUMER, **changes))
-    assert _rate(run, FETCH_REQUESTS) == pytest.approx(fetches, rel=0.03)
-    assert _rate(run, HEARTBEATS) == pytest.approx(1 / 3, rel=0.02)
-    assert not run.counts[:, [CONNECTIONS, ERRORS, COORDINATOR_LOOKUPS, PRODUCE_REQUESTS]].any()
+    assert _rate(run, Count.FETCH_REQUESTS) == pytest.approx(fetches, rel=0.03)
+    assert _rate(run, Count.HEARTBEATS) == pytest.approx(1 / 3, rel=0.02)
+    assert not run.counts[:, [Count.CONNECTIONS, Count.ERRORS, Count.COORDINATOR_LOOKUPS, Count.PRODUCE_REQUESTS]].any()
     if latency_ms is not None:
-        assert _rate(run, FETCHED) == pytest.approx(changes["requests_per_s"], rel=0.05)
+        assert _rate(run, Count.FETCHED) == pytest.approx(changes["requests_per_s"], rel=0.05)
         counts = run.counts[50:]
-        found_ms = counts[:, LATENCY_US].sum() / counts[:, COMPLETED].sum() / 1000
+        found_ms = counts[:, Count.LATENCY_US].sum() / counts[:, Count.COMPLETED].sum() / 1000
         assert found_ms == pytest.approx(latency_ms, abs=1 + latency_ms * 0.06)
 
 
 def test_a_consumer_without_a_group_sends_no_heartbeats() -> None:
     run = _run(_KILL, model=replace(KAFKA_CONSUMER, group_member=False))
-    assert not run.counts[:, [HEARTBEATS, COORDINATOR_LOOKUPS]].any()
-    assert run.counts[:, FETCHED].sum() > 0
+    assert not run.counts[:, [Count.HEARTBEATS, Count.COORDINATOR_LOOKUPS]].any()
+    assert run.counts[:, Count.FETCHED].sum() > 0
 
 
 @pytest.mark.parametrize("loop", ["open", "closed"])
@@ -100,22 +86,22 @@ def test_a_consumer_without_a_group_sends_no_heartbeats() -> None:
 )
 def test_all_records_are_received_after_a_failure(model: ClientModel, brokers: int, loop: str) -> None:
     run = _run(_KILL, model=replace(model, loop=loop), brokers=brokers)
-    received = int(run.counts[:, FETCHED].sum())
+    received = int(run.counts[:, Count.FETCHED].sum())
     if loop == "open":
         assert received == pytest.approx(_CLIENTS * _SECONDS, abs=_CLIENTS)
-        lag = run.counts[9::10, LAG]
+        lag = run.counts[9::10, Count.LAG]
         assert lag[3] == 0
         assert lag.max() > _CLIENTS * 2  # at least a third of the clients, for nine seconds
         assert lag[-5] <= _CLIENTS  # those of a record and a second
-    steady = run.counts[300:, FETCHED].sum() / 10 / _CLIENTS
+    steady = run.counts[300:, Count.FETCHED].sum() / 10 / _CLIENTS
     assert steady == pytest.approx(1, abs=0.05)
-    assert run.counts[300:, HEARTBEATS].sum() == pytest.approx(_CLIENTS * 10 / 3, rel=0.2)
-    assert bool(run.counts[:, SESSION_TIMEOUTS].any()) == (brokers == 1 and model is AIOKAFKA_CONSUMER)
+    assert run.counts[300:, Count.HEARTBEATS].sum() == pytest.approx(_CLIENTS * 10 / 3, rel=0.2)
+    assert bool(run.counts[:, Count.SESSION_TIMEOUTS].any()) == (brokers == 1 and model is AIOKAFKA_CONSUMER)
 
 
 def test_consumers_of_other_leaders_wait_until_the_killed_replica_is_out_of_sync(killed: Simulation) -> None:
-    assert killed.counts[60:139, FETCHED].sum() == 0
-    assert killed.counts[140:150, FETCHED].sum() > _CLIENTS * 8
+    assert killed.counts[60:139, Count.FETCHED].sum() == 0
+    assert killed.counts[140:150, Count.FETCHED].sum() > _CLIENTS * 8
 
 
 def test_a_moved_leader_ends_a_fetch_that_waits() -> None:
@@ -124,9 +110,9 @@ def test_a_moved_leader_ends_a_fetch_that_waits() -> None:
     schedule = schedule_with(move, brokers=2, duration="30s", topics=topics)
     model = replace(KAFKA_CONSUMER, requests_per_s=0.001, fetch_max_wait_ms=5000)
     run = simulate([Group("c", model, _CLIENTS)], schedule, _FAST, seed=1)
-    assert run.counts[:, ERRORS].nonzero()[0].tolist() == [100]
-    assert run.counts[100, ERRORS] == _CLIENTS
-    assert run.counts[100, FETCH_REQUESTS] == pytest.approx(_CLIENTS, abs=3)  # others began in the same 100 ms
+    assert run.counts[:, Count.ERRORS].nonzero()[0].tolist() == [100]
+    assert run.counts[100, Count.ERRORS] == _CLIENTS
+    assert run.counts[100, Count.FETCH_REQUESTS] == pytest.approx(_CLIENTS, abs=3)  # others began in the same 100 ms
 
 
 def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> None:
@@ -135,10 +121,10 @@ def test_kafkas_consumer_fetches_again_at_once_and_ours_after_new_metadata() -> 
     far = replace(FAST, fetch_us=1, network_us=5000)
     kafka, ours = (_run(step, model=model, broker=far) for model in (KAFKA_CONSUMER, SLUICE_CONSUMER))
     # A round trip takes 10 ms. Metadata without news has the retry backoff, up to a second.
-    assert kafka.counts[20:40, ERRORS].sum() == pytest.approx(_CLIENTS * 200, rel=0.05)
-    requested = ours.counts[20:40, METADATA_REQUESTS].sum()
-    assert ours.counts[20:40, ERRORS].sum() == pytest.approx(requested, rel=0.02)  # bins divide some pairs
-    assert ours.counts[20:40, ERRORS].sum() < _CLIENTS * 6
+    assert kafka.counts[20:40, Count.ERRORS].sum() == pytest.approx(_CLIENTS * 200, rel=0.05)
+    requested = ours.counts[20:40, Count.METADATA_REQUESTS].sum()
+    assert ours.counts[20:40, Count.ERRORS].sum() == pytest.approx(requested, rel=0.02)  # bins divide some pairs
+    assert ours.counts[20:40, Count.ERRORS].sum() < _CLIENTS * 6
 
 
 @pytest.mark.parametrize(
@@ -156,7 +142,7 @@ def test_a_silent_fetch_times_out_when_a_poll_ends(changes: dict[str, float], pe
     fault = {"api": "Fetch", "action": "black-hole"}
     schedule = schedule_with({"at": "10s", "fault": fault})
     run = simulate([Group("c", model, 1)], schedule, _FAST, seed=1)
-    failed_s = np.flatnonzero(run.counts[:, REQUEST_TIMEOUTS]) / 10
+    failed_s = np.flatnonzero(run.counts[:, Count.REQUEST_TIMEOUTS]) / 10
     assert len(failed_s) > 8
     assert np.diff(failed_s).tolist() == pytest.approx([period_s] * (len(failed_s) - 1), abs=0.11)
 
@@ -165,7 +151,7 @@ def test_a_silent_fetch_waits_for_records_from_the_end_of_the_silence_on() -> No
     fault = {"api": "Fetch", "action": "black-hole"}
     model = replace(SLUICE_CONSUMER, requests_per_s=0.001)
     run = _run({"at": "5s", "fault": fault, "during": "3s"}, model=model)
-    fetches = run.counts[:, FETCH_REQUESTS]
+    fetches = run.counts[:, Count.FETCH_REQUESTS]
     assert fetches[55:84].sum() == 0
     assert fetches[84:86].sum() == _CLIENTS
 
@@ -173,16 +159,16 @@ def test_a_silent_fetch_waits_for_records_from_the_end_of_the_silence_on() -> No
 def test_kafkas_consumer_reconnects_when_it_polls() -> None:
     step: dict[str, object] = {"at": "10s", "fault": {"api": "Fetch", "action": "close"}, "during": "5s"}
     kafka, ours = (_run(step, model=model, brokers=1) for model in (KAFKA_CONSUMER, SLUICE_CONSUMER))
-    assert ours.counts[:, CONNECTIONS].sum() == pytest.approx(_CLIENTS * 5 / 0.05, rel=0.05)
-    assert kafka.counts[:, CONNECTIONS].sum() == pytest.approx(_CLIENTS * 5 / 0.1, rel=0.1)
+    assert ours.counts[:, Count.CONNECTIONS].sum() == pytest.approx(_CLIENTS * 5 / 0.05, rel=0.05)
+    assert kafka.counts[:, Count.CONNECTIONS].sum() == pytest.approx(_CLIENTS * 5 / 0.1, rel=0.1)
 
 
 def test_a_lost_coordinator_is_looked_up_and_replaced() -> None:
     fault = {"api": "Heartbeat", "action": {"kind": "error", "code": "NOT_COORDINATOR"}}
     run = _run({"at": "10s", "fault": fault, "during": "3s"})
-    assert run.counts[:, ERRORS].sum() >= _CLIENTS
-    assert run.counts[:, COORDINATOR_LOOKUPS].sum() >= run.counts[:, ERRORS].sum()
-    assert run.counts[220:, HEARTBEATS].sum() == pytest.approx(_CLIENTS * 18 / 3, rel=0.03)
+    assert run.counts[:, Count.ERRORS].sum() >= _CLIENTS
+    assert run.counts[:, Count.COORDINATOR_LOOKUPS].sum() >= run.counts[:, Count.ERRORS].sum()
+    assert run.counts[220:, Count.HEARTBEATS].sum() == pytest.approx(_CLIENTS * 18 / 3, rel=0.03)
 
 
 def test_metadata_does_not_wait_for_the_response_to_a_fetch() -> None:
@@ -199,7 +185,7 @@ def test_metadata_does_not_wait_for_the_response_to_a_fetch() -> None:
 def test_a_lookup_waits_for_the_fetch_on_its_connection() -> None:
     model = replace(SLUICE_CONSUMER, requests_per_s=0.001)
     runs = [_run(_KILL, model=replace(model, fetch_max_wait_ms=wait_ms)) for wait_ms in (10, 500, 2000)]
-    lookups = [int(run.counts[:, COORDINATOR_LOOKUPS].sum()) for run in runs]
+    lookups = [int(run.counts[:, Count.COORDINATOR_LOOKUPS].sum()) for run in runs]
     assert lookups[0] > lookups[1] > lookups[2]
 
 

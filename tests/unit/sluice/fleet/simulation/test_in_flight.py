@@ -7,15 +7,7 @@ from msgspec.structs import replace
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation import parameters
 from sluice.fleet.simulation.broker import BrokerModel
-from sluice.fleet.simulation.counters import (
-    COMPLETED,
-    ERRORS,
-    EXPIRED,
-    PRODUCE_REQUESTS,
-    PRODUCE_RETRIES,
-    REQUEST_TIMEOUTS,
-    THROTTLED_US,
-)
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import Simulation, simulate
 from tests.support.fleet_simulation import FAST, schedule_with
 
@@ -43,7 +35,7 @@ def _produce(action: object, during: str = "3s") -> dict[str, object]:
 def test_a_round_trip_carries_as_many_requests_as_may_be_in_flight(in_flight: int, per_s: float) -> None:
     far = replace(FAST, network_us=50_000)
     run = _run(_model(in_flight, requests_per_s=60, records_per_request=1), broker=far)
-    assert run.counts[10:, COMPLETED].sum() / 4 == pytest.approx(per_s, rel=0.03)
+    assert run.counts[10:, Count.COMPLETED].sum() / 4 == pytest.approx(per_s, rel=0.03)
 
 
 @pytest.mark.parametrize(("in_flight", "times_out"), [(1, False), (4, False), (5, True), (_ANY, True)])
@@ -52,9 +44,9 @@ def test_a_broker_serves_the_requests_of_a_connection_one_after_another(in_fligh
     slow = replace(FAST, produce_us=100_000)
     model = _model(in_flight, requests_per_s=100, records_per_request=1, request_timeout_ms=450)
     run = _run(model, broker=slow)
-    assert bool(run.counts[:, REQUEST_TIMEOUTS].any()) == times_out
+    assert bool(run.counts[:, Count.REQUEST_TIMEOUTS].any()) == times_out
     if not times_out:
-        assert run.counts[10:, COMPLETED].sum() / 4 == pytest.approx(10, rel=0.04)
+        assert run.counts[10:, Count.COMPLETED].sum() / 4 == pytest.approx(10, rel=0.04)
 
 
 @pytest.mark.parametrize(
@@ -68,17 +60,19 @@ def test_requests_in_flight_fail_with_the_first_and_are_retried_in_order(
     model = _model(in_flight, retries_merge=merges, requests_per_s=2.5, request_timeout_ms=3000)
     run = _run(model, _produce("black-hole", during="3500ms"))
     during, after = run.counts[10:41], run.counts[41:]
-    assert during[:, PRODUCE_REQUESTS].sum() == pytest.approx(sent, abs=1)
-    assert during[:, PRODUCE_RETRIES].sum() + after[:, PRODUCE_RETRIES].sum() == pytest.approx(retried, abs=1)
-    assert run.counts[:, REQUEST_TIMEOUTS].sum() == 1
-    assert run.counts[:, COMPLETED].sum() == int(2.5 * 14.5)
+    assert during[:, Count.PRODUCE_REQUESTS].sum() == pytest.approx(sent, abs=1)
+    assert during[:, Count.PRODUCE_RETRIES].sum() + after[:, Count.PRODUCE_RETRIES].sum() == pytest.approx(
+        retried, abs=1
+    )
+    assert run.counts[:, Count.REQUEST_TIMEOUTS].sum() == 1
+    assert run.counts[:, Count.COMPLETED].sum() == int(2.5 * 14.5)
 
 
 def test_a_broker_responds_with_errors_to_the_requests_after_one_that_fails() -> None:
     far = replace(FAST, network_us=50_000)
     runs = [_run(_model(n, requests_per_s=50), _produce(_ERROR, "250ms"), broker=far) for n in (1, 5)]
-    assert runs[0].counts[:, ERRORS].sum() == runs[0].counts[:, PRODUCE_RETRIES].sum() <= 2
-    assert runs[1].counts[:, ERRORS].sum() == runs[1].counts[:, PRODUCE_RETRIES].sum() >= 5
+    assert runs[0].counts[:, Count.ERRORS].sum() == runs[0].counts[:, Count.PRODUCE_RETRIES].sum() <= 2
+    assert runs[1].counts[:, Count.ERRORS].sum() == runs[1].counts[:, Count.PRODUCE_RETRIES].sum() >= 5
 
 
 @pytest.mark.parametrize("in_flight", [5, _ANY])
@@ -91,17 +85,17 @@ def test_no_operation_is_lost_or_completed_twice(step: dict[str, object], in_fli
     far = replace(FAST, network_us=20_000)
     model = _model(in_flight, requests_per_s=20, delivery_timeout_ms=2000, request_timeout_ms=700)
     run = _run(model, step, broker=far, clients=2)
-    ended = run.counts[:, [COMPLETED, EXPIRED]].sum()
+    ended = run.counts[:, [Count.COMPLETED, Count.EXPIRED]].sum()
     assert 2 * 20 * 13.8 <= ended <= 2 * 20 * 14
-    assert run.counts[:, EXPIRED].any()
-    assert run.counts[120:, COMPLETED].sum() == pytest.approx(2 * 20 * 2, abs=3)
+    assert run.counts[:, Count.EXPIRED].any()
+    assert run.counts[120:, Count.COMPLETED].sum() == pytest.approx(2 * 20 * 2, abs=3)
 
 
 def test_a_throttled_connection_is_muted_for_requests_in_flight_too() -> None:
     quota: dict[str, object] = {"at": "0s", "quota": {"client_id": "<default>", "producer_byte_rate": 10_000}}
     runs = [_run(_model(n, requests_per_s=50, record_bytes=1000, records_per_request=1), quota) for n in (1, 5)]
-    assert all(run.counts[:, THROTTLED_US].any() for run in runs)
-    completed = [run.counts[:, COMPLETED].sum() for run in runs]
+    assert all(run.counts[:, Count.THROTTLED_US].any() for run in runs)
+    completed = [run.counts[:, Count.COMPLETED].sum() for run in runs]
     assert completed[1] == pytest.approx(completed[0], abs=1)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from sluice.errors import ScenarioError
 from sluice.fleet.models.client_model import ClientModel, Group
-from sluice.fleet.simulation.counters import BYTES, COMPLETED, THROTTLED_US
+from sluice.fleet.simulation.counters import Count
 from sluice.fleet.simulation.engine import Simulation, simulate
 from sluice.fleet.simulation.quota import Sensors
 from sluice.quotas.sensor import Rate, Sensor
@@ -45,10 +45,10 @@ def _run(rate: float | None, *, shared: bool = False, **model: object) -> Simula
 def test_clients_send_their_quota_after_a_burst_of_ten_seconds(shared: bool) -> None:
     """10 clients want 100 kB/s each: each may send 20 kB/s, or all together 200 kB/s."""
     run = _run(200_000 if shared else 20_000, shared=shared, loop="closed")
-    by_second = run.counts[:, BYTES].reshape(60, 10).sum(axis=1)
+    by_second = run.counts[:, Count.BYTES].reshape(60, 10).sum(axis=1)
     assert by_second[0] == pytest.approx(1_000_000, rel=0.1)
     assert by_second[22:].mean() == pytest.approx(200_000, rel=0.1)
-    assert run.counts[:, THROTTLED_US].sum() > 0
+    assert run.counts[:, Count.THROTTLED_US].sum() > 0
     assert run.fairness is not None
     assert run.fairness.jain > (0.9 if shared else 0.999)
     assert run.fairness.throttle_p99_ms > 500
@@ -57,8 +57,8 @@ def test_clients_send_their_quota_after_a_burst_of_ten_seconds(shared: bool) -> 
 def test_without_a_quota_nothing_is_throttled() -> None:
     run = _run(None)
     assert run.fairness is None
-    assert not run.counts[:, THROTTLED_US].any()
-    assert run.counts[:, BYTES].sum() == run.counts[:, COMPLETED].sum() * 5000
+    assert not run.counts[:, Count.THROTTLED_US].any()
+    assert run.counts[:, Count.BYTES].sum() == run.counts[:, Count.COMPLETED].sum() * 5000
 
 
 def test_other_quotas_are_refused() -> None:
