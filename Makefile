@@ -78,7 +78,7 @@ demo: setup ## throttle real clients for 35 s and check their rates
 	$(BIN)/sluice demo
 
 check: lint $(ASSERTS_READY) ## run the linters and the unit tests
-	$(BIN)/python -m tests.run --unit
+	$(BIN)/python -m tools.run_tests --unit
 
 # Record intended changes by python -m bench.instructions --write.
 check-instructions: setup ## compare the instructions of a start, of requests and of a scrape with the recorded ones
@@ -86,12 +86,12 @@ check-instructions: setup ## compare the instructions of a start, of requests an
 
 # PySpark is installed while the first tests run.
 test: setup $(ASSERTS_READY) ## run the whole test suite
-	$(BIN)/python -m tests.run --workers $(WORKERS) $(if $(WITH_SPARK),--spark,--no-spark)
+	$(BIN)/python -m tools.run_tests --workers $(WORKERS) $(if $(WITH_SPARK),--spark,--no-spark)
 
 # Alternates between busy processes, one for each core, and one core for everything. Ends with the failures and the
 # commands that repeat their order.
 test-stress: setup $(ASSERTS_READY) ## run the whole test suite in random order under load (longer: STRESS_RUNS=10)
-	$(BIN)/python -m tests.run --workers $(WORKERS) $(if $(WITH_SPARK),--spark,--no-spark) --stress $(STRESS_RUNS)
+	$(BIN)/python -m tools.run_tests --workers $(WORKERS) $(if $(WITH_SPARK),--spark,--no-spark) --stress $(STRESS_RUNS)
 
 # Takes some minutes: includes all kinds of invalid fault rules and scenarios.
 test-api: setup ## fuzz the admin port by its OpenAPI document
@@ -101,11 +101,11 @@ test-spark: setup $(WITH_SPARK) ## run all Spark tests, including those with lon
 	$(BIN)/pytest -m "spark or spark_long" tests/spark tests/docs
 
 scenarios: setup ## run all built-in scenarios with real clients
-	$(BIN)/python -m tests.scenarios
+	$(BIN)/python -m tools.scenarios
 
 # Needs Java and Maven; gets 100 MB from Maven Central once. Write changed answers by DIFFERENTIAL_ARGS=--write.
 test-differential: setup ## send the same requests to Apache Kafka 4.4 and to sluice, and compare the responses field by field
-	$(BIN)/python -m tests.differential $(DIFFERENTIAL_ARGS)
+	$(BIN)/python -m tools.differential $(DIFFERENTIAL_ARGS)
 
 # Builds clients for the installed toolchains; tests report missing ones.
 test-clients: setup ## run the client matrix, including Java, Go and Node, and audit libraries
@@ -116,7 +116,7 @@ test-clients: setup ## run the client matrix, including Java, Go and Node, and a
 # Gets 500 MB from Maven Central and PyPI once. Write docs/compatibility/tools.md by TOOLS_ARGS=--write-tools-table.
 test-tools: setup ## run tools with a Kafka client: Connect, MirrorMaker 2, Flink, a registry, frameworks, commands, kcat
 	$(BIN)/python -m tests.clients.build $(TOOLS)
-	$(BIN)/pytest -v -rs $(TOOLS_ARGS) tests/tools
+	$(BIN)/pytest -v -rs $(TOOLS_ARGS) tests/ecosystem
 
 # Needs the network: Maven Central, proxy.golang.org, npm, crates.io, NuGet. A language without its tools is skipped.
 test-quick-starts: setup ## run the quick starts of the documentation in Java, Go, Node.js, .NET and Rust
@@ -129,16 +129,16 @@ test-crash: setup ## kill the broker 50 times per kind of producer, with and wit
 # The inputs that find a defect are kept in build/fuzz. Change the time of each target by FUZZ_SECONDS=600.
 fuzz: setup ## fuzz frames, records, the admin port and files, guided by coverage, one minute each
 	$(INSTALL) -r requirements/fuzz.lock
-	@for target in $$($(BIN)/python -m tests.fuzz list); do \
-		$(BIN)/python -m tests.fuzz $$target $(FUZZ_SECONDS) || exit 1; done
+	@for target in $$($(BIN)/python -m tools.fuzz list); do \
+		$(BIN)/python -m tools.fuzz $$target $(FUZZ_SECONDS) || exit 1; done
 
 # Takes 40 minutes of one processor. Change the frames by SEED=1, and their number by FRAMES=100000.
 fuzz-frames: setup ## send 10,000,000 random frames to brokers of several releases, with and without security
-	$(BIN)/python -m tests.fuzz campaign $(FRAMES) $(SEED)
+	$(BIN)/python -m tools.fuzz campaign $(FRAMES) $(SEED)
 
 # The day of virtual time takes 20 minutes. Shorter: SOAK_ARGS='--soak-hours 2 --soak-minutes 5'.
 soak: setup ## run mixed clients and faults for a day in virtual time and half an hour in real time
-	$(BIN)/pytest -s -n 2 --timeout 7200 $(SOAK_ARGS) tests/soak
+	$(BIN)/pytest -s -n 2 --timeout 7200 $(SOAK_ARGS) tools/soak
 
 # A thousand runs of ten minutes; a failure shows the command that repeats its seed.
 test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions
@@ -146,12 +146,12 @@ test-week: setup ## run a week of failures in virtual time: 1,000 seeds for the 
 
 # A hundred histories of 30 s. A failure shows its seed, an excerpt of the history, and the command that repeats it.
 test-jepsen: setup ## check random histories of clients for lost, duplicate, reordered and dirty records: 100 seeds
-	$(BIN)/pytest -n auto --maxprocesses 4 --history-seeds 100 tests/histories
+	$(BIN)/pytest -n auto --maxprocesses 4 --history-seeds 100 tools/histories
 
 # Takes about an hour of processor time.
 test-mutants: setup ## check that the unit tests detect 90 % of MUTANTS=200 random changes of the code (other samples: SEED=1)
 	@$(INSTALL) -r requirements/mutation.lock
-	$(BIN)/python -m tests.mutation --mutants $(MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tools.mutation --mutants $(MUTANTS) --seed $(SEED)
 
 # Synthetic clients behave correctly or wrongly on purpose. Takes about half an hour of processor time.
 test-audit: setup ## judge 147 synthetic clients with 20 seeds each, 77 of them also as commands, 17 naive loops, and sluice's own client with 100
@@ -161,12 +161,12 @@ test-audit: setup ## judge 147 synthetic clients with 20 seeds each, 77 of them 
 # jars. A part: FLEETS_ARGS='models java silent', FLEETS_ARGS=broker or FLEETS_ARGS=prediction.
 test-fleets: setup ## compare the simulation of fleets with real clients and a real broker, in real time, and maps with the simulation
 	$(BIN)/pytest -m many_clients tests/property tests/docs/test_pages.py
-	$(BIN)/python -m tests.fleets $(FLEETS_ARGS)
+	$(BIN)/python -m tools.fleets $(FLEETS_ARGS)
 
 # Then 40 real producers for five minutes. Java needs KAFKA_LIBS=folder of its jars.
 test-plans: setup ## compare plans of logs recorded with and without quotas: 200 synthetic clients and 40 real ones
 	$(BIN)/pytest -n auto --maxprocesses 4 --plan-seeds 200 tests/property/test_throttled_demand.py
-	$(BIN)/python -m tests.plans
+	$(BIN)/python -m tools.plans
 
 matrix: setup ## run the client matrix and write docs/clients.md
 	$(BIN)/python -m tests.clients.build
@@ -176,13 +176,13 @@ fault-table: setup ## run the Python clients with every fault and write docs/fau
 	$(BIN)/pytest -n auto --maxprocesses 4 tests/clients/test_faults.py -k live_through --write-fault-table
 
 # In real time, one client after the other. The report with all evidence stays in build/audit; create the pictures in
-# docs/audit from it with python -m tests.docs.audit_pictures build/audit.
+# docs/audit from it with python -m tools.docs.audit_pictures build/audit.
 audit: setup $(WITH_SPARK) ## audit the installed clients and write docs/audit-matrix.md (shorter: AUDIT_ARGS='--subject aiokafka')
 	$(BIN)/sluice audit run --out build/audit $(AUDIT_ARGS)
-	$(BIN)/python -m tests.docs.audit_matrix build/audit
+	$(BIN)/python -m tools.docs.audit_matrix build/audit
 
 fleets: setup ## repeat the experiments with fleets and write docs/fleets
-	$(BIN)/python -m tests.docs.fleet_experiments
+	$(BIN)/python -m tools.docs.fleet_experiments
 
 lint: setup ## run ruff, mypy, import-linter, deptry and hadolint
 	@$(MAKE) --no-print-directory --jobs 3 --keep-going $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(LINTERS)
@@ -206,7 +206,7 @@ format: setup ## format the code and apply automatic fixes
 	$(BIN)/ruff format .
 
 generate: setup ## write generated files
-	$(BIN)/python -m tests.generate
+	$(BIN)/python -m tools.generate
 
 # Takes half an hour. Measure one API, or one size, by STALLS_ARGS='--api Fetch --size 10000000'.
 bench-stalls: setup ## measure for how long the largest requests of each API hold the event loop
@@ -223,7 +223,7 @@ bench-peers: setup ## compare with Kafka, kfake and librdkafka's mock (PEERS=pat
 
 docs: setup ## build the documentation site in build/docs/html
 	$(INSTALL) -r requirements/docs.lock
-	$(BIN)/python -m tests.docs.site
+	$(BIN)/python -m tools.docs.site
 
 # The SBOM lists the locked versions in a clean environment.
 dist: setup ## build and check wheel and sdist, and write their SBOM

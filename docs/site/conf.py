@@ -1,4 +1,4 @@
-"""The Sphinx configuration of the site that tests/docs/site.py lays out. The site loads nothing from other hosts."""
+"""The Sphinx configuration of the site that tools/docs/site.py lays out. The site loads nothing from other hosts."""
 
 import re
 from collections.abc import Iterator

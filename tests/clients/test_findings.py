@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sluice.audit.subjects import SUBJECTS
-from tests.docs.findings import DEFECTS, plotted, reproduce
+from tools.docs.findings import DEFECTS, plotted, reproduce
 
 pytestmark = pytest.mark.client_audits
 

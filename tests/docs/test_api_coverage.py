@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sluice.broker.exchange.registry import HANDLERS
-from tests.docs.api_coverage import PAGE, page
-from tests.docs.kafka_apis import KAFKA_APIS
+from tools.docs.api_coverage import PAGE, page
+from tools.docs.kafka_apis import KAFKA_APIS
 
 # A broker of Kafka 4.4.0 advertises them, and forwards them to the controller.
 ADVERTISED_BUT_NOT_IN_THE_VECTORS = {"DescribeQuorum", "UpdateFeatures"}
@@ -16,7 +16,7 @@ _VECTORS = Path(os.environ.get("SLUICE_VECTORS", "")) / "api_versions-4.4.0.json
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.docs.api_coverage`"
+    assert PAGE.read_text() == page(), "run `python -m tools.docs.api_coverage`"
 
 
 def test_every_api_key_up_to_the_last_is_listed_once() -> None:

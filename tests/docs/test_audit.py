@@ -6,14 +6,14 @@ import pytest
 
 from sluice.audit.probes import PROBES
 from sluice.audit.report.citations import cited
-from tests.docs.audit import PAGE, page_with_tables
+from tools.docs.audit import PAGE, page_with_tables
 
 MATRIX = PAGE.with_name("audit-matrix.md")
 
 
 def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
-    assert text == page_with_tables(text), "run `python -m tests.docs.audit`"
+    assert text == page_with_tables(text), "run `python -m tools.docs.audit`"
 
 
 def test_readme_has_the_number_of_probes() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from sluice.broker.faults.rule import parse_rule
 from sluice.cli.main import COMMANDS
-from tests.docs.findings import DEFECTS
+from tools.docs.findings import DEFECTS
 from tests.support.command_lines import check_command_line
 
 ROOT = Path(__file__).parents[2]

@@ -5,12 +5,12 @@ import tomllib
 import pytest
 
 from sluice.broker.faults.actions import KINDS
-from tests.docs.faults import EXAMPLES, PAGE, faults_page
+from tools.docs.faults import EXAMPLES, PAGE, faults_page
 from tests.support.virtual_broker import VirtualBroker
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == faults_page(), "run python -m tests.docs.faults"
+    assert PAGE.read_text() == faults_page(), "run python -m tools.docs.faults"
 
 
 def test_every_action_has_one_example() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.docs.conformance import KIPS, PAGE, files_of_tests, pages, statements, with_table
+from tools.docs.conformance import KIPS, PAGE, files_of_tests, pages, statements, with_table
 
 every_page = pytest.mark.parametrize("kip", pages())
 
@@ -33,4 +33,4 @@ def test_page_lists_all_tests_of_a_statement(kip: str) -> None:
 
 def test_conformance_page_is_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page == with_table(page), "run python -m tests.docs.conformance"
+    assert page == with_table(page), "run python -m tools.docs.conformance"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.docs.limits import PAGE, ROOT, SECTIONS, Limit, page
+from tools.docs.limits import PAGE, ROOT, SECTIONS, Limit, page
 
 LIMITS = [limit for limits in SECTIONS.values() for limit in limits]
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.docs.limits`"
+    assert PAGE.read_text() == page(), "run `python -m tools.docs.limits`"
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.subject)

@@ -1,12 +1,12 @@
 """docs/scenarios.md is up to date with the types and the catalogue."""
 
 from sluice.broker.scenarios.files import entries
-from tests.docs.scenarios import PAGE, page_with_tables
+from tools.docs.scenarios import PAGE, page_with_tables
 
 
 def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
-    assert text == page_with_tables(text), "run `python -m tests.docs.scenarios`"
+    assert text == page_with_tables(text), "run `python -m tools.docs.scenarios`"
 
 
 def test_readme_has_the_number_of_scenarios() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from sluice.fleet.models.client_model import Group
 from sluice.fleet.models.presets import PRESETS
-from tests.fleets.compare import FAILURES
-from tests.fleets.exact.run import run_exact
-from tests.fleets.exact_attempts import start_attempts
+from tools.fleets.compare import FAILURES
+from tools.fleets.exact.run import run_exact
+from tools.fleets.exact_attempts import start_attempts
 
 CLIENTS = 4
 # The addresses of objects differ between processes, so that an order that depends on them differs in some of these.

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.models.presets import AIOKAFKA, AIOKAFKA_CONSUMER, SLUICE_CONSUMER
 from sluice.fleet.simulation.behaviour import TRACED
-from tests.fleets.compare import FAILURES, compare
-from tests.fleets.exact.run import run_exact
-from tests.fleets.exact_attempts import attempts
+from tools.fleets.compare import FAILURES, compare
+from tools.fleets.exact.run import run_exact
+from tools.fleets.exact_attempts import attempts
 
 CLIENTS = 60
 # As in a long run, the last metadata before the failure came from a refresh by age, at any time. Sluice's clients start

@@ -1,6 +1,6 @@
 """Names of topics in every API: each has a use, and none of them damages the data directory.
 
-The answers are compared with Kafka's by tests/differential/cases/reserved_names.py.
+The answers are compared with Kafka's by tools/differential/cases/reserved_names.py.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, E
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message, fields_of
-from tests.differential.cases.reserved_names import INTERNAL, METADATA, ORDINARY, UNCREATABLE
+from tools.differential.cases.reserved_names import INTERNAL, METADATA, ORDINARY, UNCREATABLE
 from tests.support.groups import commit_request, fetch_request, fetched
 from tests.support.records import fetch, fetched_bytes, produce, values
 from tests.support.topic_requests import (

@@ -9,7 +9,7 @@ from sluice.broker.admin.operation import Nothing, Operation
 from sluice.broker.admin.operations import OPERATIONS
 from sluice.journal_events import KINDS
 from sluice.web import load
-from tests.docs.openapi import FILE, document_text
+from tools.docs.openapi import FILE, document_text
 from tests.support.virtual_broker import VirtualBroker
 
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_text())
@@ -21,7 +21,7 @@ def documented(one: Operation) -> Any:
 
 
 def test_published_document_matches_the_served_one() -> None:
-    assert FILE.read_text() == document_text(), "run `python -m tests.docs.openapi`"
+    assert FILE.read_text() == document_text(), "run `python -m tools.docs.openapi`"
 
 
 def test_every_operation_is_documented() -> None:

@@ -1,6 +1,6 @@
 """Deleted records before and after the removal of their segments, in memory and on disk.
 
-The values are those of Apache Kafka 4.4 (`tests/differential/cases/deleted_records.py`), for this log of five batches:
+The values are those of Apache Kafka 4.4 (`tools/differential/cases/deleted_records.py`), for this log of five batches:
 
     offset      0     1  |   2     3  |   4
     timestamp   1000  3000 | 2000  5000 | 4000

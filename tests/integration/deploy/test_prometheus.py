@@ -1,0 +1,98 @@
+"""A real Prometheus with the deployed configuration scrapes a broker, and every panel of the dashboard has data."""
+
+import json
+import re
+import subprocess
+from math import isfinite
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+import yaml
+
+from sluice.metrics import METRICS
+from tools.dashboard.dashboard import DATASOURCE, dashboard_text
+from tools.dashboard.panels import PANELS
+from tools.dashboard.prometheus import DEPLOY, MISSING, is_there, running_prometheus
+from tools.dashboard.traffic import PROPERTIES, TOKEN, traffic
+from tests.support.broker_process import overrides, running_broker
+
+GRAFANA = DEPLOY / "grafana"
+RULES = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
+QUERIES = [query for panel in PANELS for query, _ in panel.queries]
+_SHOWN_WITHIN_S = 60
+# Suffixes of a metric family's name in queries.
+_SUFFIXES = ("", "_bucket", "_sum", "_count")
+
+
+def test_dashboard_file_is_generated_from_the_panels() -> None:
+    stale = "stale; run python -m tools.dashboard.dashboard > deploy/grafana/dashboards/sluice.json"
+    assert (GRAFANA / "dashboards/sluice.json").read_text() == dashboard_text(), stale
+
+
+def test_panels_do_not_overlap() -> None:
+    places = [panel["gridPos"] for panel in json.loads(dashboard_text())["panels"]]
+    covered = [(x, place["y"]) for place in places for x in range(place["x"], place["x"] + place["w"])]
+    assert len(covered) == len(set(covered))
+    assert max(x for x, _ in covered) < 24
+
+
+@pytest.mark.parametrize("query", [*QUERIES, *(rule["expr"] for rule in RULES)])
+def test_queries_use_existing_metrics_and_labels(query: str) -> None:
+    families = {f"{name}{suffix}": metric for name, metric in METRICS.items() for suffix in _SUFFIXES}
+    names = re.findall(r"\b(?:sluice|kafka)_\w+", query)
+    assert names or "up{" in query
+    assert [name for name in names if name not in families] == []
+    labels = {label for name in names for label in families[name].labels} | {"le", "instance"}
+    grouped = [label.strip() for group in re.findall(r"by \(([^)]*)\)", query) for label in group.split(",")]
+    assert [label for label in grouped if label not in labels] == []
+
+
+def test_grafana_has_the_datasource_of_the_dashboard() -> None:
+    (source,) = yaml.safe_load((GRAFANA / "provisioning/datasources/prometheus.yml").read_text())["datasources"]
+    assert (source["type"], source["uid"]) == (DATASOURCE["type"], DATASOURCE["uid"])
+    assert source["url"] == "http://prometheus:9090"
+
+
+@pytest.mark.skipif(not is_there("promtool"), reason=MISSING)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["check", "rules", "alerts.yml"], id="alert rules are valid"),
+        pytest.param(["test", "rules", "alerts.test.yml"], id="alert rules fire only when expected"),
+        pytest.param(["check", "config", "--syntax-only", "prometheus.yml"], id="configuration is valid"),
+    ],
+)
+def test_promtool_accepts_the_files(words: list[str]) -> None:
+    result = subprocess.run(["promtool", *words], cwd=DEPLOY, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_alert_has_a_test() -> None:
+    tried = yaml.safe_load((DEPLOY / "alerts.test.yml").read_text())["tests"]
+    names = {one["alertname"] for test in tried for one in test["alert_rule_test"] if one["exp_alerts"]}
+    assert names == {rule["alert"] for rule in RULES}
+
+
+@pytest.mark.skipif(not is_there(), reason=MISSING)
+def test_every_panel_has_data_of_a_broker_with_clients(tmp_path: Path) -> None:
+    with running_broker(tmp_path / "log", *overrides(*PROPERTIES)) as broker:
+        with traffic(broker), running_prometheus(tmp_path / "prometheus", broker.admin, TOKEN) as prometheus:
+            end = monotonic() + _SHOWN_WITHIN_S
+            missing = [*QUERIES, 'ALERTS{alertname="FaultRulesHit"}']
+            while missing and monotonic() < end:
+                sleep(0.5)
+                missing = [query for query in missing if not _shows(prometheus.now(query.replace("$range", "5s")))]
+            problems = _problems(prometheus.query("targets"))
+        assert missing == []
+        assert problems == []
+        assert broker.stop()[0] == 0
+
+
+def _shows(series: dict[str, float]) -> bool:
+    return any(isfinite(value) for value in series.values())
+
+
+def _problems(targets: Any) -> list[str]:
+    return [target["lastError"] for target in targets["activeTargets"] if target["health"] != "up"]

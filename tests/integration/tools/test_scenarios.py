@@ -1,0 +1,15 @@
+"""One quick scenario of the catalogue with real clients; `make scenarios` runs all of them."""
+
+from pathlib import Path
+
+from sluice.broker.scenarios.files import names
+from tools.scenarios.claims import CLAIMS
+from tools.scenarios.play import play
+
+
+def test_every_scenario_has_checks() -> None:
+    assert sorted(CLAIMS) == names()
+
+
+def test_scenario_meets_its_claims(tmp_path: Path) -> None:
+    assert play("leader-ping-pong", tmp_path).problems == []

@@ -1,0 +1,57 @@
+"""Compare sluice with Apache Kafka 4.4, which this starts (`make test-differential`)."""
+
+import sys
+import tempfile
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from tests.clients.build import BUILDS, build_one
+from tools.differential import answers
+from tools.differential.brokers import BUILD, apache_kafka, sluice, why_not
+from tools.differential.case import Case, by_layout, load_cases
+
+
+@click.command()
+@click.argument("patterns", nargs=-1)
+@click.option("--write", is_flag=True, help="Write Kafka's answers to tools/differential/answers.")
+def main(patterns: tuple[str, ...], write: bool) -> None:
+    """Run the cases whose names match one of PATTERNS (such as 'reserved_names: *'), or all."""
+    if why_not() is not None:
+        (build,) = (build for build in BUILDS if build.client == BUILD)
+        click.echo(f"{BUILD}: {build_one(build)}", err=True)
+    if (reason := why_not()) is not None:
+        raise click.ClickException(f"Apache Kafka cannot be started: {reason}")
+    cases = [
+        case for name, case in load_cases().items() if not patterns or any(fnmatchcase(name, each) for each in patterns)
+    ]
+    failed = sum(_compare(layout_cases, write=write) for layout_cases in by_layout(cases).values())
+    click.echo(f"{len(cases) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+def _compare(cases: list[Case], *, write: bool) -> int:
+    layout = cases[0].layout
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        kafka_folder, sluice_folder = Path(folder, "kafka"), Path(folder, "sluice")
+        kafka_folder.mkdir()
+        sluice_folder.mkdir()
+        with apache_kafka(layout, kafka_folder) as kafka, sluice(layout, sluice_folder, on_disk=True) as ours:
+            for case in cases:
+                expected = answers.play(case, kafka)
+                if write:
+                    answers.write(case.module, answers.read(case.module) | {case.name: expected})
+                lines = answers.unexplained(case, expected, answers.play(case, ours))
+                if expected != answers.read(case.module).get(case.name):
+                    lines.append("Kafka's answers are not those in tools/differential/answers; run it with --write")
+                failed += bool(lines)
+                click.echo(f"{'FAILED' if lines else 'passed'} {case.name}")
+                for line in lines:
+                    click.echo(f"    {line}")
+    return failed
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,392 @@
+"""Deleted records: what each request finds before and after the check that removes whole segments.
+
+A topic gets batches of one record and of one size, so that `internal.segment.bytes` sets the batches of a segment:
+
+    offset      0     1  |   2     3  |   4
+    timestamp   1000  3000 | 2000  5000 | 4000
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from sluice.protocol.apis.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from sluice.protocol.apis.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from sluice.protocol.apis.fetch import FetchPartition, FetchRequest, FetchTopic
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from sluice.protocol.apis.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from sluice.protocol.apis.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from sluice.protocol.errors import ErrorCode
+from sluice.protocol.records.batch import iter_batches
+from sluice.protocol.records.build import build_batch
+from sluice.protocol.records.record import Record
+from tools.differential.case import Layout, case
+from tools.differential.session import SETTLED_WITHIN_S, Session
+
+T = TypeVar("T")
+
+_NEVER = 24 * 3600 * 1000
+_OFTEN = 100
+
+
+def _layout(name: str, *, check_ms: int, cleaner_ms: int = _NEVER, on_disk: bool = False) -> Layout:
+    properties = (
+        f"log.initial.task.delay.ms={check_ms}",
+        f"log.retention.check.interval.ms={check_ms}",
+        f"log.flush.start.offset.checkpoint.interval.ms={_NEVER}",
+        f"log.cleaner.backoff.ms={cleaner_ms}",
+    )
+    return Layout(properties, name=name, on_disk=on_disk)
+
+
+# With the one, requests see the state before the check; with the other, the state after it.
+NEVER_CHECKED = _layout("never checked", check_ms=_NEVER)
+CHECKED = _layout("checked", check_ms=_OFTEN)
+ONLY_CLEANED = _layout("only cleaned", check_ms=_NEVER, cleaner_ms=_OFTEN)
+RESTARTED = _layout("restarted", check_ms=_NEVER, on_disk=True)
+KILLED_AFTER_A_CHECK = _layout("killed after a check", check_ms=_OFTEN, on_disk=True)
+
+_LATEST, _EARLIEST, _MAX_TIMESTAMP = -1, -2, -3
+_SPECIAL_TIMES = (_LATEST, _EARLIEST, _MAX_TIMESTAMP, -4, -5, -6)
+_TIMESTAMPS = (1000, 3000, 2000, 5000, 4000)
+_TIMES = (0, 1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000, 6000)
+_OFFSETS = range(len(_TIMESTAMPS) + 3)
+_NO_TIMESTAMP = -1
+_BATCH_BYTES = len(build_batch([Record(0, 1000, b"key", b"value")]))
+_OF_TWO_BATCHES = {"internal.segment.bytes": str(2 * _BATCH_BYTES)}
+_FETCH_VERSION, _PRODUCE_VERSION, _LIST_OFFSETS_VERSION = 12, 12, 11  # the last ones with topic names
+_TRANSACTION = 1  # the kind of a coordinator
+_INIT_PRODUCER_ID_VERSION = 5  # the newest stable one
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+_CONSUMER = -1
+
+
+def _produce(session: Session, topic: str, *timestamps: int) -> None:
+    for timestamp in timestamps:
+        _append(session, topic, build_batch([_record(timestamp)]))
+
+
+def _open_transaction(session: Session, topic: str, timestamp: int) -> None:
+    """Append a record of a transaction that does not end."""
+    coordinator = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=[topic])
+    _until(partial(session.request, coordinator), lambda found: found.coordinators[0].error_code == 0)
+    begin = InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=900_000)
+    producer = _until(partial(session.request, begin, _INIT_PRODUCER_ID_VERSION), lambda found: found.error_code == 0)
+    batch = build_batch(
+        [_record(timestamp)],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    _append(session, topic, batch, topic)
+
+
+def _record(timestamp: int) -> Record:
+    return Record(0, timestamp, b"key", b"value")
+
+
+def _append(session: Session, topic: str, batch: bytes, transactional_id: str | None = None) -> None:
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+    request = ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=data)
+    response = _until(partial(session.request, request, _PRODUCE_VERSION), _has_leader)
+    assert response.responses[0].partition_responses[0].error_code == 0, response
+
+
+def _has_leader(response: ProduceResponse) -> bool:
+    # Kafka's metadata may know a leader a moment before the broker does.
+    return response.responses[0].partition_responses[0].error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _until(request: Callable[[], T], condition: Callable[[T], bool]) -> T:
+    end = time.monotonic() + SETTLED_WITHIN_S
+    while not condition(found := request()):
+        assert time.monotonic() < end, f"the condition is not met after {SETTLED_WITHIN_S} s: {found}"
+        time.sleep(_OFTEN / 1000)
+    return found
+
+
+def _delete_records(topic: str, offset: int) -> DeleteRecordsRequest:
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=30_000)
+
+
+def _size(session: Session, topic: str) -> int:
+    request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=topic, partitions=[0])])
+    response = _until(partial(session.request, request), lambda found: bool(found.results[0].topics))
+    (partition,) = response.results[0].topics[0].partitions
+    size: int = partition.partition_size
+    return size
+
+
+def _wait_for_size(session: Session, topic: str, size: int) -> None:
+    _until(lambda: _size(session, topic), lambda found: found == size)
+
+
+def _wait_for_checks(session: Session, topic: str, configs: dict[str, str] | None = None) -> None:
+    """Wait until all logs have been checked: after a first check has begun, until a second one has begun."""
+    session.create_topic(topic, configs={"retention.ms": "-1"} | _OF_TWO_BATCHES | (configs or {}))
+    _produce(session, topic, *_TIMESTAMPS)
+    for offset, size in ((2, 3), (4, 1)):
+        session.request(_delete_records(topic, offset))
+        _wait_for_size(session, topic, size * _BATCH_BYTES)
+
+
+def _list_offsets(topic: str, timestamp: int, isolation_level: int) -> ListOffsetsRequest:
+    partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=timestamp)
+    return ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        isolation_level=isolation_level,
+        topics=[ListOffsetsTopic(name=topic, partitions=[partition])],
+        timeout_ms=30_000,
+    )
+
+
+def _fetch(topic: str, offset: int) -> FetchRequest:
+    partition = FetchPartition(
+        partition=0,
+        current_leader_epoch=-1,
+        fetch_offset=offset,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+        partition_max_bytes=1,  # one batch: Kafka does not read on in the next segment
+    )
+    return FetchRequest(
+        replica_id=_CONSUMER,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1_000_000,
+        session_epoch=-1,
+        topics=[FetchTopic(topic=topic, partitions=[partition])],
+    )
+
+
+def _offset_at(session: Session, topic: str, timestamp: int, isolation_level: int, fields: Sequence[str]) -> str:
+    response = session.request(_list_offsets(topic, timestamp, isolation_level), _LIST_OFFSETS_VERSION)
+    (found,) = response.topics[0].partitions
+    return _words(found, *fields)
+
+
+def _batch_at(session: Session, topic: str, offset: int) -> str:
+    response = session.request(_fetch(topic, offset), _FETCH_VERSION)
+    (found,) = response.responses[0].partitions
+    headers = [header for _, header in iter_batches(bytes(found.records or b""))]
+    batches = ", ".join(f"{header.base_offset} to {header.last_offset}" for header in headers)
+    return f"{_words(found, 'error_code', 'log_start_offset', 'high_watermark', 'last_stable_offset')}: {batches}"
+
+
+def _end_of_epoch(session: Session, topic: str, leader_epoch: int) -> str:
+    partition = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=leader_epoch)
+    topics = [OffsetForLeaderTopic(topic=topic, partitions=[partition])]
+    response = session.request(OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics))
+    (found,) = response.topics[0].partitions
+    return _words(found, "error_code", "leader_epoch", "end_offset")
+
+
+def _words(found: object, *names: str) -> str:
+    return ", ".join(f"{name} {getattr(found, name)}" for name in names)
+
+
+def _describe(session: Session, topic: str) -> None:
+    """Compare everything that a client can find out about the log."""
+    _describe_records(session, topic, "error_code", "offset", "timestamp", "leader_epoch")
+    session.note("ends of epochs", {str(epoch): _end_of_epoch(session, topic, epoch) for epoch in (-1, 0, 1, 2)})
+
+
+def _describe_records(session: Session, topic: str, *fields: str) -> None:
+    session.note("size", _size(session, topic))
+    for label, isolation_level in (("read uncommitted", _READ_UNCOMMITTED), ("read committed", _READ_COMMITTED)):
+        times = (*_SPECIAL_TIMES, *_TIMES)
+        offsets = {str(at): _offset_at(session, topic, at, isolation_level, fields) for at in times}
+        session.note(f"offsets by time, {label}", offsets)
+    session.note("batches by offset", {str(offset): _batch_at(session, topic, offset) for offset in _OFFSETS})
+
+
+class Deletion(NamedTuple):
+    """Records of a topic, and those that are deleted."""
+
+    timestamps: tuple[int, ...] = _TIMESTAMPS
+    delete_to: tuple[int, ...] = ()
+    then: tuple[int, ...] = ()  # appended afterwards
+    open_transaction: int | None = None  # the offset of its only record
+    configs: dict[str, str] = _OF_TWO_BATCHES
+
+
+DELETIONS = {
+    "empty": Deletion(()),
+    "empty, all deleted": Deletion((), (-1,)),
+    "several segments, nothing deleted": Deletion(),
+    "several segments, a part of the first deleted": Deletion(delete_to=(1,)),
+    "several segments, the first deleted": Deletion(delete_to=(2,)),
+    "several segments, one and a half deleted": Deletion(delete_to=(3,)),
+    "several segments, all but the active one deleted": Deletion(delete_to=(4,)),
+    "several segments, all deleted": Deletion(delete_to=(-1,)),
+    "several segments, all deleted, then a record": Deletion(delete_to=(-1,), then=(2500,)),
+    "several segments, all deleted, then a segment": Deletion(delete_to=(-1,), then=(2500, 3500)),
+    "several segments, deleted one after the other": Deletion(delete_to=(1, 2, 4)),
+    "full active segment, all deleted": Deletion(_TIMESTAMPS[:4], (-1,)),
+    "one segment, nothing deleted": Deletion(configs={}),
+    "one segment, a part deleted": Deletion(delete_to=(2,), configs={}),
+    "one segment, all deleted": Deletion(delete_to=(-1,), configs={}),
+    "one segment, all deleted, then a record": Deletion(delete_to=(-1,), then=(2500,), configs={}),
+    "no timestamps, the first deleted": Deletion((_NO_TIMESTAMP,) * 5, (2,)),
+    "equal timestamps, the first deleted": Deletion((2000,) * 5, (2,)),
+    "open transaction, nothing deleted": Deletion(open_transaction=3),
+    "open transaction, deleted up to it": Deletion(delete_to=(3,), open_transaction=3),
+    "open transaction, deleted with it": Deletion(delete_to=(3,), open_transaction=2),
+    "open transaction, all deleted": Deletion(delete_to=(-1,), open_transaction=3),
+    "deletion to the log start": Deletion(delete_to=(2, 2)),
+    "deletion below the log start": Deletion(delete_to=(2, 1)),
+    "deletion above the high watermark": Deletion(delete_to=(6,)),
+    "deletion to a negative offset": Deletion(delete_to=(-2,)),
+}
+RETENTIONS = {
+    "by size, nothing": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": str(5 * _BATCH_BYTES)}),
+    "by size, less than a segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": str(4 * _BATCH_BYTES)}),
+    "by size, one segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": str(3 * _BATCH_BYTES)}),
+    "by size, all but the active segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": "1"}),
+    "by size, the active segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.bytes": "0"}),
+    "by size, after the deletion of records": Deletion(
+        delete_to=(3,), configs=_OF_TWO_BATCHES | {"retention.bytes": str(3 * _BATCH_BYTES)}
+    ),
+    "by size, one large segment": Deletion(configs={"retention.bytes": str(2 * _BATCH_BYTES)}),
+    "by time, the active segment": Deletion(configs=_OF_TWO_BATCHES | {"retention.ms": "60000"}),
+    "by time, the only segment": Deletion(configs={"retention.ms": "60000"}),
+    "by time and size": Deletion(configs=_OF_TWO_BATCHES | {"retention.ms": "60000", "retention.bytes": "1"}),
+    "of an empty policy": Deletion(
+        configs=_OF_TWO_BATCHES | {"cleanup.policy": "", "retention.ms": "60000", "retention.bytes": "0"}
+    ),
+    "of an empty policy, after the deletion of records": Deletion(
+        delete_to=(3,),
+        configs=_OF_TWO_BATCHES | {"cleanup.policy": "", "retention.ms": "60000", "retention.bytes": "0"},
+    ),
+}
+
+
+def _topic(*words: str) -> str:
+    return "deleted-" + "-".join(words).replace(",", "").replace(" ", "-")
+
+
+def _change(session: Session, topic: str, deletion: Deletion) -> None:
+    session.create_topic(topic, configs={"retention.ms": "-1"} | deletion.configs)
+    for offset, timestamp in enumerate(deletion.timestamps):
+        if offset == deletion.open_transaction:
+            _open_transaction(session, topic, timestamp)
+        else:
+            _produce(session, topic, timestamp)
+    for offset in deletion.delete_to:
+        session.call(_delete_records(topic, offset))
+    _produce(session, topic, *deletion.then)
+
+
+def _before_the_check(name: str, deletion: Deletion) -> Callable[[Session], None]:
+    def before_the_check(session: Session) -> None:
+        topic = _topic(name)
+        _change(session, topic, deletion)
+        _describe(session, topic)
+
+    return before_the_check
+
+
+def _after_the_check(name: str, deletion: Deletion) -> Callable[[Session], None]:
+    def after_the_check(session: Session) -> None:
+        topic = _topic(name)
+        _change(session, topic, deletion)
+        _wait_for_checks(session, _topic("checks", name))
+        _describe(session, topic)
+
+    return after_the_check
+
+
+for _name, _deletion in DELETIONS.items():
+    case(NEVER_CHECKED, row=_name)(_before_the_check(_name, _deletion))
+    case(CHECKED, row=_name)(_after_the_check(_name, _deletion))
+for _name, _deletion in RETENTIONS.items():
+    case(NEVER_CHECKED, row=f"retention {_name}")(_before_the_check(f"retention {_name}", _deletion))
+    case(CHECKED, row=f"retention {_name}")(_after_the_check(f"retention {_name}", _deletion))
+
+
+# Logs with `compact` are checked by the cleaner only.
+
+
+@case(ONLY_CLEANED)
+def the_cleaner_removes_segments_of_compacted_logs_only(session: Session) -> None:
+    uncleaned = {"min.cleanable.dirty.ratio": "1", "retention.ms": "-1"}
+    policies = {name: f"deleted-policy-{name}" for name in ("delete", "compact-delete")}
+    for name, topic in policies.items():
+        session.create_topic(topic, configs=_OF_TWO_BATCHES | uncleaned | {"cleanup.policy": name.replace("-", ",")})
+        _produce(session, topic, *_TIMESTAMPS)
+        session.call(_delete_records(topic, 3))
+    _wait_for_checks(session, "deleted-policy-checks", uncleaned | {"cleanup.policy": "compact,delete"})
+    for topic in policies.values():
+        _describe(session, topic)
+
+
+@case(ONLY_CLEANED)
+def deleted_records_of_a_compacted_log(session: Session) -> None:
+    topic = "deleted-compacted"
+    configs = {"cleanup.policy": "compact,delete", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
+    session.create_topic(topic, configs=_OF_TWO_BATCHES | configs)
+    _produce(session, topic, *_TIMESTAMPS)
+    _wait_for_size(session, topic, 2 * _BATCH_BYTES)
+    _describe(session, topic)
+    session.call(_delete_records(topic, 3))
+    _wait_for_checks(session, "deleted-compacted-checks", configs | {"min.cleanable.dirty.ratio": "1"})
+    _describe(session, topic)
+
+
+@case(ONLY_CLEANED)
+def records_of_an_only_compacted_log_cannot_be_deleted(session: Session) -> None:
+    topic = "deleted-only-compacted"
+    session.create_topic(topic, configs={"cleanup.policy": "compact"})
+    _produce(session, topic, *_TIMESTAMPS)
+    session.call(_delete_records(topic, 3))
+    session.call(_delete_records(topic, -1))
+
+
+# The log start offset is stored when a broker stops, and now and then.
+
+_RESTARTED = {"a-part": 1, "first": 2, "one-and-a-half": 3, "all": -1}
+
+
+def _delete_each(session: Session, prefix: str) -> None:
+    for name, offset in _RESTARTED.items():
+        topic = f"{prefix}-{name}"
+        session.create_topic(topic, configs=_OF_TWO_BATCHES | {"retention.ms": "-1"})
+        _produce(session, topic, *_TIMESTAMPS)
+        session.call(_delete_records(topic, offset))
+
+
+def _describe_each(session: Session, prefix: str) -> None:
+    """Compare all but leader epochs: at a restart, Kafka begins one more."""
+    for name in _RESTARTED:
+        session.wait_for_leaders(f"{prefix}-{name}")
+        _describe_records(session, f"{prefix}-{name}", "error_code", "offset", "timestamp")
+
+
+@case(RESTARTED)
+def a_stopped_broker_keeps_the_log_start_and_a_killed_one_only_if_it_was_stored(session: Session) -> None:
+    _delete_each(session, "stopped")
+    session.restart()
+    _describe_each(session, "stopped")
+    _delete_each(session, "killed")
+    session.call(_delete_records("stopped-a-part", 3))
+    session.restart(kill=True)
+    _describe_each(session, "stopped")
+    _describe_each(session, "killed")
+
+
+@case(KILLED_AFTER_A_CHECK)
+def a_broker_killed_after_a_check_starts_with_the_remaining_segments(session: Session) -> None:
+    _wait_for_checks(session, "checked-before")  # the first check comes with a checkpoint of log start offsets
+    _delete_each(session, "checked")
+    _wait_for_checks(session, "checked-after")
+    session.restart(kill=True)
+    _describe_each(session, "checked")

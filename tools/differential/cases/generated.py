@@ -1,0 +1,99 @@
+"""1,000 generated requests over all APIs, in four histories on clusters of their own."""
+
+from functools import partial
+from random import Random
+
+from sluice.broker.exchange.advertised_versions import advertised_by
+from sluice.protocol.apis.delete_topics import DeleteTopicsResponse
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from sluice.protocol.uuids import printed_uuid
+from tools.differential.case import Layout, case
+from tools.differential.generated import GROUPS, TOPICS, TRANSACTION, Generator, apis
+from tools.differential.session import Session
+from tests.support.records import produce
+
+HISTORIES = 4
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_REQUESTS = 250  # of each history
+# APIs that are left out -> the reason.
+EXCLUDED = {
+    "AlterClientQuotas": "quotas would throttle later requests; the other tests compare them",
+    "AlterReplicaLogDirs": "moves of replicas are not simulated",
+    "AlterUserScramCredentials": "generated passwords are salted at random",
+    "DescribeLogDirs": "the sizes of Kafka's internal topics and its disk are in the response",
+    "GetTelemetrySubscriptions": "depends on the time since the last request of the client, see reports.py",
+    "PushTelemetry": "as GetTelemetrySubscriptions",
+    "SaslAuthenticate": "ends the connection without SASL",
+    "SaslHandshake": "ends the connection without SASL",
+    "UnregisterBroker": "would stop the only broker",
+    "UpdateFeatures": "would change what later requests may do",
+}
+
+
+def _prepare(session: Session) -> list[bytes]:
+    ids = [session.create_topic(name, 2) for name in TOPICS]
+    for topic in TOPICS:
+        session.request(produce(9, topic=topic), 9)
+    session.request(FindCoordinatorRequest(key=GROUPS[0]), 3)  # creates __consumer_offsets
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    committed = OffsetCommitRequestTopic(name=TOPICS[0], partitions=[partition])
+    session.eventually(
+        OffsetCommitRequest(group_id=GROUPS[0], topics=[committed]),
+        8,
+        lambda response: not response.topics[0].partitions[0].error_code,
+    )
+    session.request(FindCoordinatorRequest(key_type=1, coordinator_keys=[TRANSACTION]), 4)
+    session.eventually(
+        InitProducerIdRequest(transactional_id=TRANSACTION, transaction_timeout_ms=60_000),
+        4,
+        lambda response: not response.error_code,
+    )
+    # Kafka creates the topic of share groups with the first read of state, sluice with the first share group.
+    share_key = f"{GROUPS[0]}:{printed_uuid(ids[0])}:0"
+    session.request(FindCoordinatorRequest(key_type=2, coordinator_keys=[share_key]), 6)
+    for topic in INTERNAL_TOPICS:
+        session.wait_for_leaders(topic)
+    for topic in INTERNAL_TOPICS:  # so that the order in which later responses name them does not matter
+        session.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), only=["topics"])
+    return ids
+
+
+def _wait_for_deleted(session: Session, names: list[str | None]) -> None:
+    """Wait until the brokers know; Kafka's controller responds before."""
+    for name in names:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        session.wait_for(request, lambda response: response.topics[0].error_code != 0, 12)
+
+
+def history(session: Session, *, seed: int) -> None:
+    random = Random(seed)
+    generator = Generator(random, _prepare(session))
+    offered = apis(advertised_by("kafka-4.4"), EXCLUDED)
+    for number in range(_REQUESTS):
+        api, versions = offered[number % len(offered)]
+        version = random.choice(versions)
+        response = session.call(generator.request(api, version), version, unordered=["*"])
+        if isinstance(response, DeleteTopicsResponse):
+            _wait_for_deleted(session, [one.name for one in response.responses if not one.error_code])
+
+
+EXPLAINED = {
+    "* ApiVersions.api_keys.3[89]": "delegation tokens are not implemented",
+    "* ApiVersions.api_keys.4[01]": "delegation tokens are not implemented",
+    "* ApiVersions.api_keys.8[01]": "there is one controller",
+    "* ApiVersions.api_keys.8[3-7]": "the state of share groups is only reachable within the process",
+    "* ApiVersions.api_keys.94": "only brokers send it",
+}
+# The feature is 0, and not listed, in a cluster with static controller.quorum.voters, as in these tests.
+_KRAFT = {1: {"* ApiVersions.finalized_features.kraft.version": "sluice acts as a cluster with a dynamic quorum"}}
+for _seed in range(HISTORIES):
+    case(Layout(name=f"generated history {_seed}"), row=f"seed {_seed}", explained=EXPLAINED | _KRAFT.get(_seed, {}))(
+        partial(history, seed=_seed)
+    )

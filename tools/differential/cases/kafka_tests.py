@@ -1,0 +1,270 @@
+"""What Kafka's own Java tests check: features and their levels, racks, and throttled reassignments.
+
+Apache Kafka places replicas at random, so their distribution is compared instead of their ids.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from sluice.broker.controller.configs.resource import BROKER, TOPIC
+from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from sluice.protocol.apis.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from sluice.protocol.apis.api_versions import ApiVersionsRequest
+from sluice.protocol.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from sluice.protocol.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from sluice.protocol.apis.create_topics import CreatableReplicaAssignment
+from sluice.protocol.apis.describe_cluster import DescribeClusterRequest
+from sluice.protocol.apis.describe_producers import DescribeProducersRequest, TopicRequest
+from sluice.protocol.apis.end_txn import EndTxnRequest
+from sluice.protocol.apis.find_coordinator import FindCoordinatorRequest
+from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
+from sluice.protocol.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
+from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
+from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
+from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tools.differential.case import Layout, case
+from tools.differential.session import Session
+from tests.support.configs import config_changes
+from tests.support.records import batch, fetch, fetched, produce
+from tests.support.wire import error_codes
+
+UPGRADE, SAFE, UNSAFE = 1, 2, 3
+DISABLED = tuple(f"{name}.version=0" for name in ("group", "share", "streams"))
+OLD = Layout(features=("metadata.version=20",), name="features of Kafka 3.8")
+WITHOUT_GROUPS = Layout(features=(*DISABLED, "transaction.version=1"))
+RACKS = Layout(
+    brokers=4,
+    racks=("a", "a", "b", "b"),
+    properties=(
+        "num.partitions=8",
+        "default.replication.factor=2",
+        "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    ),
+)
+SLOW = Layout(brokers=3, properties=("replica.fetch.max.bytes=1",), name="slow replication")
+
+
+# -- MetadataVersionIntegrationTest, FeatureCommandTest ----------------------------------------------------------------
+
+
+def features(session: Session, **expected: int) -> None:
+    """Compare the features of ApiVersions once it has some levels; Kafka's are in a hash map."""
+
+    def has_levels(response: Any) -> bool:
+        levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
+        return all(levels.get(f"{name}.version", 0) == level for name, level in expected.items())
+
+    lists = "supported_features", "finalized_features"
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    session.eventually(request, 4, has_levels, unordered=lists, only=lists)
+
+
+def update(session: Session, *updates: tuple[str, int, int], version: int = 2) -> None:
+    keys = [
+        FeatureUpdateKey(feature=f"{name}.version", max_version_level=level, upgrade_type=kind)
+        for name, level, kind in updates
+    ]
+    session.call(UpdateFeaturesRequest(feature_updates=keys, timeout_ms=30_000), version)
+
+
+@case(OLD)
+def features_of_an_older_cluster_are_upgraded_and_downgraded(session: Session) -> None:
+    features(session, metadata=20)
+    for name, level, kind in (
+        ("metadata", 0, SAFE),
+        ("metadata", 34, UPGRADE),
+        ("metadata", 18, UPGRADE),
+        ("metadata", 21, SAFE),
+        ("metadata", 16, SAFE),
+        ("metadata", 16, UNSAFE),
+        ("metadata", 20, UPGRADE),
+        ("eligible.leader.replicas", 1, UPGRADE),
+        ("group", 2, UPGRADE),
+        ("group", 1, SAFE),
+        ("unknown", 1, UPGRADE),
+        ("group", 1, 7),
+    ):
+        update(session, (name, level, kind))
+    update(session, ("metadata", 18, SAFE))
+    features(session, metadata=18)
+    update(session, ("metadata", 23, UPGRADE), ("eligible.leader.replicas", 1, UPGRADE), ("transaction", 2, UPGRADE))
+    features(session, metadata=23, transaction=2)
+    update(session, ("metadata", 22, SAFE))
+    update(session, ("transaction", 1, SAFE), version=1)
+    features(session, transaction=1)
+    update(session, ("metadata", 33, UPGRADE))
+    features(session, metadata=33)
+    update(session, ("metadata", 31, SAFE))
+
+
+# -- ConsumerIntegrationTest.testAsyncConsumerWithConsumerProtocolDisabled ---------------------------------------------
+
+
+@case(WITHOUT_GROUPS)
+def groups_whose_feature_is_disabled(session: Session) -> None:
+    session.create_topic("kafka-tests-disabled")
+    member = "a" * 22
+    names = ["kafka-tests-disabled"]
+    session.call(
+        ConsumerGroupHeartbeatRequest(
+            group_id="kafka-tests-consumer",
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=names,
+            topic_partitions=[],
+            member_id=member,
+        )
+    )
+    session.call(
+        ShareGroupHeartbeatRequest(group_id="kafka-tests-share", member_id=member, subscribed_topic_names=names)
+    )
+    session.call(
+        StreamsGroupHeartbeatRequest(
+            group_id="kafka-tests-streams",
+            rebalance_timeout_ms=1000,
+            topology=Topology(epoch=1),
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            process_id="p",
+            client_tags=[],
+            member_id=member,
+        )
+    )
+
+
+# -- TransactionsExpirationTest.testTransactionAfterProducerIdExpiresWithTV1 -------------------------------------------
+
+
+@case(WITHOUT_GROUPS)
+def transactions_of_version_1_keep_their_epoch(session: Session) -> None:
+    topic, transaction = "kafka-tests-transaction", "kafka-tests-transaction"
+    session.create_topic(topic)
+    coordinator = FindCoordinatorRequest(key_type=1, coordinator_keys=[transaction])
+    session.eventually(coordinator, 6, lambda response: not response.coordinators[0].error_code)
+    for committed in (False, True):
+        begin = InitProducerIdRequest(transactional_id=transaction, transaction_timeout_ms=60_000)
+        producer = session.eventually(begin, 5, lambda response: not response.error_code)
+        fields = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+        session.eventually(
+            AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=transaction,
+                v3_and_below_producer_id=producer.producer_id,
+                v3_and_below_producer_epoch=producer.producer_epoch,
+                v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+            ),
+            3,
+            lambda response: not response.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code,
+        )
+        request = produce(11, batch(b"v", transactional=True, base_sequence=0, **fields), topic=topic, acks=-1)
+        request.transactional_id = transaction
+        session.call(request, 11)
+        session.call(EndTxnRequest(transactional_id=transaction, committed=committed, **fields), 4)
+        wanted = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
+        session.eventually(wanted, 0, partial(_is_over, epoch=producer.producer_epoch))
+
+
+def _is_over(response: Any, epoch: int) -> bool:
+    producers = response.topics[0].partitions[0].active_producers
+    return [(one.current_txn_start_offset, one.producer_epoch) for one in producers] == [(-1, epoch)]
+
+
+# -- RackAwareAutoTopicCreationTest, TopicCommandTest.testCreateAlterTopicWithRackAware --------------------------------
+
+
+def partitions(session: Session, topic: str, count: int) -> list[Any]:
+    """Return the partitions of a topic, which has that many with leaders."""
+    session.wait_for_leaders(topic)
+    (found,) = session.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12).topics
+    assert len(found.partitions) == count, found
+    return list(found.partitions)
+
+
+def distribution(replicas: Iterable[list[int]], racks: Mapping[int, str]) -> dict[str, object]:
+    """Return what is not random, as the number of replicas per broker is if partitions have more in one rack."""
+    lists = list(replicas)
+    found: dict[str, object] = {
+        "replicas per partition": Counter(len(set(each)) for each in lists).most_common(),
+        "racks per partition": Counter(len({racks[one] for one in each}) for each in lists).most_common(),
+        "leaders per rack": sorted(Counter(racks[each[0]] for each in lists).values()),
+    }
+    if len(lists[0]) % len(set(racks.values())) == 0:
+        found["replicas per broker"] = sorted(Counter(one for each in lists for one in each).values())
+    return found
+
+
+@case(RACKS)
+def replicas_of_created_and_added_partitions_are_spread_over_racks(session: Session) -> None:
+    request = DescribeClusterRequest()
+    session.call(request, unordered=("brokers",), only=("brokers",))
+    racks = {broker.broker_id: broker.rack for broker in session.request(request, 2).brokers}
+    automatic, created = "kafka-tests-automatic", "kafka-tests-created"
+    session.request(MetadataRequest(topics=[MetadataRequestTopic(name=automatic)], allow_auto_topic_creation=True), 12)
+    session.note("automatic", distribution((one.replica_nodes for one in partitions(session, automatic, 8)), racks))
+    for factor in (1, 2, 3, 4):
+        topic = f"{created}-{factor}"
+        session.create_topic(topic, 8, replication_factor=factor)
+        before = partitions(session, topic, 8)
+        session.note(f"created {factor}", distribution((one.replica_nodes for one in before), racks))
+        added = CreatePartitionsTopic(name=topic, count=16, assignments=None)
+        session.call(CreatePartitionsRequest(topics=[added], timeout_ms=30_000))
+        after = [one for one in partitions(session, topic, 16) if one.partition_index >= 8]
+        session.note(f"added {factor}", distribution((one.replica_nodes for one in after), racks))
+
+
+# -- FetchFromFollowerIntegrationTest ----------------------------------------------------------------------------------
+
+
+@case(RACKS)
+def leader_refers_consumers_to_the_replica_in_their_rack(session: Session) -> None:
+    topic = "kafka-tests-follower"
+    session.create_topic(topic, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 3])])
+    session.request(produce(11, topic=topic, acks=-1), 11, node=1)
+    for rack in ("b", "a", "", "c"):
+        request = fetch(0, topic=topic)
+        request.rack_id = rack
+
+        def is_referred(response: Any, expected: int = 3 if rack == "b" else -1) -> bool:
+            return fetched(response).preferred_read_replica == expected
+
+        session.eventually(request, 12, is_referred, node=1)
+    session.eventually(fetch(0, topic=topic), 12, lambda response: bool(fetched(response).records), node=3)
+
+
+# -- TopicCommandTest.testDescribeUnderReplicatedPartitionsWhenReassignmentIsInProgress --------------------------------
+
+
+@case(SLOW)
+def throttled_reassignment_is_in_progress_until_the_throttle_is_removed(session: Session) -> None:
+    topic = "kafka-tests-moved"
+    session.create_topic(topic, assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1])])
+    for _ in range(3):
+        assert error_codes(session.request(produce(11, topic=topic, acks=-1), 11)) == []
+    throttle(session, topic, "1", "*")
+    moved = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=[2])])
+    session.call(AlterPartitionReassignmentsRequest(topics=[moved]), 1)
+    ongoing = ListPartitionReassignmentsRequest(topics=None)
+    session.eventually(ongoing, 0, lambda response: bool(response.topics))
+    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    session.eventually(wanted, 12, lambda response: len(response.topics[0].partitions[0].replica_nodes) == 2)
+    session.call(produce(11, topic=topic, acks=-1), 11)
+    throttle(session, topic, None, None)
+    session.eventually(ongoing, 0, lambda response: not response.topics)
+    session.eventually(
+        wanted, 12, lambda response: response.topics[0].partitions[0].replica_nodes == [2], only=("topics",)
+    )
+
+
+def throttle(session: Session, topic: str, rate: str | None, replicas: str | None) -> None:
+    roles = [f"{role}.replication.throttled" for role in ("leader", "follower")]
+    for node_id in (1, 2, 3):
+        changes = config_changes(BROKER, str(node_id), {f"{role}.rate": rate for role in roles})
+        assert error_codes(session.request(changes, 1, node=node_id)) == []
+    changes = config_changes(TOPIC, topic, {f"{role}.replicas": replicas for role in roles})
+    session.call(changes, 1)

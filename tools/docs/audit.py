@@ -1,0 +1,55 @@
+"""Write the tables of docs/audit.md from probes and statements: `python -m tools.docs.audit`."""
+
+from pathlib import Path
+
+from sluice.audit.judge.model.statements import STATEMENTS
+from sluice.audit.probes import PROBES
+from sluice.audit.report.kip_texts import kip_texts
+from sluice.audit.report.words import in_order
+from tools.docs.tables import put
+
+PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
+_PROBES = ("<!-- probes, generated from sluice/audit/probes: begin -->", "<!-- probes: end -->")
+_STATEMENTS = (
+    "<!-- statements, generated from sluice/audit/report/kip_texts.toml: begin -->",
+    "<!-- statements: end -->",
+)
+_UNOBSERVABLE = (
+    "<!-- unobservable statements, generated from sluice/audit/judge/model/statements.py: begin -->",
+    "<!-- unobservable statements: end -->",
+)
+
+
+def page_with_tables(text: str) -> str:
+    """Return the page with current tables."""
+    return put(_STATEMENTS, _statements(), put(_UNOBSERVABLE, _unobservable(), put(_PROBES, _probes(), text)))
+
+
+def _probes() -> str:
+    rows = [
+        f"| `{probe.name}` | {probe.role} | {probe.what} | {' '.join(in_order(probe.statements))} |"
+        for probe in PROBES.values()
+    ]
+    return "\n".join(["| probe | role | injected failure | statements |", "|---|---|---|---|", *rows])
+
+
+def _statements() -> str:
+    rows = [
+        f"| {statement} | {STATEMENTS[statement].text} | {_escaped(kip_texts()[statement].in_words)} |"
+        for statement in in_order(kip_texts())
+    ]
+    return "\n".join(["| statement | text | the KIP, and Kafka's client |", "|---|---|---|", *rows])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("*", r"\*")
+
+
+def _unobservable() -> str:
+    found = [STATEMENTS[statement] for statement in in_order(STATEMENTS) if STATEMENTS[statement].unobservable]
+    rows = [f"| {one.id} | {one.text} | {one.unobservable} |" for one in found]
+    return "\n".join(["| statement | text | reason |", "|---|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_tables(PAGE.read_text()))

@@ -1,0 +1,54 @@
+"""Write the tables of docs/journal.md from the event types: `python -m tools.docs.journal_events`."""
+
+import inspect
+from pathlib import Path
+
+from sluice.journal_events import KINDS, ClientEvent, Event, TopicPartition
+from tools.docs.tables import put
+
+PAGE = Path(__file__).parents[2] / "docs" / "journal.md"
+_MARKS = ("<!-- generated from sluice/journal_events.py: begin -->", "<!-- end -->")
+
+
+def page_with_table(text: str) -> str:
+    """Return the page with current tables of the fields of all events, of events of clients, and of each kind."""
+    parts = [
+        _section("All events", Event),
+        _section("Events of clients", ClientEvent),
+        *(_section(f"`{name}`", kind) for name, kind in KINDS.items()),
+        _section("Items of `partitions`", TopicPartition),
+    ]
+    return put(_MARKS, "\n\n".join(parts), text)
+
+
+def _section(title: str, kind: type[Event] | type[TopicPartition]) -> str:
+    about, descriptions = _docstring(kind)
+    own = inspect.get_annotations(kind)
+    lines = [f"### {title}", "", about]
+    if descriptions:
+        lines += ["", "| field | type | description |", "|---|---|---|"]
+        lines += [f"| `{name}` | {_type(own[name])} | {description} |" for name, description in descriptions.items()]
+    return "\n".join(lines)
+
+
+def _type(annotation: object) -> str:
+    text = annotation.__name__ if isinstance(annotation, type) and not hasattr(annotation, "__args__") else annotation
+    return str(text).replace("sluice.journal_events.", "").replace(" | None", " or null")
+
+
+def _docstring(kind: type) -> tuple[str, dict[str, str]]:
+    """Return the summary of a type, and the descriptions of its fields."""
+    first, *rest = inspect.cleandoc(kind.__doc__ or "").splitlines()
+    fields: dict[str, str] = {}
+    name = ""
+    for line in filter(None, rest):
+        if line.startswith(" "):
+            fields[name] += f" {line.strip()}"
+        else:
+            name, _, description = line.partition(": ")
+            fields[name] = description
+    return first, fields
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page_with_table(PAGE.read_text()))

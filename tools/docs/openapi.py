@@ -1,0 +1,21 @@
+"""Write docs/openapi.json, the document that a broker with the web page serves: `python -m tools.docs.openapi`."""
+
+import json
+from pathlib import Path
+
+from sluice.broker.admin.application import application
+from sluice.text.json_schema import text_of
+from sluice.web import load
+from tests.support.http import call
+from tests.support.virtual_broker import VirtualBroker
+
+FILE = Path(__file__).parents[2] / "docs/openapi.json"
+
+
+def document_text() -> str:
+    """Return the text of the file."""
+    return text_of(json.loads(call(application(VirtualBroker().cluster_server, load()), "/api/openapi.json")[2]))
+
+
+if __name__ == "__main__":
+    FILE.write_text(document_text())

@@ -1,0 +1,59 @@
+"""Coverage-guided fuzzing with atheris: `python -m tools.fuzz TARGET SECONDS`.
+
+`run TARGET --hex BYTES` repeats one input, `list` prints the targets. The corpus and the inputs that found a defect are
+kept in `build/fuzz/TARGET`. Any option of libFuzzer may follow the seconds, such as `-minimize_crash=1 FILE`.
+
+`campaign FRAMES SEED` sends many frames to brokers of all kinds, without guidance, and measures memory and delays.
+"""
+
+import sys
+from pathlib import Path
+
+USAGE = (
+    "usage: python -m tools.fuzz TARGET SECONDS [libFuzzer option]... | run TARGET (FILE | --hex BYTES)"
+    " | campaign FRAMES SEED | list"
+)
+
+
+def main(arguments: list[str]) -> None:
+    if arguments == ["list"]:
+        from tools.fuzz.targets import TARGETS
+
+        print("\n".join(TARGETS))
+        return
+    if len(arguments) in (3, 4) and arguments[0] == "run":
+        from tools.fuzz.targets import run
+
+        run(arguments[1], bytes.fromhex(arguments[3]) if arguments[2] == "--hex" else Path(arguments[2]).read_bytes())
+        return
+    if len(arguments) == 3 and arguments[0] == "campaign":
+        from tools.fuzz.campaign import campaign
+
+        sys.exit(campaign(int(arguments[1]), int(arguments[2])))
+    if len(arguments) < 2 or not arguments[1].isdecimal():
+        sys.exit(USAGE)
+    _fuzz(arguments[0], int(arguments[1]), arguments[2:])
+
+
+def _fuzz(target: str, seconds: int, options: list[str]) -> None:
+    import atheris
+
+    with atheris.instrument_imports(include=["sluice"]):
+        from tools.fuzz import targets
+    if target not in targets.TARGETS:
+        sys.exit(f"{target}: unknown target; expected one of {', '.join(targets.TARGETS)}")
+    folder = Path("build", "fuzz", target)
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, data in enumerate(targets.seeds(target)):
+        (corpus / f"seed-{number}").write_bytes(data)
+    limits = [f"-max_total_time={seconds}", "-rss_limit_mb=2048", "-timeout=10", "-max_len=20000"]
+    atheris.Setup(
+        [sys.argv[0], str(corpus), f"-artifact_prefix={folder}/", *limits, *options],
+        lambda data: targets.run(target, data),
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

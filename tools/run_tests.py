@@ -1,0 +1,275 @@
+"""The whole suite (`make test`), repetitions of it under load (`make test-stress`), or the unit tests (`make check`).
+
+All kinds of tests run beside each other:
+
+- The unit tests only compute, so they get the processor time that the others leave, in one process per core at a time.
+- The tests with a browser, with Kafka's commands and with Spark share one Chromium, one JVM and one Spark, so each kind
+  runs in one process.
+- The others wait more than they compute, so they have more processes than a small machine has cores.
+
+The output of the last is shown as it comes; that of the others follows when they have ended.
+"""
+
+import json
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import click
+
+ROOT = Path(__file__).parents[1]
+UNIT = "tests/unit"
+# The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
+UNIT_NICENESS = 10
+# Files of the same size differ in time, so a core that has finished a part begins another.
+PARTS_PER_CORE = 2
+NO_TESTS_COLLECTED = 5
+# `make test` has the same result each time; the other commands try new seeds.
+SEED_OF_TEST = 0
+SEEDS = 10**6  # short to copy
+JAVA_IS_MISSING = (
+    "skipped: tests/spark: no Java found (or SPARK=no); install a JDK of version 17 or later, then run make test"
+)
+# Marks that no phase selects.
+DESELECTED = (
+    "skipped: tests/ecosystem but for Kafka's commands: 10 minutes, and downloads of 500 MB; run make test-tools",
+    "skipped: tests/spark with long timeouts: minutes; run make test-spark",
+    "skipped: tests/property/test_fleet_models.py and docs/fleets.md with many clients: minutes; run make test-fleets",
+)
+# Ends also if this process is killed.
+BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+
+
+class Phase(NamedTuple):
+    """One pytest process, with its workers."""
+
+    name: str
+    arguments: list[str]
+    niceness: int = 0
+
+
+def main_phase(workers: int) -> Phase:
+    """Return the phase of the tests that wait for clients and processes, and share nothing."""
+    marks = "not browser and not kafka_commands and not spark and not spark_long and not tools and not many_clients"
+    ignored = [argument for folder in ("browser", "spark", "unit") for argument in ("--ignore", f"tests/{folder}")]
+    return Phase("main", ["-n", str(workers), "--dist", "worksteal", "-m", marks, *ignored])
+
+
+def unit_phases(options: list[str], niceness: int = 0) -> list[Phase]:
+    """Return the phases of the unit tests, each with its own files.
+
+    One pytest-xdist with as many workers collects all tests in each, and reports each test to a further process, which
+    takes a quarter of the processor time.
+    """
+    parts = PARTS_PER_CORE * usable_cores()
+    return [
+        Phase(f"unit tests, part {part} of {parts}", ["-q", *options, "--part", f"{part}/{parts}", UNIT], niceness)
+        for part in range(1, parts + 1)
+    ]
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+BROWSER = Phase("browser", ["-m", "browser", "tests/browser"])
+COMMANDS = Phase("Kafka's commands", ["-m", "kafka_commands", "tests/clients", "tests/ecosystem"])
+SPARK = Phase("Spark", ["-m", "spark", "tests/spark"])
+
+
+class Outcome(NamedTuple):
+    """The result of a phase."""
+
+    phase: Phase
+    output: str
+    passed: int = 0
+    failed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+class Suite:
+    """Runs of all phases.
+
+    Args:
+        workers: Number of processes of the main phase.
+        with_spark: Whether to run Spark's tests, for which `make setup-spark` installs PySpark first.
+        seed: The examples of Hypothesis and the order of Python's sets depend on it.
+        options: Further arguments of each pytest process.
+        unit_niceness: Priority of the unit tests beside the others.
+    """
+
+    def __init__(
+        self, workers: int, with_spark: bool, seed: int, options: tuple[str, ...] = (), unit_niceness: int = 0
+    ) -> None:
+        self._main = main_phase(workers)
+        self._with_spark = with_spark
+        self._variables = {"PYTHONHASHSEED": str(seed)}
+        self._options = ["--hypothesis-seed", str(seed), *options]
+        self._unit_niceness = unit_niceness
+
+    def run_unit_tests(self) -> list[Outcome]:
+        """Run the unit tests, with fewer examples of each property."""
+        phases = unit_phases(["--hypothesis-profile", "check"])
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            outcomes = list(pool.map(lambda phase: self._run_phase(phase, is_shown=phase is phases[0]), phases))
+        self._print_end(outcomes)
+        return outcomes
+
+    def run(self) -> list[Outcome]:
+        """Run all phases once, and print the parts that were skipped and the sums."""
+        phases = unit_phases([], self._unit_niceness)
+        with ThreadPoolExecutor(2) as beside, ThreadPoolExecutor(usable_cores()) as unit_lanes:
+            shared = [beside.submit(self._run_spark), beside.submit(self._run_browser_and_commands)]
+            shared += [
+                unit_lanes.submit(lambda phase: [self._run_phase(phase, is_shown=False)], phase) for phase in phases
+            ]
+            outcomes = [self._run_phase(self._main, is_shown=True)]
+            if not all(lane.done() for lane in shared):
+                print("waiting for unit tests, or those with a browser, Kafka's commands or Spark", flush=True)
+            outcomes += [outcome for lane in shared for outcome in lane.result()]
+        self._print_end(outcomes)
+        return outcomes
+
+    def command(self, phase: Phase) -> str:
+        """Return the command that repeats a phase."""
+        variables = " ".join(f"{name}={value}" for name, value in self._variables.items())
+        return f"{variables} {shlex.join(['.venv/bin/pytest', *phase.arguments, *self._options])}"
+
+    def _run_browser_and_commands(self) -> list[Outcome]:
+        outcomes = [self._run_phase(BROWSER, is_shown=False)]
+        subprocess.run(
+            [sys.executable, "-m", "tests.clients.build", "kafka-tools"], cwd=ROOT, capture_output=True, check=False
+        )
+        return [*outcomes, self._run_phase(COMMANDS, is_shown=False)]
+
+    def _run_spark(self) -> list[Outcome]:
+        return [self._install_spark() or self._run_phase(SPARK, is_shown=False)] if self._with_spark else []
+
+    def _install_spark(self) -> Outcome | None:
+        command = ["make", "--no-print-directory", "setup-spark"]
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        if done.returncode == 0:
+            return None
+        return Outcome(SPARK, done.stdout, failed=("make setup-spark: PySpark was not installed; see above",))
+
+    def _run_phase(self, phase: Phase, *, is_shown: bool) -> Outcome:
+        with TemporaryDirectory() as folder:
+            results = Path(folder, "outcomes.json")
+            command = [sys.executable, "-m", "pytest", *phase.arguments, *self._options, "--outcomes", str(results)]
+            output = None if is_shown else subprocess.PIPE
+            with subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | self._variables,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+            ) as done:
+                if phase.niceness:
+                    os.setpriority(os.PRIO_PROCESS, done.pid, phase.niceness)
+                text, _ = done.communicate()
+            found = json.loads(results.read_text()) if results.exists() else {}
+        failed = tuple(found.get("failed", ()))
+        if done.returncode not in (0, NO_TESTS_COLLECTED) and not failed:
+            failed = (f"{phase.name}: pytest ended with exit code {done.returncode}",)
+        return Outcome(phase, text or "", found.get("passed", 0), failed, tuple(found.get("skipped", ())))
+
+    def _print_end(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes[1:]:
+            print(f"\n{outcome.phase.name}:\n{outcome.output}", flush=True)
+        skipped = [part for outcome in outcomes for part in outcome.skipped]
+        # Reasons without a remedy are features that a client lacks.
+        for part, number in Counter(part for part in skipped if "; " in part).items():
+            folder, _, reason = part.partition(": ")
+            print(f"skipped: {number} tests of {folder}: {reason}")
+        if outcomes[0].phase is self._main:
+            print(*DESELECTED, *([] if self._with_spark else [JAVA_IS_MISSING]), sep="\n")
+        failed = [name for outcome in outcomes for name in outcome.failed]
+        for name in failed:
+            print(f"failed: {name}")
+        passed = sum(outcome.passed for outcome in outcomes)
+        print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped", flush=True)
+
+
+@contextmanager
+def busy_processes(number: int) -> Iterator[None]:
+    """Keep cores busy with other processes."""
+    processes = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Let this process and the processes that it starts use one core."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
+    """Run the suite with random seeds, alternately beside busy processes and on one core, and report each failure.
+
+    Returns:
+        Whether no test failed in any run.
+    """
+    cores = os.cpu_count() or 1
+    report = []
+    for run in range(runs):
+        seed = first_seed + run
+        on_one_core = run % 2 == 1 and hasattr(os, "sched_setaffinity")
+        load = "one core" if on_one_core else f"{cores} busy processes"
+        print(f"stress: run {run + 1} of {runs}: --order-seed {seed}, {load}", flush=True)
+        # With the others' priority: busy processes would leave them a tenth of their cores.
+        suite = Suite(workers, with_spark, seed, ("--order-seed", str(seed)))
+        with one_core() if on_one_core else busy_processes(cores):
+            outcomes = suite.run()
+        report += [
+            f"{name}\n    run {run + 1}, {load}: {suite.command(outcome.phase)}"
+            for outcome in outcomes
+            for name in outcome.failed
+        ]
+    print(f"stress: {runs} runs, {len(report)} failures", *report, sep="\n", flush=True)
+    return not report
+
+
+@click.command()
+@click.option("--workers", default=3, show_default=True, help="Processes of the main phase.")
+@click.option("--spark/--no-spark", default=bool(shutil.which("java")), help="Install PySpark and run its tests.")
+@click.option("--stress", "runs", type=int, help="Repetitions in random order under load.")
+@click.option("--unit", is_flag=True, help="Run the unit tests only, with fewer examples of each property.")
+@click.option("--order-seed", "seed", type=int, help="Seed of the first repetition. Default: random.")
+def main(workers: int, spark: bool, runs: int | None, unit: bool, seed: int | None) -> None:
+    """Run all tests."""
+    random_seed = secrets.randbelow(SEEDS)
+    if runs is not None:
+        sys.exit(not stress(workers, spark, runs, random_seed if seed is None else seed))
+    if unit:
+        outcomes = Suite(workers, spark, random_seed).run_unit_tests()
+    else:
+        few = ("--hypothesis-profile", "test")
+        outcomes = Suite(workers, spark, SEED_OF_TEST, few, UNIT_NICENESS).run()
+    sys.exit(any(outcome.failed for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    main()
