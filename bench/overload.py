@@ -1,4 +1,4 @@
-"""`make bench-overload`: memory, and the time that a new client waits, beside clients that a broker must withstand.
+"""The campaign `overload`: memory, and the time that a new client waits, beside clients that a broker must withstand.
 
     unread metadata   500 clients pipeline requests with large responses, and read nothing
     unread fetches    500 clients have one response of 55 MB each, and read nothing

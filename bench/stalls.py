@@ -1,4 +1,4 @@
-"""`make bench-stalls`: the longest time that one request of up to 100 MB holds the event loop.
+"""The campaign `stalls`: the longest time that one request of up to 100 MB holds the event loop.
 
 Sends the largest requests of every served API (`large_requests`), one at a time, to a broker in this process, and
 measures the CPU time of each event-loop iteration. A client that waits sees at most the longest iteration.

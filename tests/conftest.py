@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 # The usual 100 examples of each property take a quarter of the processor time of the unit tests. `make check` runs a
-# fifth of them, `make test` half, and `make test-stress` all.
+# fifth of them, `make test` half, and the campaign `stress` all.
 settings.register_profile("check", max_examples=20)
 settings.register_profile("test", max_examples=50)
 
@@ -38,15 +38,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--bootstrap", help="run the client matrix against this broker (host:port) instead of sluice")
     parser.addoption("--client-audits", action="store_true", help="build clients in other languages and audit them")
-    parser.addoption("--fuzz-factor", type=int, help="multiply the number of random inputs of tools/fuzz")
-    parser.addoption("--history-seed", type=int, help="run only this seed of tools/histories")
-    parser.addoption("--history-seeds", type=int, help="number of seeds of tools/histories to run")
+    parser.addoption(
+        "--fuzz-factor", type=int, help="multiply the number of random inputs of tests/integration/tools/test_fuzz.py"
+    )
+    parser.addoption("--history-seed", type=int, help="run only this seed of the histories")
+    parser.addoption("--history-seeds", type=int, help="number of seeds of the histories to run")
     parser.addoption("--kills", type=int, help="number of kills per run in tests/crash")
     parser.addoption(
         "--quick-starts", action="store_true", help="run the quick starts in other languages (downloads packages)"
     )
-    parser.addoption("--soak-hours", type=float, help="hours of virtual time of tools/soak")
-    parser.addoption("--soak-minutes", type=float, help="minutes of real time of tools/soak")
+    parser.addoption("--soak-hours", type=float, help="hours of virtual time of the soak")
+    parser.addoption("--soak-minutes", type=float, help="minutes of real time of the soak")
     parser.addoption("--week-seed", type=int, help="run only this seed of tests/property/test_week_of_failures.py")
     parser.addoption("--week-seeds", type=int, help="number of seeds of it to run")
     parser.addoption("--plan-seed", type=int, help="the one workload of test_throttled_demand to run")
@@ -64,7 +66,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", help="run only this part of the files of tests/unit, for example 1/2")
     parser.addoption("--zipapp", help="file of tests/integration/sluice/test_zipapp.py")
     parser.addoption(
-        "--write-tools-table", action="store_true", help="write docs/compatibility/tools.md from what tests/ecosystem found"
+        "--write-tools-table",
+        action="store_true",
+        help="write docs/compatibility/tools.md from what tests/ecosystem found",
     )
     parser.addoption("--outcomes", help="write the outcomes as JSON to this file (tools/run_tests.py)")
 

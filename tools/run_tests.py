@@ -1,4 +1,4 @@
-"""The whole suite (`make test`), repetitions of it under load (`make test-stress`), or the unit tests (`make check`).
+"""The whole suite (`make test`), repetitions of it under load (campaign `stress`), or the unit tests (`make check`).
 
 All kinds of tests run beside each other:
 
@@ -14,7 +14,6 @@ import json
 import os
 import secrets
 import shlex
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -27,8 +26,12 @@ from typing import NamedTuple
 
 import click
 
+from tools.locks import HAS_SPARK, install
+
 ROOT = Path(__file__).parents[1]
 UNIT = "tests/unit"
+# Tests spend half of their time waiting for clients, so there are more workers than a small machine has cores.
+WORKERS = 4
 # The lowest priority that still gets a tenth of a busy core's time, so that no unit test meets its timeout.
 UNIT_NICENESS = 10
 # Files of the same size differ in time, so a core that has finished a part begins another.
@@ -42,9 +45,9 @@ JAVA_IS_MISSING = (
 )
 # Marks that no phase selects.
 DESELECTED = (
-    "skipped: tests/ecosystem but for Kafka's commands: 10 minutes, and downloads of 500 MB; run make test-tools",
-    "skipped: tests/spark with long timeouts: minutes; run make test-spark",
-    "skipped: tests/property/test_fleet_models.py and docs/fleets.md with many clients: minutes; run make test-fleets",
+    "skipped: tests/ecosystem but for Kafka's commands: minutes, and 500 MB; run tools/campaign run ecosystem",
+    "skipped: tests/spark with long timeouts: minutes; run tools/campaign run spark",
+    "skipped: tests/property and docs/fleets.md with many clients: minutes; run tools/campaign run fleet-models",
 )
 # Ends also if this process is killed.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
@@ -102,17 +105,13 @@ class Suite:
 
     Args:
         workers: Number of processes of the main phase.
-        with_spark: Whether to run Spark's tests, for which `make setup-spark` installs PySpark first.
         seed: The examples of Hypothesis and the order of Python's sets depend on it.
         options: Further arguments of each pytest process.
         unit_niceness: Priority of the unit tests beside the others.
     """
 
-    def __init__(
-        self, workers: int, with_spark: bool, seed: int, options: tuple[str, ...] = (), unit_niceness: int = 0
-    ) -> None:
+    def __init__(self, workers: int, seed: int, options: tuple[str, ...] = (), unit_niceness: int = 0) -> None:
         self._main = main_phase(workers)
-        self._with_spark = with_spark
         self._variables = {"PYTHONHASHSEED": str(seed)}
         self._options = ["--hypothesis-seed", str(seed), *options]
         self._unit_niceness = unit_niceness
@@ -153,16 +152,14 @@ class Suite:
         return [*outcomes, self._run_phase(COMMANDS, is_shown=False)]
 
     def _run_spark(self) -> list[Outcome]:
-        return [self._install_spark() or self._run_phase(SPARK, is_shown=False)] if self._with_spark else []
+        return [self._install_spark() or self._run_phase(SPARK, is_shown=False)] if HAS_SPARK else []
 
     def _install_spark(self) -> Outcome | None:
-        command = ["make", "--no-print-directory", "setup-spark"]
-        done = subprocess.run(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-        if done.returncode == 0:
-            return None
-        return Outcome(SPARK, done.stdout, failed=("make setup-spark: PySpark was not installed; see above",))
+        try:
+            install("spark")
+        except subprocess.CalledProcessError:
+            return Outcome(SPARK, "", failed=("PySpark was not installed; see above",))
+        return None
 
     def _run_phase(self, phase: Phase, *, is_shown: bool) -> Outcome:
         with TemporaryDirectory() as folder:
@@ -195,7 +192,7 @@ class Suite:
             folder, _, reason = part.partition(": ")
             print(f"skipped: {number} tests of {folder}: {reason}")
         if outcomes[0].phase is self._main:
-            print(*DESELECTED, *([] if self._with_spark else [JAVA_IS_MISSING]), sep="\n")
+            print(*DESELECTED, *([] if HAS_SPARK else [JAVA_IS_MISSING]), sep="\n")
         failed = [name for outcome in outcomes for name in outcome.failed]
         for name in failed:
             print(f"failed: {name}")
@@ -226,7 +223,7 @@ def one_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
+def stress(workers: int, runs: int, first_seed: int) -> bool:
     """Run the suite with random seeds, alternately beside busy processes and on one core, and report each failure.
 
     Returns:
@@ -240,7 +237,7 @@ def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
         load = "one core" if on_one_core else f"{cores} busy processes"
         print(f"stress: run {run + 1} of {runs}: --order-seed {seed}, {load}", flush=True)
         # With the others' priority: busy processes would leave them a tenth of their cores.
-        suite = Suite(workers, with_spark, seed, ("--order-seed", str(seed)))
+        suite = Suite(workers, seed, ("--order-seed", str(seed)))
         with one_core() if on_one_core else busy_processes(cores):
             outcomes = suite.run()
         report += [
@@ -253,21 +250,20 @@ def stress(workers: int, with_spark: bool, runs: int, first_seed: int) -> bool:
 
 
 @click.command()
-@click.option("--workers", default=3, show_default=True, help="Processes of the main phase.")
-@click.option("--spark/--no-spark", default=bool(shutil.which("java")), help="Install PySpark and run its tests.")
+@click.option("--workers", default=WORKERS, show_default=True, envvar="WORKERS", help="Processes of the main phase.")
 @click.option("--stress", "runs", type=int, help="Repetitions in random order under load.")
 @click.option("--unit", is_flag=True, help="Run the unit tests only, with fewer examples of each property.")
 @click.option("--order-seed", "seed", type=int, help="Seed of the first repetition. Default: random.")
-def main(workers: int, spark: bool, runs: int | None, unit: bool, seed: int | None) -> None:
+def main(workers: int, runs: int | None, unit: bool, seed: int | None) -> None:
     """Run all tests."""
     random_seed = secrets.randbelow(SEEDS)
     if runs is not None:
-        sys.exit(not stress(workers, spark, runs, random_seed if seed is None else seed))
+        sys.exit(not stress(workers, runs, random_seed if seed is None else seed))
     if unit:
-        outcomes = Suite(workers, spark, random_seed).run_unit_tests()
+        outcomes = Suite(workers, random_seed).run_unit_tests()
     else:
         few = ("--hypothesis-profile", "test")
-        outcomes = Suite(workers, spark, SEED_OF_TEST, few, UNIT_NICENESS).run()
+        outcomes = Suite(workers, SEED_OF_TEST, few, UNIT_NICENESS).run()
     sys.exit(any(outcome.failed for outcome in outcomes))
 
 

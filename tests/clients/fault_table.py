@@ -21,9 +21,9 @@ HEAD = """# Faults and clients
 This page shows how three Python clients react to each [fault](faults.md), and what the application sees. Use it to
 choose a client, or to decide which errors your application must handle.
 
-Every cell is the result of a test with the real client (`tests/clients/test_faults.py`); `make fault-table` runs the
-tests and writes this page. A client produces records one by one with acks=all and idempotence, and consumes them,
-before, during and after the fault:
+Every cell is the result of a test with the real client (`tests/clients/test_faults.py`); `tools/campaign run
+fault-table` runs the tests and writes this page. A client produces records one by one with acks=all and idempotence,
+and consumes them, before, during and after the fault:
 
 - **recovers**: the application sees only a delay.
 - **sees**: the application receives these errors from `start`, `send` or `poll`, and the same client then continues.

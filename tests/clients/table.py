@@ -12,15 +12,16 @@ from tests.clients.scenarios import AREAS, SCENARIOS
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "clients.md"
 README = ROOT / "README.md"
-SHORT_BEGIN, SHORT_END = "<!-- compatibility: written by `make matrix` -->\n", "<!-- end of compatibility -->\n"
+SHORT_BEGIN = "<!-- compatibility: written by `tools/campaign run client-matrix` -->\n"
+SHORT_END = "<!-- end of compatibility -->\n"
 HEAD = """# Client compatibility
 
 This table shows which features of nine Kafka clients work with sluice. Use it to see what your client can test;
 [Faults and clients](faults-clients.md) and [the audit](audit-matrix.md) show how clients handle failures.
 
 "ok" means that a test with the real client passes, as it does with Apache Kafka 4.4. A number means that the client
-lacks the feature, for the reason below the table. The tests are in `tests/clients/test_matrix.py`; `make matrix` runs
-them and rewrites this page.
+lacks the feature, for the reason below the table. The tests are in `tests/clients/test_matrix.py`; `tools/campaign run
+client-matrix` runs them and rewrites this page.
 """
 
 STREAMS, STREAMS_HEAD = "kafka-streams", "## Kafka Streams"

@@ -16,7 +16,7 @@ from tests.clients.fault_clients import FAULT_CLIENTS
 from tests.clients.fault_runs import Case, Found, run
 from tests.clients.fault_table import DOES_NOT_RECOVER, PAGE, besides, cell, render
 
-STALE = "docs/faults-clients.md is out of date: run `make fault-table`"
+STALE = "docs/faults-clients.md is out of date: run `tools/campaign run fault-table`"
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from tests.clients.driver import InProcess
 from tests.clients.scenarios import SCENARIOS
 from tests.clients.table import PAGE, README, STREAMS_HEAD, STREAMS_SCENARIOS, reasons, rows, with_short_table
 
-STALE = "docs/clients.md is out of date: run `make matrix`"
+STALE = "docs/clients.md is out of date: run `tools/campaign run client-matrix`"
 
 
 def cells(line: str) -> list[str]:

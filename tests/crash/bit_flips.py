@@ -1,6 +1,6 @@
 """One flipped bit in a data directory: a start reports it, and no client reads a wrong record.
 
-`make test-crash` flips 1,000 bits. A directory with every kind of file is written once, stopped cleanly or left as a
+The campaign `crash` flips 1,000 bits. A directory with every kind of file is written once, stopped cleanly or left as a
 kill leaves it. Each run flips one random bit of a copy, starts a broker on it in virtual time, and reads everything as
 clients do, checksums included.
 """

@@ -1,4 +1,4 @@
-"""A broker that is killed repeatedly, and a producer that keeps sending: the implementation of `make test-crash`.
+"""A broker that is killed repeatedly, and a producer that keeps sending: the implementation of the campaign `crash`.
 
 The producer is a real client with acks=all in this process; the broker is a separate process with a data directory. A
 consumer must then find each acknowledged record, and each partition in the order of the sends. Records of an idempotent

@@ -8,10 +8,10 @@ import pytest
 from tests.crash.bit_flips import flip_a_bit, problems, write_directories
 from tests.crash.crashes import KINDS, survive
 
-# `make test-crash` kills 50 times per case; the normal suite kills a few times.
+# The campaign `crash` kills 50 times per case; the normal suite kills a few times.
 _FEW = 2
 _FEW_FLIPS = 30  # take about a second
-_FLIPS_PER_KILL = 20  # make test-crash: 1,000
+_FLIPS_PER_KILL = 20  # the campaign: 1,000
 _FLUSHES = ("log.flush.interval.messages=1",)
 
 

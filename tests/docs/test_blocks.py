@@ -13,8 +13,8 @@ import pytest
 
 from sluice.broker.faults.rule import parse_rule
 from sluice.cli.main import COMMANDS
-from tools.docs.findings import DEFECTS
 from tests.support.command_lines import check_command_line
+from tools.docs.findings import DEFECTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
@@ -27,7 +27,7 @@ SETTINGS = "settings of another program"
 FOREIGN = "a change of a program for another tool"
 ENGINE = "needs a container engine"
 MINUTES = "takes minutes; a target of the Makefile or another test runs it"
-LANGUAGES = "needs other toolchains; make test-quick-starts runs it"
+LANGUAGES = "needs other toolchains; tools/campaign run quick-starts runs it"
 # Page -> start of a block -> why it is not run.
 NOT_RUN = {
     "README.md": {
@@ -40,7 +40,7 @@ NOT_RUN = {
         "sluice audit run --subject 'my-app": "needs an application; tests/clients/test_audit_commands.py runs three"
     },
     "docs/coming-from.md": {"-": FOREIGN},
-    "docs/compatibility/tools.md": {"mvn ": "needs Java and Maven; make test-tools runs a registry"},
+    "docs/compatibility/tools.md": {"mvn ": "needs Java and Maven; tools/campaign run ecosystem runs a registry"},
     "docs/containers.md": {"docker build": ENGINE, "import socket": ENGINE, "SLUICE_ADMIN_TOKEN=": ENGINE},
     "docs/demo.md": {"make demo": MINUTES, "client  quota": OUTPUT},
     **{
@@ -54,13 +54,13 @@ NOT_RUN = {
     },
     "docs/how-to/test-with-tls-and-sasl.md": {"python3 -m venv": "installs from PyPI; the test itself runs as a block"},
     "docs/how-to/run-in-ci.md": {
-        "make zipapp": "takes minutes; make zipapp also tests the file",
+        "tools/campaign run zipapp": "takes minutes; tools/campaign run zipapp also tests the file",
         "jobs:": SETTINGS,
         "services:": SETTINGS,
         "test:": SETTINGS,
         "int port;": ENGINE,
     },
-    "docs/install.md": {"pip install": "installs from PyPI; make test-dist installs the built package"},
+    "docs/install.md": {"pip install": "installs from PyPI; tools/campaign run wheel installs the built package"},
     "docs/plan.md": {"sluice pipeline plan": "needs a file of millions of rows; the page runs similar commands"},
     "docs/pytest.md": {"def test_a_pizza": "the first test of the page; a console block runs a variant"},
     "docs/security.md": {

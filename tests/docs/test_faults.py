@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 from sluice.broker.faults.actions import KINDS
-from tools.docs.faults import EXAMPLES, PAGE, faults_page
 from tests.support.virtual_broker import VirtualBroker
+from tools.docs.faults import EXAMPLES, PAGE, faults_page
 
 
 def test_page_is_up_to_date() -> None:

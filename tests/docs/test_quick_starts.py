@@ -1,7 +1,7 @@
 """Quick starts in other languages, docs/how-to/from-*.md: their files are written and their commands run.
 
 They download from Maven Central, proxy.golang.org, npm, crates.io or NuGet, and compile for up to two minutes; so they
-run only with `make test-quick-starts`.
+run only with the campaign `quick-starts`.
 """
 
 import os
@@ -22,7 +22,7 @@ _COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_quick_start_passes(page: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     if not pytestconfig.getoption("--quick-starts"):
-        pytest.skip("downloads packages; run `make test-quick-starts`")
+        pytest.skip("downloads packages; run tools/campaign run quick-starts")
     text = page.read_text()
     (commands,) = _COMMANDS.findall(text)
     tool = commands.split()[0]

@@ -1,4 +1,4 @@
-"""Writes docs/compatibility/tools.md from what tests/ecosystem found (`make test-tools TOOLS_ARGS=--write-tools-table`)."""
+"""Writes docs/compatibility/tools.md from what these tests found, with --write-tools-table."""
 
 from pathlib import Path
 
@@ -10,8 +10,8 @@ HEAD = """# Tools
 These tools for Apache Kafka work with sluice: command-line tools, connectors, stream processors and a schema registry.
 Use them against a broker for tests as you would against Kafka; [Client compatibility](../clients.md) lists libraries.
 
-"ok" means that a test with the real tool passes. `make test-tools` runs `tests/ecosystem`, and writes this page with
-`TOOLS_ARGS=--write-tools-table`. `make test` runs the sessions of Kafka's commands and kcat.
+"ok" means that a test with the real tool passes. `tools/campaign run ecosystem` runs `tests/ecosystem`, and
+writes this page with `--write-tools-table`. `make test` runs the sessions of Kafka's commands and kcat.
 
 """
 COMMANDS = """

@@ -11,10 +11,10 @@ import pytest
 
 from tests.clients.built import SOURCES
 from tests.clients.conftest import QUICK_GROUPS
-from tests.support.broker_process import BrokerProcess, overrides, running_broker
-from tests.support.ports import free_ports
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import Running, build_folder, committed_values, java, running, write
+from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tests.support.ports import free_ports
 
 pytestmark = [pytest.mark.tools, pytest.mark.timeout(900)]
 RECORDS = 300

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.clients.conftest import QUICK_GROUPS
-from tests.support.broker_process import overrides, running_broker
 from tests.ecosystem.conftest import Record
 from tests.ecosystem.processes import build_folder, committed_values, running, write
+from tests.support.broker_process import overrides, running_broker
 
 pytestmark = [pytest.mark.tools, pytest.mark.timeout(900)]
 RECORDS = 400

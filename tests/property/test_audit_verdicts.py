@@ -1,7 +1,7 @@
 """The judge is right about clients with known behaviour: our own, and variants with changed behaviour.
 
 Each client runs its stage in virtual time as often as the judge requires; then every verdict and every finding must be
-correct. `make test-audit` runs 20 seeds, and 100 for our own client in its default profile;
+correct. The campaign `audit-verdicts` runs 20 seeds, and 100 for our own client in its default profile;
 `pytest tests/property/test_audit_verdicts.py --audit-seeds N` runs N.
 """
 

@@ -30,7 +30,7 @@ BEFORE = replace(KAFKA, retry_backoff_max_ms=100, reconnect_backoff_max_ms=50)
 
 
 def slow(client: str, model: ClientModel, failure: str, distances: tuple[float | None, ...]) -> ParameterSet:
-    """Return a case that `make test-fleets` runs: each takes many seconds, and others show most of what it shows."""
+    """Return a case that the campaign `fleet-models` runs: each takes seconds; others show most of what it shows."""
     return pytest.param(client, model, failure, distances, marks=pytest.mark.many_clients)
 
 

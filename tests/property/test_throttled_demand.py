@@ -1,7 +1,7 @@
 """Plans of logs written under a quota, compared with logs of the same workloads without one: what is stated is true.
 
 Each seed is a client (paced, bursty, backlogged, or a closed loop) and a quota of 0.2 to 2 times its demand.
-`make test-plans` runs 200 seeds; `pytest tests/property/test_throttled_demand.py --plan-seed N` runs one.
+The campaign `plans` runs 200 seeds; `pytest tests/property/test_throttled_demand.py --plan-seed N` runs one.
 """
 
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 A seed is some minutes of virtual time: an idempotent producer sends to three brokers, while connections break, hosts
 are partitioned, requests are delayed, lost or answered with errors, and brokers stop and start. A thousand seeds are a
-week. `make test-week` runs them; `pytest tests/property/test_week_of_failures.py --week-seed N` runs one.
+week. The campaign `week` runs them; `pytest tests/property/test_week_of_failures.py --week-seed N` runs one.
 """
 
 import asyncio

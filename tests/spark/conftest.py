@@ -39,7 +39,7 @@ _TIMEOUT_S = 300
 
 
 def pytest_report_header() -> list[str]:
-    return [] if _THERE else ["tests/spark: skipped: PySpark is not installed; run make setup-spark"]
+    return [] if _THERE else ["tests/spark: skipped: PySpark is not installed; run tools/campaign run spark"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

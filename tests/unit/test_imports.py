@@ -4,6 +4,7 @@ Every import counts: plain ones, those under TYPE_CHECKING, and deferred ones wi
 """
 
 import ast
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py") if path.parent.name not in ("tests", "bench"))
 # Modules that declare what a folder uses of others: all that they import is for type checkers.
 INTERFACES = ("interfaces", "target")
 # Other modules that are imported for types alone, and why that is worth it.
@@ -61,7 +61,8 @@ DEFER = {
     ),
 }  # fmt: skip
 MOST_FILES = 16  # in one folder
-CATALOGUES = {"protocol/apis", "quotas", "sluice/streams"}  # one file per API, and two packages that are flat by choice
+# One file per API, and two packages that are flat by choice.
+CATALOGUES = {"sluice/protocol/apis", "sluice/quotas", "sluice/streams"}
 
 Kind = Literal["plain", "type", "deferred"]
 
@@ -74,16 +75,14 @@ class Import(NamedTuple):
     kind: Kind
 
 
-def _module_of(path: Path) -> str:
-    name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    return name if name.split(".")[0] == "sluice" else f"sluice.{name}"
-
-
 def _files() -> Iterator[Path]:
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            if not any(parent.is_symlink() for parent in path.parents if parent != ROOT):
-                yield path
+    """Return the modules of the package, below the links in it, too."""
+    for folder, _, names in os.walk(ROOT / "sluice", followlinks=True):
+        yield from (Path(folder, name) for name in names if name.endswith(".py"))
+
+
+def _module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 MODULES = {_module_of(path): path for path in _files()}

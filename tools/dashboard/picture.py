@@ -15,10 +15,10 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
+from tests.support.broker_process import overrides, running_broker
 from tools.dashboard.panels import PANELS, Panel
 from tools.dashboard.prometheus import Prometheus, running_prometheus
 from tools.dashboard.traffic import PROPERTIES, TOKEN, traffic
-from tests.support.broker_process import overrides, running_broker
 
 _SECONDS, _STEP_S, _RANGE = 75, 1, "5s"
 _COLUMNS, _MOST_LINES = 3, 6

@@ -5,6 +5,6 @@ masked. Cases are in `cases/`; `answers/` has what Apache Kafka answered, writte
 
     python -m tools.differential --write [PATTERN...]    # needs Java and Maven
 
-`make test` compares sluice with these answers (`test_answers.py`), in memory and on disk; `make test-differential`
+`make test` compares sluice with these answers (`test_answers.py`), in memory and on disk; the campaign `differential`
 compares both with each other again, so that an outdated answer is found.
 """

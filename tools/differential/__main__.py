@@ -1,4 +1,4 @@
-"""Compare sluice with Apache Kafka 4.4, which this starts (`make test-differential`)."""
+"""Compare sluice with Apache Kafka 4.4, which this starts (campaign `differential`)."""
 
 import sys
 import tempfile

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from tests.clients.built import BUILT, missing
-from tools.differential.case import Layout
 from tests.support.broker_process import BrokerProcess, overrides
 from tests.support.ports import free_ports
 from tests.support.wire import WireClient
+from tools.differential.case import Layout
 
 BUILD = "kafka-broker"
 _START_TIMEOUT_S = 120

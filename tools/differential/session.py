@@ -11,8 +11,8 @@ from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicCon
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from tools.differential.masks import Masks
 from tests.support.wire import WireClient, api_key_of, frame
+from tools.differential.masks import Masks
 
 # Far longer than a broker needs to apply a change; a case that needs all of it fails.
 SETTLED_WITHIN_S = 30

@@ -1,4 +1,4 @@
-"""Write docs/audit-matrix.md from a report, as `make audit` does: `python -m tools.docs.audit_matrix FOLDER`."""
+"""Write docs/audit-matrix.md from a report (campaign `audit-matrix`): `python -m tools.docs.audit_matrix FOLDER`."""
 
 import sys
 from pathlib import Path
@@ -19,8 +19,8 @@ read: the measured version, or the nearest one with public source. Results apply
 on this machine. If you maintain a client and find an error, please report it.
 
 `java` and `java-4` are Apache Kafka's own client, `confluent-kafka` uses librdkafka, and `sluice` is [sluice's own
-client](producer.md). `make audit` rewrites this page in half an hour. [Defects found in clients](findings/index.md)
-describes the worst results.
+client](producer.md). `tools/campaign run audit-matrix` rewrites this page in half an hour. [Defects found in
+clients](findings/index.md) describes the worst results.
 
 """
 

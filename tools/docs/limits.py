@@ -29,10 +29,10 @@ clients are served in between.
 _STALLS = """\
 ## Longest stalls
 
-`make bench-stalls` sends the largest requests of an API, and measures the CPU time of each iteration of the event loop.
-The figures are from CPython 3.11, for every API and for requests of 1, 10 and 100 MB. They held the loop for less than
-50 ms at a time, except these. Kafka's figures are the times of one thread until the response, on the same machine, for
-the first such request after a start.
+`tools/campaign run stalls` sends the largest requests of an API, and measures the CPU time of each iteration of the
+event loop. The figures are from CPython 3.11, for every API and for requests of 1, 10 and 100 MB. They held the loop
+for less than 50 ms at a time, except these. Kafka's figures are the times of one thread until the response, on the same
+machine, for the first such request after a start.
 """
 _THREAD = "one of `num.io.threads` threads is busy"
 _STALL_ROWS = [
@@ -71,8 +71,8 @@ _STALL_ROWS = [
 _OVERLOAD = """\
 ## Many clients
 
-`make bench-overload` measures the memory of a broker, and the time in which it serves a new client, under three loads.
-The figures are the highest of CPython 3.11.7, 3.12.1 and 3.13.0, on two cores that the clients share.
+`tools/campaign run overload` measures the memory of a broker, and the time in which it serves a new client, under three
+loads. The figures are the highest of CPython 3.11.7, 3.12.1 and 3.13.0, on two cores that the clients share.
 """
 _OVERLOAD_ROWS = [
     [

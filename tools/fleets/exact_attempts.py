@@ -9,9 +9,9 @@ import numpy as np
 
 from sluice.fleet.models.client_model import ClientModel, Group
 from sluice.fleet.simulation.arrays import Times
+from tests.support import fixed_hashes
 from tools.fleets.compare import FAILURES
 from tools.fleets.exact.run import run_exact
-from tests.support import fixed_hashes
 
 
 def attempts(client: str, model: ClientModel, clients: int, failure: str, **start: float) -> Mapping[str, Times]:

@@ -1,26 +1,23 @@
 """Coverage-guided fuzzing with atheris: `python -m tools.fuzz TARGET SECONDS`.
 
-`run TARGET --hex BYTES` repeats one input, `list` prints the targets. The corpus and the inputs that found a defect are
-kept in `build/fuzz/TARGET`. Any option of libFuzzer may follow the seconds, such as `-minimize_crash=1 FILE`.
+`all SECONDS` runs one target after the other, `run TARGET --hex BYTES` repeats one input. The corpus and the inputs
+that found a defect are kept in `build/fuzz/TARGET`. Any option of libFuzzer may follow the seconds, such as
+`-minimize_crash=1 FILE`.
 
 `campaign FRAMES SEED` sends many frames to brokers of all kinds, without guidance, and measures memory and delays.
 """
 
+import subprocess
 import sys
 from pathlib import Path
 
 USAGE = (
-    "usage: python -m tools.fuzz TARGET SECONDS [libFuzzer option]... | run TARGET (FILE | --hex BYTES)"
-    " | campaign FRAMES SEED | list"
+    "usage: python -m tools.fuzz (TARGET | all) SECONDS [libFuzzer option]... | run TARGET (FILE | --hex BYTES)"
+    " | campaign FRAMES SEED"
 )
 
 
 def main(arguments: list[str]) -> None:
-    if arguments == ["list"]:
-        from tools.fuzz.targets import TARGETS
-
-        print("\n".join(TARGETS))
-        return
     if len(arguments) in (3, 4) and arguments[0] == "run":
         from tools.fuzz.targets import run
 
@@ -32,6 +29,12 @@ def main(arguments: list[str]) -> None:
         sys.exit(campaign(int(arguments[1]), int(arguments[2])))
     if len(arguments) < 2 or not arguments[1].isdecimal():
         sys.exit(USAGE)
+    if arguments[0] == "all":  # atheris ends the process
+        from tools.fuzz.targets import TARGETS
+
+        for target in TARGETS:
+            subprocess.run([sys.executable, "-m", "tools.fuzz", target, *arguments[1:]], check=True)
+        return
     _fuzz(arguments[0], int(arguments[1]), arguments[2:])
 
 

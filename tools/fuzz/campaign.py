@@ -1,4 +1,4 @@
-"""A campaign of frames: half are mutated requests of Kafka, half are random requests that decode (`make fuzz-frames`).
+"""A campaign of frames: half are mutated requests, half are random ones that decode (campaign `fuzz-frames`).
 
 Prints the number of frames, the memory, and the longest time from a frame to the response of a new connection.
 """

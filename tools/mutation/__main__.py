@@ -1,4 +1,4 @@
-"""The mutation check: `make test-mutants`.
+"""The mutation check: campaign `mutation`.
 
 Samples mutants and runs unit tests on each, in a copy of the tree: first the tests of its module, then those of its
 folder, then the others that execute the changed line, or all others, if it runs at import. Reports the mutants that no

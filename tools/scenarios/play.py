@@ -12,9 +12,9 @@ from sluice.broker.scenarios.timeline import broker_properties
 from sluice.cli.admin_client import AdminClient
 from sluice.cli.journal.client import JournalClient
 from sluice.journal_events import decode
+from tests.support.broker_process import overrides, running_broker
 from tools.scenarios.claims import CLAIMS, Seen, problems
 from tools.scenarios.workload import Observed, Workload
-from tests.support.broker_process import overrides, running_broker
 
 _RUN, _RUNS = "/api/v1/scenarios/run", "/api/v1/scenarios/runs"
 _PATIENCE_S, _LOOK_EVERY_S = 15.0, 0.05

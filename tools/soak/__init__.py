@@ -1,1 +1,1 @@
-"""Long runs of mixed clients and faults at a low rate, which must not leave anything behind (`make soak`)."""
+"""Long runs of mixed clients and faults at a low rate, which must not leave anything behind (campaign `soak`)."""

@@ -2,7 +2,7 @@
 
 from .grid import BACKLOG, LOAD, OUTAGE, Map, Region, nearest
 
-# 100 cells of ten pairs of settings and five fleets: `make test-fleets FLEETS_ARGS=maps`.
+# 100 cells of ten pairs of settings and five fleets: `tools/campaign run fleet-models maps`.
 MEASURED = "99 of 100"
 _IN_VAIN = 0.9
 _TEXTS: dict[Region, str] = {"recovers": "recovers", "late": "recovers late", "never": "does not recover"}

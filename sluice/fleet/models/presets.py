@@ -1,4 +1,4 @@
-"""Models of clients that were compared with the clients themselves: `make test-fleets`, docs/fleets.md."""
+"""Models of clients that were compared with the clients themselves: the campaign `fleet-models`, docs/fleets.md."""
 
 from collections.abc import Iterable
 

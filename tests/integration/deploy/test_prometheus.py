@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from sluice.metrics import METRICS
+from tests.support.broker_process import overrides, running_broker
 from tools.dashboard.dashboard import DATASOURCE, dashboard_text
 from tools.dashboard.panels import PANELS
 from tools.dashboard.prometheus import DEPLOY, MISSING, is_there, running_prometheus
 from tools.dashboard.traffic import PROPERTIES, TOKEN, traffic
-from tests.support.broker_process import overrides, running_broker
 
 GRAFANA = DEPLOY / "grafana"
 RULES = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]

@@ -1,4 +1,4 @@
-"""The zipapp of `make zipapp` runs with each Python of this machine that it supports."""
+"""The zipapp runs with each Python of this machine that it supports."""
 
 import json
 import os
@@ -18,7 +18,7 @@ TIMEOUT_S = 120  # of the first start, which unpacks the packages
 def command(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """The command `sluice`, in an environment without any of its packages."""
     if (zipapp := request.config.getoption("zipapp")) is None:
-        pytest.skip("no zipapp; run make zipapp")
+        pytest.skip("no zipapp; run tools/campaign run zipapp")
     python = shutil.which(request.param)
     if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip(f"no {request.param} found; install it")

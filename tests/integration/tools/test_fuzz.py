@@ -8,7 +8,7 @@ from tools.fuzz.mutation import mutated
 from tools.fuzz.targets import TARGETS, run, seeds
 
 SEED = 20261122
-# About a second each; `make fuzz` runs longer and guided by coverage.
+# About a second each; the campaign `fuzz` runs longer and guided by coverage.
 INPUTS = {"frames": 400, "records": 2000, "admin": 150, "properties": 300, "scenarios": 60, "files": 40}
 
 

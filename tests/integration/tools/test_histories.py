@@ -1,7 +1,7 @@
 """Histories of random operations under random failures have no anomaly.
 
-A seed is 30 s of virtual time. Every second seed has a data directory, and kills of all brokers. `make test-jepsen`
-runs a hundred; `pytest tools/histories --history-seed N` repeats one. Each is played in a process of its own with the
+A seed is 30 s of virtual time. Every second seed has a data directory, and kills of all brokers. The campaign
+`histories` runs a hundred; `pytest FILE --history-seed N` repeats one. Each is played in a process of its own with the
 same hashes: aiokafka iterates over sets of strings.
 """
 
@@ -19,10 +19,9 @@ from sluice.broker.log.partition_log import PartitionLog
 from sluice.broker.log.producer_state import ProducerState
 from sluice.protocol.records.log_validator import Appendable
 from tests.support.fixed_hashes import start
-
-from .checks import Anomaly, anomalies
-from .history import History
-from .run import play
+from tools.histories.checks import Anomaly, anomalies
+from tools.histories.history import History
+from tools.histories.run import play
 
 _DEFAULT_SEEDS = 2  # with and without a data directory
 # Long enough for some hundred batches.

@@ -1,4 +1,4 @@
-"""One quick scenario of the catalogue with real clients; `make scenarios` runs all of them."""
+"""One quick scenario of the catalogue with real clients; the campaign `scenarios` runs all of them."""
 
 from pathlib import Path
 

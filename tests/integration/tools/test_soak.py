@@ -1,6 +1,6 @@
 """After a soak, memory, file descriptors and parked operations are what they were.
 
-`make test` runs some minutes of virtual time; `make soak` a day of it, and half an hour of real time.
+`make test` runs some minutes of virtual time; the campaign `soak` a day of it, and half an hour of real time.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from urllib.error import HTTPError
 import pytest
 
 from sluice import Broker, testing
-from tools.soak.clients import PROPERTIES, Load
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
+from tools.soak.clients import PROPERTIES, Load
 
 SEED = 20261123
 _FEW_MINUTES = 2
@@ -138,7 +138,7 @@ async def _soak_in_real_time(broker: BrokerProcess, minutes: float) -> tuple[lis
 def test_broker_in_real_time_returns_to_its_state(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     minutes = pytestconfig.getoption("--soak-minutes")
     if not minutes:
-        pytest.skip("takes minutes; run make soak")
+        pytest.skip("takes minutes; run tools/campaign run soak")
     with running_broker(tmp_path / "log", *overrides(*PROPERTIES)) as broker:
         broker.get("/metrics")
         before = _state(broker)

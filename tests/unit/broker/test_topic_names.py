@@ -13,7 +13,6 @@ from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, E
 from sluice.protocol.apis.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from sluice.protocol.apis.init_producer_id import InitProducerIdRequest
 from sluice.protocol.message import Message, fields_of
-from tools.differential.cases.reserved_names import INTERNAL, METADATA, ORDINARY, UNCREATABLE
 from tests.support.groups import commit_request, fetch_request, fetched
 from tests.support.records import fetch, fetched_bytes, produce, values
 from tests.support.topic_requests import (
@@ -27,6 +26,7 @@ from tests.support.topic_requests import (
     topic_fields,
 )
 from tests.support.virtual_broker import VirtualBroker
+from tools.differential.cases.reserved_names import INTERNAL, METADATA, ORDINARY, UNCREATABLE
 
 KEPT = "kept"
 # As Kafka's ResourceType, these name topics in fields without an entity.

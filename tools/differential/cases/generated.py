@@ -14,10 +14,10 @@ from sluice.protocol.apis.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from sluice.protocol.uuids import printed_uuid
+from tests.support.records import produce
 from tools.differential.case import Layout, case
 from tools.differential.generated import GROUPS, TOPICS, TRANSACTION, Generator, apis
 from tools.differential.session import Session
-from tests.support.records import produce
 
 HISTORIES = 4
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")

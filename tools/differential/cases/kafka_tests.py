@@ -29,11 +29,11 @@ from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from sluice.protocol.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
 from sluice.protocol.apis.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tools.differential.case import Layout, case
-from tools.differential.session import Session
 from tests.support.configs import config_changes
 from tests.support.records import batch, fetch, fetched, produce
 from tests.support.wire import error_codes
+from tools.differential.case import Layout, case
+from tools.differential.session import Session
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 DISABLED = tuple(f"{name}.version=0" for name in ("group", "share", "streams"))

@@ -93,9 +93,9 @@ from sluice.protocol.message import Message
 from sluice.protocol.records.build import build_batch, stamp_checksum
 from sluice.protocol.records.legacy import build_message_set
 from sluice.protocol.records.record import Record
+from tests.support.wire import error_codes
 from tools.differential.case import Layout, case
 from tools.differential.session import SETTLED_WITHIN_S, Session
-from tests.support.wire import error_codes
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2  # kinds of coordinators
 _LEAVE, _LEAVE_STATIC = -1, -2  # member epochs

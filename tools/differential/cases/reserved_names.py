@@ -22,8 +22,6 @@ from sluice.protocol.apis.offset_fetch import OffsetFetchRequest
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 from sluice.protocol.uuids import printed_uuid
-from tools.differential.case import Layout, case
-from tools.differential.session import Session
 from tests.support.topic_requests import (
     SOURCE,
     TIMEOUT_MS,
@@ -33,6 +31,8 @@ from tests.support.topic_requests import (
     Use,
     add_offsets_to_txn,
 )
+from tools.differential.case import Layout, case
+from tools.differential.session import Session
 
 METADATA = "__cluster_metadata"
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")

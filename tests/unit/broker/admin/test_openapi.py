@@ -9,8 +9,8 @@ from sluice.broker.admin.operation import Nothing, Operation
 from sluice.broker.admin.operations import OPERATIONS
 from sluice.journal_events import KINDS
 from sluice.web import load
-from tools.docs.openapi import FILE, document_text
 from tests.support.virtual_broker import VirtualBroker
+from tools.docs.openapi import FILE, document_text
 
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_text())
 ALL = (*OPERATIONS, *load()(VirtualBroker().cluster_server).operations)

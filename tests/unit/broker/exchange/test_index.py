@@ -3,7 +3,7 @@
 from sluice.broker.exchange.index import INDEX
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.apis.index import INDEX as API_INDEX
-from tests import generate
+from tools import generate
 
 
 def test_index_of_served_apis_matches_the_handler_headers() -> None:

@@ -1,0 +1,341 @@
+"""The campaigns: checks and experiments that take minutes or hours, which `make test` leaves out.
+
+`tools/campaign list` shows them, and `tools/campaign run NAME [ARGS]...` runs one of them.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import NamedTuple
+
+import click
+
+from tools.locks import install
+
+ROOT = Path(__file__).parents[1]
+PARALLEL = "-n auto --maxprocesses 4"
+
+
+class Campaign(NamedTuple):
+    """One campaign. `commands` are lines of a shell script, whose arguments are those of the run, or the default."""
+
+    name: str
+    what: str
+    takes: str  # on two cores
+    when: str
+    commands: str
+    default: str = ""
+    needs: str = ""
+    locks: tuple[str, ...] = ()  # files of requirements/, which are installed first
+
+
+TABLE = (
+    # -- tests --
+    Campaign(
+        "stress",
+        "run the whole test suite in random order under load",
+        "11 minutes per run",
+        "after a change of fixtures, or of tests that wait",
+        'python -m tools.run_tests --stress "$@"',
+        default="2",
+    ),
+    Campaign(
+        "api",
+        "fuzz the admin port by its OpenAPI document, with all kinds of invalid fault rules and scenarios",
+        "minutes",
+        "after a change of the admin port",
+        'pytest -s --timeout 1800 tests/property/test_admin_api.py --api-examples "$@"',
+        default="100",
+    ),
+    Campaign(
+        "spark",
+        "run all Spark tests, including those with long timeouts that make test omits",
+        "minutes",
+        "after a change of sluice/spark, and with a new version of Spark",
+        'pytest -m "spark or spark_long" tests/spark tests/docs "$@"',
+        needs="Java; 500 MB from PyPI",
+        locks=("spark",),
+    ),
+    Campaign(
+        "clients",
+        "run the client matrix, including Java, Go and Node, and audit libraries",
+        "minutes, and the builds of the clients",
+        "before a change of responses",
+        f"""
+        python -m tests.clients.build
+        pytest {PARALLEL} tests/clients/test_matrix.py tests/clients/test_kafka_streams.py "$@"
+        pytest --client-audits tests/clients/test_audit_commands.py tests/clients/test_findings.py
+        """,
+        needs="the toolchains of the languages; tests report missing ones",
+    ),
+    Campaign(
+        "ecosystem",
+        "run programs with a Kafka client: Connect, MirrorMaker 2, Flink, a registry, frameworks, commands, kcat",
+        "10 minutes",
+        "before a release: --write-tools-table writes docs/compatibility/tools.md",
+        """
+        python -m tests.clients.build kafka-tools kafka-connect flink apicurio python-tools
+        pytest -v -rs tests/ecosystem "$@"
+        """,
+        needs="Java and Maven; 500 MB from Maven Central and PyPI, once",
+    ),
+    Campaign(
+        "quick-starts",
+        "run the quick starts of the documentation in Java, Go, Node.js, .NET and Rust",
+        "minutes, mostly downloads",
+        "after a change of docs/how-to",
+        'pytest -v -rs --quick-starts tests/docs/test_quick_starts.py "$@"',
+        needs="the languages' tools, and their registries; a language without its tools is skipped",
+    ),
+    Campaign(
+        "crash",
+        "kill the broker repeatedly per kind of producer, with and without flush.messages=1; flip 20 bits per kill",
+        "8 minutes",
+        "after a change of broker/log/disk or the metadata log",
+        'pytest -s --timeout 900 tests/crash --kills "$@"',
+        default="50",
+    ),
+    Campaign(
+        "histories",
+        "check random histories of clients for lost, duplicate, reordered and dirty records",
+        "3 minutes",
+        "after a change of broker/log, coordinators or elections",
+        f'pytest {PARALLEL} tests/integration/tools/test_histories.py --history-seeds "$@"',
+        default="100",
+    ),
+    Campaign(
+        "week",
+        "run a week of failures in virtual time: 1,000 seeds for the producer, and 1,000 for transactions",
+        "10 minutes",
+        "after a change of sluice/client or of elections",
+        f"""
+        pytest {PARALLEL} tests/property/test_week_of_failures.py tests/property/test_week_of_transactions.py \\
+            --week-seeds "$@"
+        """,
+        default="1000",
+    ),
+    Campaign(
+        "soak",
+        "run mixed clients and faults for a day in virtual time and half an hour in real time",
+        "35 minutes",
+        "after a change of broker that keeps state: memory, file descriptors and parked operations must not grow",
+        'pytest -s -n 2 --timeout 7200 tests/integration/tools/test_soak.py "$@"',
+        default="--soak-hours 24 --soak-minutes 30",
+    ),
+    Campaign(
+        "audit-verdicts",
+        "judge 147 synthetic clients, 77 of them also as commands, 17 naive loops, and sluice's own client",
+        "30 minutes",
+        "after a change of sluice/audit or sluice/client",
+        f"""
+        pytest {PARALLEL} --timeout 900 tests/property/test_audit_verdicts.py tests/property/test_ten_minutes.py \\
+            --audit-seeds "$@"
+        """,
+        default="20",
+    ),
+    # -- other programs --
+    Campaign(
+        "differential",
+        "send the same requests to Apache Kafka 4.4 and to sluice, and compare the responses field by field",
+        "minutes",
+        "after a change of responses, and with new cases: --write records Kafka's responses for make test",
+        'python -m tools.differential "$@"',
+        needs="Java and Maven; 100 MB from Maven Central, once",
+    ),
+    Campaign(
+        "scenarios",
+        "run all built-in scenarios with real clients",
+        "2 minutes",
+        "after a change of scenarios or faults",
+        'python -m tools.scenarios "$@"',
+    ),
+    Campaign(
+        "fuzz",
+        "fuzz frames, records, the admin port and files, guided by coverage",
+        "7 minutes, one per target",
+        "after a change of a parser or decoder; ARGS: seconds per target",
+        'python -m tools.fuzz all "$@"',
+        default="60",
+        needs="Linux",
+        locks=("fuzz",),
+    ),
+    Campaign(
+        "fuzz-frames",
+        "send random frames to brokers of several releases, with and without security",
+        "40 minutes",
+        "after a change of request handling; ARGS: number of frames, and seed",
+        'python -m tools.fuzz campaign "$@"',
+        default="10000000 0",
+    ),
+    Campaign(
+        "mutation",
+        "check that the unit tests detect 90 % of random changes of the code",
+        "an hour",
+        "after larger changes of the packages in tools/mutation/mutants.py: add a test for each survivor, simplify"
+        " the code, or find that the change has no effect",
+        'python -m tools.mutation "$@"',
+        default="--mutants 200 --seed 0",
+        locks=("mutation",),
+    ),
+    Campaign(
+        "fleet-models",
+        "compare the simulation of fleets with real clients and a real broker, in real time, and maps with it",
+        "an hour",
+        "after a change of sluice/fleet, and with new versions of clients; ARGS: models java silent, broker, …",
+        """
+        pytest -m many_clients tests/property tests/docs/test_pages.py
+        python -m tools.fleets "$@"
+        """,
+        needs="root or CAP_NET_RAW; for Java's clients, KAFKA_LIBS: folder of their jars",
+    ),
+    Campaign(
+        "plans",
+        "compare plans of logs recorded with and without quotas: 200 synthetic clients and 40 real ones",
+        "7 minutes",
+        "after a change of sluice/spark/plan or sluice/spark/charges",
+        f"""
+        pytest {PARALLEL} --plan-seeds 200 tests/property/test_throttled_demand.py
+        python -m tools.plans "$@"
+        """,
+        needs="for Java's clients, KAFKA_LIBS: folder of their jars",
+    ),
+    # -- pages of the documentation --
+    Campaign(
+        "client-matrix",
+        "run the client matrix and write docs/clients.md",
+        "as clients",
+        "before a release",
+        f"""
+        python -m tests.clients.build
+        pytest {PARALLEL} --write-table tests/clients/test_matrix.py tests/clients/test_kafka_streams.py "$@"
+        """,
+        needs="as clients",
+    ),
+    Campaign(
+        "fault-table",
+        "run the Python clients with every fault and write docs/faults-clients.md",
+        "minutes",
+        "after a change of fault rules",
+        f'pytest {PARALLEL} --write-fault-table tests/clients/test_faults.py -k live_through "$@"',
+    ),
+    Campaign(
+        "audit-matrix",
+        "audit the installed clients, one after the other, and write docs/audit-matrix.md",
+        "15 minutes",
+        "before a release; ARGS: --subject aiokafka. For docs/audit, then run python -m tools.docs.audit_pictures"
+        " build/audit",
+        """
+        sluice audit run --out build/audit "$@"
+        python -m tools.docs.audit_matrix build/audit
+        """,
+        needs="for Java's client, Java, and 500 MB from PyPI",
+        locks=("spark",),
+    ),
+    Campaign(
+        "fleet-experiments",
+        "repeat the experiments with fleets and write docs/fleets",
+        "5 minutes",
+        "after a change of sluice/fleet",
+        "python -m tools.docs.fleet_experiments",
+    ),
+    # -- measurements --
+    Campaign(
+        "stalls",
+        "measure for how long the largest requests of each API hold the event loop",
+        "30 minutes",
+        "after a change of long requests; ARGS: --api Fetch --size 10000000",
+        'python -m bench.stalls "$@"',
+    ),
+    Campaign(
+        "overload",
+        "measure the memory and the latency of a new client beside clients that read nothing, idle or rush",
+        "2 minutes",
+        "after a change of limits, and with a new version of Python",
+        "python -m bench.overload",
+    ),
+    Campaign(
+        "peers",
+        "compare with Kafka, kfake and librdkafka's mock",
+        "30 minutes",
+        "after a change of the path of a request: put the output before and after into the commit message",
+        """
+        harness=${PEERS:-../shared/peers}
+        test -x $harness/bench || { echo "peers: no harness at $harness; set PEERS to its folder"; exit 1; }
+        test -x "${PEERS_WORK:-${TMPDIR:-/tmp}/peers}/bin/rkperf" ||
+            $harness/setup kafka tools kfake librdkafka native
+        $harness/bench run "$@" --target kafka --target kfake --target rdmock \\
+            --target "sluice=$PWD/.venv/bin/sluice serve --port {port} --admin-port 0"
+        """,
+        default="--reps 7",
+        needs="PEERS: folder of the harness",
+    ),
+    # -- packages --
+    Campaign(
+        "wheel",
+        "install the wheel with the demo's clients in an empty environment, and run the demo",
+        "2 minutes",
+        "before a release",
+        """
+        make dist
+        python -m venv --clear build/demo
+        build/demo/bin/python -m pip --disable-pip-version-check --quiet install -c requirements/dev.lock \\
+            "$(ls "$PWD"/dist/*.whl)[demo]"
+        cd build/demo
+        bin/sluice demo
+        """,
+    ),
+    Campaign(
+        "zipapp",
+        "build and check dist/sluice.pyz: sluice in one file for this platform and Python 3.11 to 3.14",
+        "2 minutes",
+        "before a release. The first start unpacks the packages below ~/.cache/pex",
+        """
+        rm -rf build/zipapp
+        mkdir -p dist
+        python -m hatchling build -t wheel -d build/zipapp
+        case $(uname -s) in Darwin) system=macosx_11_0 ;; *) system=manylinux_2_28 ;; esac
+        pex $(for minor in 11 12 13 14; do echo --platform ${system}_$(uname -m)-cp-3.$minor.0-cp3$minor; done) \\
+            --constraints requirements/zipapp.lock --script sluice --python-shebang '/usr/bin/env python3' \\
+            --output-file dist/sluice.pyz build/zipapp/*.whl
+        pytest -rs --zipapp dist/sluice.pyz tests/integration/sluice/test_zipapp.py
+        """,
+        locks=("zipapp",),
+    ),
+)
+CAMPAIGNS = {campaign.name: campaign for campaign in TABLE}
+
+
+@click.group()
+def main() -> None:
+    """List or run the checks and experiments that make test leaves out."""
+
+
+@main.command("list")
+def list_() -> None:
+    """Show what each campaign does, when to run it, how long it takes on two cores, and what it needs."""
+    for each in TABLE:
+        click.echo(f"{each.name}{f' [{each.default}]' if each.default else ''}: {each.what}")
+        click.echo(f"    {each.takes}; {each.when}")
+        if each.needs:
+            click.echo(f"    needs {each.needs}")
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name", type=click.Choice(tuple(CAMPAIGNS)), metavar="NAME")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+def run(name: str, arguments: tuple[str, ...]) -> None:
+    """Run a campaign; ARGS replace the arguments that `list` shows in brackets."""
+    campaign = CAMPAIGNS[name]
+    for lock in campaign.locks:
+        install(lock)
+    script = dedent(campaign.commands).strip()
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = [shutil.which("sh") or "sh", "-euxc", script, name, *(arguments or campaign.default.split())]
+    sys.exit(subprocess.run(command, cwd=ROOT, env=os.environ | {"PATH": path}, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main(prog_name="tools/campaign")
