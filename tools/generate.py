@@ -1,23 +1,39 @@
-"""Generator of the indexes: `make generate`.
+"""Generator of all files that follow from declarations: `make generate`.
 
 `broker/exchange/index.py` is generated from the headers of all handlers, `protocol/apis/index.py` from the message
-classes. Tests compare both with their sources.
+classes, pages and tables of the documentation from what they describe.
 """
 
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules, walk_packages
 
 from msgspec import structs
 
+from sluice.audit.report import schema as audit_schema
 from sluice.broker import handlers
 from sluice.broker.requests.served_api import Charge, ServedApi
+from sluice.broker.scenarios import schema as scenario_schema
 from sluice.protocol import apis
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.types import LAST_VERSION
+from tools.dashboard.dashboard import dashboard_text
+from tools.docs import (
+    access,
+    api_coverage,
+    audit,
+    conformance,
+    development,
+    faults,
+    journal_events,
+    limits,
+    openapi,
+    scenarios,
+)
 
 _WORD_START = re.compile("(?<=[a-z])(?=[A-Z])")
 ROOT = Path(__file__).parents[1]
@@ -95,6 +111,35 @@ def _header(api: ServedApi) -> str:
     return f"ServedApi({', '.join(arguments)})"
 
 
+def _updated(page: Path, update: Callable[[str], str]) -> tuple[Path, Callable[[], str]]:
+    """Return a page with generated tables, and the function that returns its text."""
+    return page, lambda: update(page.read_text(encoding="utf-8"))
+
+
+# Generated file -> the function that returns its text.
+GENERATED: dict[Path, Callable[[], str]] = {
+    MESSAGE_INDEX: message_index,
+    EXCHANGE_INDEX: exchange_index,
+    api_coverage.PAGE: api_coverage.page,
+    faults.PAGE: faults.faults_page,
+    limits.PAGE: limits.page,
+    openapi.FILE: openapi.document_text,
+    ROOT / "docs/audit.schema.json": audit_schema.schema_text,
+    ROOT / "docs/scenario.schema.json": scenario_schema.schema_text,
+    ROOT / "deploy/grafana/dashboards/sluice.json": dashboard_text,
+    **dict(
+        [
+            _updated(access.PAGE, access.page_with_table),
+            _updated(audit.PAGE, audit.page_with_tables),
+            _updated(conformance.PAGE, conformance.with_table),
+            _updated(development.PAGE, development.page_with_tables),
+            _updated(journal_events.PAGE, journal_events.page_with_table),
+            _updated(scenarios.PAGE, scenarios.page_with_tables),
+        ]
+    ),
+}
+
+
 if __name__ == "__main__":
-    MESSAGE_INDEX.write_text(message_index(), encoding="utf-8")
-    EXCHANGE_INDEX.write_text(exchange_index(), encoding="utf-8")
+    for file, text in GENERATED.items():
+        file.write_text(text(), encoding="utf-8")

@@ -18,5 +18,5 @@ def install(lock: str) -> None:
         CalledProcessError: a package was not installed.
     """
     if lock != "spark" or HAS_SPARK:
-        command = [ROOT / ".ci/install", Path(sys.executable).parent, "-r", f"requirements/{lock}.lock"]
+        command = [".ci/install", str(Path(sys.executable).parent), "-r", f"requirements/{lock}.lock"]
         subprocess.run(command, cwd=ROOT, check=True)

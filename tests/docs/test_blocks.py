@@ -34,7 +34,7 @@ NOT_RUN = {
         "python3 -m venv": "installs from PyPI; the test itself runs as a Python block",
         "make demo": MINUTES,
     },
-    "CONTRIBUTING.md": {"make setup": MINUTES, "pytest tests/clients": "needs another broker"},
+    "CONTRIBUTING.md": {"make setup": MINUTES},
     "docs/acls.md": {"INFO ": OUTPUT},
     "docs/audit.md": {
         "sluice audit run --subject 'my-app": "needs an application; tests/clients/test_audit_commands.py runs three"
@@ -47,6 +47,7 @@ NOT_RUN = {
         f"docs/findings/{name}.md": {"sluice audit run": "takes up to a minute; tests/clients/test_findings.py runs it"}
         for name in DEFECTS
     },
+    "docs/development.md": {"pytest tests/clients": "needs another broker", "lock() {": "needs PyPI"},
     "docs/fleets.md": {"[[steps]]": "a step of a scenario; tests/unit/sluice/fleet simulates quotas"},
     "docs/how-to/test-an-application.md": {
         "from contextlib import asynccontextmanager": "needs FastAPI",

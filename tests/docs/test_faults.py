@@ -1,4 +1,4 @@
-"""The reference page of fault rules is up to date, and each action has a valid example."""
+"""Each action on the reference page of fault rules has a valid example."""
 
 import tomllib
 
@@ -6,11 +6,7 @@ import pytest
 
 from sluice.broker.faults.actions import KINDS
 from tests.support.virtual_broker import VirtualBroker
-from tools.docs.faults import EXAMPLES, PAGE, faults_page
-
-
-def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == faults_page(), "run python -m tools.docs.faults"
+from tools.docs.faults import EXAMPLES
 
 
 def test_every_action_has_one_example() -> None:

@@ -1,18 +1,13 @@
 """The required ACL and the error without it, for each API, as a table.
 
-tests/unit/broker/handlers/test_access.py checks the handlers against it; `python -m tests.support.access` writes it to
-the documentation.
+tests/unit/broker/handlers/test_access.py checks the handlers against it, and docs/acls.md has it.
 """
 
-from pathlib import Path
 from typing import NamedTuple
 
 from sluice.broker.security.acl.acl import CLUSTER_NAME, Acl, AclOperation, ResourceType
 from sluice.protocol.errors import ErrorCode
 from tests.support.acls import acl
-
-PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
-BEGIN, END = "<!-- which entry: written by `python -m tests.support.access` -->", "<!-- end of which entry -->"
 
 CLUSTER, GROUP, TOPIC = ResourceType.CLUSTER, ResourceType.GROUP, ResourceType.TOPIC
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
@@ -220,37 +215,3 @@ TABLE = (
     Access("AlterShareGroupOffsets", "", (_group(READ, REQUEST, "empty-share"), _topic(READ))),
     Access("DeleteShareGroupOffsets", "", (_group(DELETE, REQUEST, "empty-share"), _topic(READ, "the topic"))),
 )
-
-
-def as_markdown() -> str:
-    """Return the table for the documentation."""
-    lines = ["| request | required permission | error without it |", "| --- | --- | --- |"]
-    for access in TABLE:
-        request = f"{access.api} {access.use}".strip()
-        for need in access.needs:
-            lines.append(f"| {request} | {' or '.join(map(_words, need.anyone))} | {_outcome(need)} |")
-            request = ""
-        if not access.needs:
-            lines.append(f"| {request} | nothing | |")
-    return "\n".join(lines)
-
-
-def _words(entry: Acl) -> str:
-    operation, resource = (name.title().replace("_", "") for name in (entry.operation.name, entry.resource_type.name))
-    return f"{operation} on any {resource}" if entry.resource_name == "some" else f"{operation} on {resource}"
-
-
-def _outcome(need: Need) -> str:
-    if need.code:
-        return f"{need.code.name} ({need.code.value}) for {need.where}"
-    return f"{need.where} is left out"
-
-
-def main() -> None:
-    text = PAGE.read_text()
-    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    PAGE.write_text(f"{text[:begin]}\n{as_markdown()}\n{text[end:]}")
-
-
-if __name__ == "__main__":
-    main()

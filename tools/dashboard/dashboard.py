@@ -1,7 +1,4 @@
-"""Grafana's dashboard file, generated from the panels.
-
-python -m tools.dashboard.dashboard > deploy/grafana/dashboards/sluice.json
-"""
+"""Grafana's dashboard file, generated from the panels."""
 
 import json
 
@@ -60,7 +57,3 @@ def _panel(number: int, panel: Panel, x: int, y: int) -> dict[str, object]:
 def dashboard_text() -> str:
     """Return the text of the file."""
     return json.dumps(dashboard(), indent=2) + "\n"
-
-
-if __name__ == "__main__":
-    print(dashboard_text(), end="")

@@ -1,4 +1,4 @@
-"""Write docs/reference/api-coverage.md from the registry and API table: `python -m tools.docs.api_coverage`."""
+"""docs/reference/api-coverage.md from the registry and API table."""
 
 from pathlib import Path
 
@@ -46,7 +46,3 @@ def versions_of(api_key: int) -> str:
     served = HANDLERS[api_key]
     least, most = served.min_version, served.max_version
     return str(least) if least == most else f"{least} to {most}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the tables of docs/audit.md from probes and statements: `python -m tools.docs.audit`."""
+"""The tables of docs/audit.md from probes and statements."""
 
 from pathlib import Path
 
@@ -49,7 +49,3 @@ def _unobservable() -> str:
     found = [STATEMENTS[statement] for statement in in_order(STATEMENTS) if STATEMENTS[statement].unobservable]
     rows = [f"| {one.id} | {one.text} | {one.unobservable} |" for one in found]
     return "\n".join(["| statement | text | reason |", "|---|---|---|", *rows])
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page_with_tables(PAGE.read_text()))

@@ -1,4 +1,4 @@
-"""Write docs/conformance.md from the pages about KIPs: `python -m tools.docs.conformance`.
+"""docs/conformance.md from the pages about KIPs.
 
 Each page `docs/kip-*.md` has a table of the KIP's testable statements: number, statement, and its tests, or the reason
 why there are none. The files of the tests are found by name.
@@ -74,7 +74,3 @@ def table() -> str:
 
 def with_table(page: str) -> str:
     return _TABLE.sub(lambda match: f"{match[1]}{table()}{match[2]}", page)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

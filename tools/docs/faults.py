@@ -1,4 +1,4 @@
-"""Write docs/reference/faults.md, the reference page of fault rules, from the code: `python -m tools.docs.faults`.
+"""docs/reference/faults.md, the reference page of fault rules, from the code.
 
 The examples are here so that they are validated like rules.
 """
@@ -179,7 +179,3 @@ def _error_codes() -> str:
             rows.append([api, level, ", ".join(sorted({*names} - of_all))])
             api = ""
     return f"{_CODES.format(codes_of_all=', '.join(sorted(of_all)))}\n{table(('API', 'level', 'codes'), rows)}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(faults_page())

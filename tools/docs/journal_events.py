@@ -1,4 +1,4 @@
-"""Write the tables of docs/journal.md from the event types: `python -m tools.docs.journal_events`."""
+"""The tables of docs/journal.md from the event types."""
 
 import inspect
 from pathlib import Path
@@ -48,7 +48,3 @@ def _docstring(kind: type) -> tuple[str, dict[str, str]]:
             name, _, description = line.partition(": ")
             fields[name] = description
     return first, fields
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page_with_table(PAGE.read_text()))

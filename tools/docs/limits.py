@@ -1,4 +1,4 @@
-"""Write docs/explanation/limits.md from the properties and constants in force: `python -m tools.docs.limits`."""
+"""docs/explanation/limits.md from the properties and constants in force."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -257,7 +257,3 @@ def _bound(bound: str) -> str:
     default = row.default or ""
     shown = "no limit" if default in _UNLIMITED else "disabled" if default == "0" else f"{int(default):,}"
     return f"`{bound}` ({shown})"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

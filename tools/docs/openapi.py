@@ -1,4 +1,4 @@
-"""Write docs/openapi.json, the document that a broker with the web page serves: `python -m tools.docs.openapi`."""
+"""docs/openapi.json, the document that a broker with the web page serves."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,3 @@ FILE = Path(__file__).parents[2] / "docs/openapi.json"
 def document_text() -> str:
     """Return the text of the file."""
     return text_of(json.loads(call(application(VirtualBroker().cluster_server, load()), "/api/openapi.json")[2]))
-
-
-if __name__ == "__main__":
-    FILE.write_text(document_text())

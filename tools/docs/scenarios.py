@@ -1,4 +1,4 @@
-"""Write the tables of docs/scenarios.md from the types and the catalogue: `python -m tools.docs.scenarios`."""
+"""The tables of docs/scenarios.md from the types and the catalogue."""
 
 import inspect
 import types
@@ -113,7 +113,3 @@ def _catalogue() -> str:
 def _row(one: Entry) -> list[str]:
     loses = "yes" if one.loses_records else ""
     return [code(one.name), one.description, format_duration(one.duration_ms), loses]
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page_with_tables(PAGE.read_text()))

@@ -33,7 +33,7 @@ SECTIONS = {
         *("producer", "consumer", "streams", "conformance"),
     ),
     "Reference": ("reference/*", "topic-configs", "api"),
-    "Explanation": ("explanation/*",),
+    "Explanation": ("explanation/*", "development"),
     "KIPs": ("kip-*",),
     "More": ("*",),
 }

@@ -38,7 +38,7 @@ from sluice.protocol.apis.share_fetch import ShareFetchRequest
 from sluice.protocol.apis.streams_group_describe import StreamsGroupDescribeRequest
 from sluice.protocol.message import Message
 from sluice.protocol.uuids import printed_uuid
-from tests.support.access import BEGIN, END, PAGE, TABLE, Access, Need, as_markdown
+from tests.support.access import TABLE, Access, Need
 from tests.support.acls import alice, secured_broker
 from tests.support.consumer_groups import ConsumerMember
 from tests.support.group_members import joined, settled
@@ -198,8 +198,3 @@ def test_api_is_rejected_without_a_required_acl(access: Access, need: Need) -> N
         assert AUTHORIZATION.isdisjoint(error_codes(message))
     else:
         assert set(error_codes(message)) == {need.code}
-
-
-def test_documentation_contains_the_table() -> None:
-    text = PAGE.read_text()
-    assert f"{BEGIN}\n{as_markdown()}\n{END}" in text, "the table is out of date; run: python -m tests.support.access"

@@ -1,4 +1,4 @@
-"""The published schema: current, satisfied by reports, and rejecting invalid ones."""
+"""The published schema: satisfied by reports, and rejecting invalid ones."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,6 @@ import jsonschema
 import pytest
 
 from sluice.audit.report.files import as_json
-from sluice.audit.report.schema import schema_text
 from tests.support.audit_results import result, subject, verdict, with_everything
 
 PUBLISHED = Path(__file__).parents[5] / "docs" / "audit.schema.json"
@@ -19,10 +18,6 @@ def validator() -> Any:
     schema = json.loads(PUBLISHED.read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
-
-
-def test_published_schema_is_current() -> None:
-    assert PUBLISHED.read_text() == schema_text(), "run `sluice audit schema > docs/audit.schema.json`"
 
 
 def test_reports_satisfy_the_schema(validator: Any) -> None:
