@@ -10,11 +10,12 @@ handler, and on the frames that are sent.
 
 from collections.abc import Callable
 from functools import partial
+from struct import Struct
 
 from sluice.broker.broker import Broker
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.channel import Channel
-from sluice.broker.requests.context import NO_RESPONSE, Outcome, RequestContext, Wait
+from sluice.broker.requests.context import NO_RESPONSE, LastResponse, Outcome, RequestContext, Wait
 from sluice.broker.requests.session import Session
 from sluice.broker.throttling.verdict import HeldRead, Verdict
 from sluice.protocol.codec.wire import Parts
@@ -27,6 +28,8 @@ from .response_cache import Encoded
 from .route import Route
 from .routes import Routes
 from .throttled import mute
+
+_SIZE = Struct(">i")
 
 
 class Exchange:
@@ -80,13 +83,13 @@ class Exchange:
         handle = route.handle
         outcome = handle(ctx, request, self._broker)
         if type(outcome) is Wait:
-            self._begin(ctx, outcome)
+            self.begin(ctx, outcome)
             self._parked(ctx)
         elif ctx.long is None or not ctx.connection.closed:
             self._charge_and_respond(ctx, route, outcome)
         return outcome
 
-    def _begin(self, ctx: RequestContext, wait: Wait) -> None:
+    def begin(self, ctx: RequestContext, wait: Wait) -> None:
         """Park or mute the connection, and begin the wait, which may be over at once."""
         if wait.cancel is not None:
             stop = ctx.connection.mute if wait.mutes else ctx.connection.park
@@ -123,12 +126,16 @@ class Exchange:
     def _continue(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
         if ctx.connection.closed:
             return
-        if ctx.fault is not None and not isinstance(outcome, Wait | HeldRead):
+        if ctx.fault is not None and not isinstance(outcome, Wait | HeldRead | LastResponse):
             outcome = ctx.fault.after(outcome)  # may call the handler again
-        if isinstance(outcome, HeldRead):
+        if isinstance(outcome, LastResponse):
+            if outcome.response is not None:
+                self.respond(ctx, outcome.response)
+            ctx.connection.abort()
+        elif isinstance(outcome, HeldRead):
             self._hold_read(ctx, outcome)
         elif isinstance(outcome, Wait):
-            self._begin(ctx, outcome)
+            self.begin(ctx, outcome)
         else:
             self._charge_and_respond(ctx, ctx.route, outcome)  # type: ignore[arg-type]  # as in `respond`
 
@@ -168,6 +175,10 @@ class Exchange:
     def _hold_read(self, ctx: RequestContext, held: HeldRead) -> None:
         self._mute(ctx, held.by, held.throttle_ms, lambda: self.resume(ctx, held.read))
 
+    def send_token(self, ctx: RequestContext, token: bytes) -> None:
+        """Send a SASL token without a header, the response to one of SaslHandshake v0."""
+        ctx.connection.send(_SIZE.pack(len(token)), [token] if token else [], _SIZE.size + len(token))
+
     def respond(self, ctx: RequestContext, outcome: Message | Outcome, verdict: Verdict | None = None) -> None:
         """Send a response, which the throttler may have encoded, or end a request without one."""
         route: Route = ctx.route  # type: ignore[assignment]  # the exchange sets it
@@ -202,7 +213,7 @@ class Exchange:
                 ctx.connection.send(frame, [], len(frame))
             mute = fault.sent()
             if mute is not None and (verdict is None or verdict.by is None):  # else the quota sets the time
-                self._begin(ctx, mute)
+                self.begin(ctx, mute)
         read = self._read
         if ctx.error_code or ctx.started_ms != read.began_ms:
             read.count(ctx, route)

@@ -3,7 +3,7 @@
 Follows SaslServerAuthenticator, KafkaChannel, Selector and SocketServer (KIP-43, KIP-152, KIP-306, KIP-368).
 
 The connection passes its requests here first. Those in `_ACCEPTED` are passed to the exchange; the handlers call
-back: SaslHandshake `choose`, SaslAuthenticate `evaluate`, both `refuse`. After SaslHandshake v0, each frame is a token
+back: SaslHandshake `choose`, SaslAuthenticate `evaluate`. After SaslHandshake v0, each frame is a token
 without headers, and so is each response.
 
 As in Kafka, an unexpected request ends the connection: at once before an exchange; during one with ILLEGAL_SASL_STATE,
@@ -16,23 +16,21 @@ expiration, any other request closes the connection.
 """
 
 import logging
-from collections.abc import Callable
 from enum import Enum, auto
-from functools import partial
 from struct import Struct
 
 from sluice.broker.exchange.exchange import Exchange
-from sluice.broker.requests.context import ENDED, FIXED_HEADER, Outcome, RequestContext
+from sluice.broker.requests.context import FIXED_HEADER, RequestContext
 from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.listener import SaslListener
 from sluice.broker.security.sasl.mechanism import Mechanism, SaslAuthenticationError, SaslError
+from sluice.broker.security.sasl.refusal import refuse
 from sluice.clock import Clock
 from sluice.config.broker_config import Config
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS, Api, ApiKey
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
-from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.scheduler import Scheduler
 
 from .connection import Connection
@@ -48,7 +46,6 @@ _HEADERS_SINCE = 1
 _HEADER = Struct(FIXED_HEADER)
 _api_key_of = Struct(">h").unpack_from
 _API_KEY_BYTES = 2
-_pack_size = Struct(">i").pack
 
 
 class State(Enum):
@@ -104,20 +101,6 @@ _NEXT = {
 }
 
 
-class _FailedAuthentication(DelayedOperation):
-    __slots__ = ("_connection", "_respond")
-
-    def __init__(self, connection: Connection, respond: Callable[[], None] | None, delay_ms: int) -> None:
-        super().__init__(delay_ms)
-        self._connection = connection
-        self._respond = respond
-
-    def on_complete(self) -> None:
-        if self._respond is not None:
-            self._respond()
-        self._connection.abort()
-
-
 class SaslAuthenticator:
     def __init__(
         self,
@@ -145,8 +128,8 @@ class SaslAuthenticator:
         self._last_reauth_ms: float | None = None  # start of the last re-authentication, monotonic
 
     def begin(self) -> None:
-        self._connection.ctx.authenticator = self
-        self._connection.set_request_handler(self)
+        self._connection.ctx.session.authentication = self
+        self._connection.request_handler = self
         self._limit_tokens()
 
     # -- called by the connection --------------------------------------------------------------------------------------
@@ -170,7 +153,7 @@ class SaslAuthenticator:
         if self.state is State.COMPLETE:
             self._check_session(ctx, api_key)
         elif self.state is State.REAUTH_BAD_MECHANISM:
-            self.refuse(ctx, None, "re-authentication with another mechanism")
+            self._refuse(ctx, None, "re-authentication with another mechanism")
             return
         elif api_key not in _ACCEPTED[self.state]:
             self._refuse_request(ctx, api_key, view, start, end)
@@ -205,15 +188,15 @@ class SaslAuthenticator:
         self._step(Event.MECHANISM_CHOSEN)
         return True
 
-    def evaluate(self, token: bytes, ctx: RequestContext) -> bytes:
+    def evaluate(self, token: bytes, version: int) -> bytes:
         assert self._mechanism is not None
-        if self._has_headers and ctx.version >= _REAUTHENTICATES_SINCE:
+        if self._has_headers and version >= _REAUTHENTICATES_SINCE:
             self._reauthenticates = True
         answer = self._mechanism.evaluate(token)
         if self._mechanism.user is None:
             self._step(Event.TOKEN_ACCEPTED)
         else:
-            self._complete(ctx, self._mechanism.user, self._mechanism.expires_at_ms)
+            self._complete(self._connection.ctx, self._mechanism.user, self._mechanism.expires_at_ms)
         return answer
 
     def client_message(self, error: Exception) -> str:
@@ -224,7 +207,7 @@ class SaslAuthenticator:
         mechanism = self._mechanism_name
         return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {mechanism}"
 
-    def refuse(self, ctx: RequestContext, response: Message | None, reason: str) -> Outcome:
+    def failed(self, reason: str) -> int:
         self._step(Event.REFUSED)
         if self._user is None:
             self._counts.failed += 1
@@ -239,12 +222,7 @@ class SaslAuthenticator:
                 "reason": reason,
             },
         )
-        delay_ms = self._config.integer("connection.failed.authentication.delay.ms")
-        respond = None if response is None else partial(self._exchange.respond, ctx, response)
-        operation = _FailedAuthentication(self._connection, respond, delay_ms)
-        self._connection.park(operation.force_complete)
-        self._scheduler.delay(operation)
-        return ENDED
+        return self._config.integer("connection.failed.authentication.delay.ms")
 
     # -- the session ---------------------------------------------------------------------------------------------------
 
@@ -257,11 +235,11 @@ class SaslAuthenticator:
     def _handle_token_frame(self, ctx: RequestContext, token: bytes) -> None:
         ctx.api = "SASL token"
         try:
-            answer = self.evaluate(token, ctx)
+            answer = self.evaluate(token, 0)
         except SaslError as error:
-            self.refuse(ctx, None, error.reason)
+            self._refuse(ctx, None, error.reason)
             return
-        self._connection.send(_pack_size(len(answer)), [answer] if answer else [], 4 + len(answer))
+        self._exchange.send_token(ctx, answer)
 
     def _complete(self, ctx: RequestContext, user: str, credential_expires_at_ms: int | None) -> None:
         if self._user not in (None, user):
@@ -282,7 +260,7 @@ class SaslAuthenticator:
         self.session_lifetime_ms = lifetime_ms or 0
         if lifetime_ms is None:
             self._expires_at_ms = None
-            self._connection.set_request_handler(self._exchange)
+            self._connection.request_handler = self._exchange
         else:
             self._expires_at_ms = ctx.started_ms + lifetime_ms
 
@@ -307,7 +285,10 @@ class SaslAuthenticator:
             raise RemoteProtocolError(f"{name} before SASL authentication; check the client's security.protocol")
         objection = self._mechanism.objection if self._mechanism is not None else ""
         reason = f"expected SaslAuthenticate, got {name}" + (f" after {objection}" if objection else "")
-        self.refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
+        self._refuse(ctx, self._illegal_state(ctx, api, view[start:end]), reason)
+
+    def _refuse(self, ctx: RequestContext, response: Message | None, reason: str) -> None:
+        self._exchange.begin(ctx, refuse(ctx, self, self._scheduler, response, reason))
 
     def _illegal_state(self, ctx: RequestContext, api: Api | None, request: memoryview) -> Message | None:
         if api is None or len(request) < _HEADER.size or "error_code" not in api.response.__struct_fields__:

@@ -44,7 +44,6 @@ class Connection(asyncio.BufferedProtocol):
         "_cancel_wait",
         "_deferred",
         "_eof",
-        "_exchange",
         "_holds_frame",
         "_is_unanswered",
         "_on_lost",
@@ -71,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         "peer",
         "read_ms",
         "read_times",
+        "request_handler",
         "request_memory",
         "waiting",
     )
@@ -85,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         on_made: "Callable[[Connection], None]",
         on_lost: "Callable[[Connection], None]",
     ) -> None:
-        self._exchange: RequestHandler = exchange
+        self.request_handler: RequestHandler = exchange
         self._reader = reader
         self.request_memory = reader.pool
         self._turns = turns
@@ -149,15 +149,15 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         complete = self._reader.received(nbytes)
         if self.waiting or self._output_full:
-            self.read_ms = self._exchange.clock.monotonic_ms()
+            self.read_ms = self.request_handler.clock.monotonic_ms()
             keeps = self._reader.keep_rest()
             if not (keeps and self._is_unanswered and self._reader.rest_bytes < _MOST_UNANSWERED_BYTES):
                 self._pause_reading()
         elif complete:
-            self.read_ms = self.last_active_ms = self._exchange.begin_read(self.ctx)
+            self.read_ms = self.last_active_ms = self.request_handler.begin_read(self.ctx)
             self._run()
         else:
-            self.last_active_ms = self._exchange.clock.monotonic_ms()
+            self.last_active_ms = self.request_handler.clock.monotonic_ms()
 
     def eof_received(self) -> bool:
         # As in Kafka, requests sent before the end are still served: stay open while any waits.
@@ -173,13 +173,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._transport_full = False
-        self.last_active_ms = self._exchange.clock.monotonic_ms()
+        self.last_active_ms = self.request_handler.clock.monotonic_ms()
         self._send_more()
 
     # -- called by the listener's security layers --------------------------------------------------------------------
-
-    def set_request_handler(self, handler: RequestHandler) -> None:
-        self._exchange = handler
 
     def limit_frames(self, max_bytes: int, name: str) -> None:
         """Reject larger requests; `name` is the property that sets the limit."""
@@ -242,7 +239,7 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = self._is_unanswered = False
         self._cancel_wait = None
         if not self._running and not self.closed:
-            self.last_active_ms = self._exchange.clock.monotonic_ms()
+            self.last_active_ms = self.request_handler.clock.monotonic_ms()
             self._continue()
 
     def close(self, reason: str) -> None:
@@ -296,7 +293,7 @@ class Connection(asyncio.BufferedProtocol):
     # -- the loop over frames ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        reader, exchange = self._reader, self._exchange
+        reader, exchange = self._reader, self.request_handler
         self._running = True
         ctx, view = self.ctx, reader.view
         spent = False
@@ -340,7 +337,7 @@ class Connection(asyncio.BufferedProtocol):
             self._await_eof()
             return
         if self._reader.has_rest:
-            self.last_active_ms = self._exchange.begin_read(self.ctx)
+            self.last_active_ms = self.request_handler.begin_read(self.ctx)
             self._run()
             if self._is_held():
                 return
@@ -369,7 +366,7 @@ class Connection(asyncio.BufferedProtocol):
         if not out or self._transport is None:
             return
         if self.read_times is not None:
-            self.read_times[-1] = self._exchange.clock.monotonic_ms()
+            self.read_times[-1] = self.request_handler.clock.monotonic_ms()
             self.read_times = None
         if size <= JOIN_BYTES and not self._unsent:
             self._transport.write(b"".join(out))

@@ -73,30 +73,17 @@ class Wait(Outcome):
         self.mutes = mutes
 
 
+class LastResponse(Outcome):
+    """The outcome after which the connection ends: its last response, or None to end it at once."""
+
+    __slots__ = ("response",)
+
+    def __init__(self, response: Message | None) -> None:
+        self.response = response
+
+
 ENDED: Final = Wait(None)  # nothing is left to do: the response is sent, or the connection has ended
 NO_RESPONSE: Final = Outcome()  # Produce with acks=0
-
-
-class Authenticator(RequestHandler, Protocol):
-    session_lifetime_ms: int
-
-    @property
-    def mechanisms(self) -> list[str]: ...
-
-    def expects_handshake(self) -> bool: ...
-
-    def expects_token(self) -> bool: ...
-
-    def choose(self, mechanism: str, handshake_version: int) -> bool:
-        """Return False if the mechanism is not enabled."""
-
-    def evaluate(self, token: bytes, ctx: "RequestContext") -> bytes:
-        """Return the mechanism's response. Raises SaslError."""
-
-    def client_message(self, error: Exception) -> str: ...
-
-    def refuse(self, ctx: "RequestContext", response: Message | None, reason: str) -> "Outcome":
-        """Log a failed authentication; send the response and close the connection later (KIP-306)."""
 
 
 class RequestFault(Protocol):
@@ -174,7 +161,6 @@ class RequestContext:
         "_resume",
         "annotations",
         "api",
-        "authenticator",
         "connection",
         "correlation_id",
         "error_code",
@@ -202,7 +188,6 @@ class RequestContext:
         self.session = session
         self.connection = connection
         self._resume = resume
-        self.authenticator: Authenticator | None = None  # with a SASL listener
         # The last client id as sent, and the decoder of headers with its length.
         self.id_as_sent = b"\0\0"
         self.header = header_of(0)

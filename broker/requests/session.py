@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from ipaddress import IPv6Address
+from typing import Protocol
 
 from sluice.broker.metadata.cache import Node
 from sluice.config.broker_config import EVERYWHERE, Endpoint
@@ -14,8 +15,33 @@ from .trace import ClientIdentity
 ANONYMOUS = "ANONYMOUS"
 
 
+class Authentication(Protocol):
+    """The SASL authentication of a connection, which its requests advance."""
+
+    session_lifetime_ms: int
+
+    @property
+    def mechanisms(self) -> list[str]: ...
+
+    def expects_handshake(self) -> bool: ...
+
+    def expects_token(self) -> bool: ...
+
+    def choose(self, mechanism: str, handshake_version: int) -> bool:
+        """Return False if the mechanism is not enabled."""
+
+    def evaluate(self, token: bytes, version: int) -> bytes:
+        """Return the mechanism's response. Raises SaslError."""
+
+    def client_message(self, error: Exception) -> str: ...
+
+    def failed(self, reason: str) -> int:
+        """Log a failed authentication; return the delay in ms of its response and of the close (KIP-306)."""
+
+
 class Session:
     __slots__ = (
+        "authentication",
         "channel",
         "client_id",
         "client_software",
@@ -30,6 +56,7 @@ class Session:
         self.node_id = node_id  # of the broker
         self.channel = channel
         self.user = ANONYMOUS
+        self.authentication: Authentication | None = None  # with a SASL listener
         self.client_id = ""  # a null id is "" (Kafka's RequestHeader.parse)
         self.client_software = ("", "")  # name and version, from ApiVersions v3 and later (KIP-511)
         self.identity: ClientIdentity | None = None  # for the journal; None if outdated

@@ -148,9 +148,8 @@ class StallSasl(ConnectionAction, frozen=True, tag="stall-sasl"):
         return server.broker.config.security_protocol(listener).startswith("SASL_")
 
     def on_connected(self, fault: "ActiveRule", server: "SocketServer", connection: "Connection") -> Undo | None:
-        assert connection.ctx.authenticator is not None
-        stalled = StalledSasl(connection, connection.ctx.authenticator, self.at)
-        connection.set_request_handler(stalled)
+        stalled = StalledSasl(connection, self.at)
+        connection.request_handler = stalled
         return stalled.resume
 
 

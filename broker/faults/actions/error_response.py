@@ -10,6 +10,7 @@ from sluice.broker.faults.matching.errors import RuleProblem
 from sluice.broker.faults.matching.match import Match
 from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.context import NO_RESPONSE, Outcome
+from sluice.broker.security.sasl.refusal import refuse
 from sluice.protocol.apis import API_KEYS, ApiKey
 from sluice.protocol.error_codes import PARTITION, TOP, TOPIC, apis_of, codes_of
 from sluice.protocol.error_response import ErrorLevel, level_of, overwrite, split, whole
@@ -146,9 +147,10 @@ def _failed_as_a_whole(intercepted: "InterceptedRequest", hit: RuleHit, code: Er
     ctx = intercepted.ctx
     ctx.error_code = ctx.error_code or code
     response = whole(ctx.route.api_key, intercepted.request, code)
-    if ctx.route.api_key in _OF_SASL and ctx.authenticator is not None:
+    sasl = ctx.session.authentication
+    if ctx.route.api_key in _OF_SASL and sasl is not None:
         # Ends the connection after a delay, like any failed authentication.
-        return ctx.authenticator.refuse(ctx, response, f"fault rule {hit.fault.id}")
+        return refuse(ctx, sasl, intercepted.broker.scheduler, response, f"fault rule {hit.fault.id}")
     return response
 
 

@@ -5,7 +5,7 @@ The stalled request and all later ones wait until the rule ends.
 
 from typing import TYPE_CHECKING, Literal
 
-from sluice.broker.requests.context import Authenticator, RequestContext
+from sluice.broker.requests.context import RequestContext
 from sluice.clock import Clock
 from sluice.protocol.apis import ApiKey
 
@@ -16,9 +16,9 @@ _API_KEY_BYTES = 2
 
 
 class StalledSasl:
-    def __init__(self, connection: "Connection", sasl: Authenticator, at: Literal["handshake", "authenticate"]) -> None:
+    def __init__(self, connection: "Connection", at: Literal["handshake", "authenticate"]) -> None:
         self._connection = connection
-        self._sasl = sasl
+        self._sasl = connection.request_handler
         self._at = at
         self._stalled: bytes | None = None
 
@@ -41,7 +41,7 @@ class StalledSasl:
 
     def resume(self) -> None:
         connection = self._connection
-        connection.set_request_handler(self._sasl)
+        connection.request_handler = self._sasl
         request, self._stalled = self._stalled, None
         if request is None or connection.closed:
             return
@@ -54,7 +54,8 @@ class StalledSasl:
         self._sasl.end_read()
 
     def _stalls(self, view: memoryview, start: int, end: int) -> bool:
-        if self._at == "authenticate" and self._sasl.expects_token():
+        authentication = self._connection.ctx.session.authentication
+        if self._at == "authenticate" and authentication is not None and authentication.expects_token():
             return True  # SaslAuthenticate, or a token without a header
         api_key = int.from_bytes(view[start : start + _API_KEY_BYTES])
         return self._at == "handshake" and api_key == ApiKey.SASL_HANDSHAKE

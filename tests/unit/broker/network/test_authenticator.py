@@ -166,7 +166,7 @@ def test_sasl_requests_after_authentication_are_an_illegal_state() -> None:
 
 def test_authenticated_client_uses_the_exchange_directly(broker: VirtualBroker) -> None:
     client = logged_in(broker)
-    assert client.connection._exchange is broker.server.exchange
+    assert client.connection.request_handler is broker.server.exchange
 
 
 def test_request_size_is_limited_before_authentication() -> None:
@@ -580,7 +580,7 @@ class Exchanges(RuleBasedStateMachine):
 
     @invariant()
     def failed_connection_is_closed_after_the_delay(self) -> None:
-        sasl = self.client.connection.ctx.authenticator
+        sasl = self.client.connection.ctx.session.authentication
         assert isinstance(sasl, SaslAuthenticator)
         if sasl.state is State.FAILED:
             self.broker.advance(DELAY_MS)
