@@ -21,7 +21,7 @@ class CurrentRead:
     def begin(self, ctx: RequestContext) -> float:
         """Begin the read of a connection; return monotonic milliseconds."""
         ctx.now_ms = self._clock.wall_ms()
-        ctx.started_ms = self.began_ms = self._clock.monotonic_ms()
+        ctx.session.connection.started_ms = self.began_ms = self._clock.monotonic_ms()
         return self.began_ms
 
     def end(self) -> None:
@@ -36,10 +36,11 @@ class CurrentRead:
     def count(self, ctx: RequestContext, route: Route) -> None:
         if ctx.error_code:
             route.errors[ctx.error_code] = route.errors.get(ctx.error_code, 0) + 1
-        if ctx.started_ms == self.began_ms:
+        started_ms = ctx.session.connection.started_ms
+        if started_ms == self.began_ms:
             self.responded.append(route)
         else:
-            _count([route], self._clock.monotonic_ms() - ctx.started_ms)
+            _count([route], self._clock.monotonic_ms() - started_ms)
 
     def resumed(self) -> None:
         """Complete the operations that a resumed request made possible, unless the end of the read does it."""

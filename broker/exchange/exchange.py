@@ -17,6 +17,7 @@ from sluice.broker.handlers.cluster.api_versions import unsupported_version
 from sluice.broker.requests.channel import Channel
 from sluice.broker.requests.context import NO_RESPONSE, LastResponse, Outcome, RequestContext, Wait
 from sluice.broker.requests.session import Session
+from sluice.broker.requests.trace import RequestTrace
 from sluice.broker.throttling.verdict import HeldRead, Verdict
 from sluice.protocol.codec.wire import Parts
 from sluice.protocol.message import Message
@@ -47,16 +48,18 @@ class Exchange:
         broker.hold_forwarded = self.routes.hold_forwarded
 
     def context(self, connection: Channel) -> RequestContext:
-        return RequestContext(Session(self._broker.node_id, connection), connection, self.resume)
+        trace = None if self.journal is None else RequestTrace()
+        return RequestContext(Session(self._broker.node_id, connection, trace), self.resume)
 
     def dispatch(self, ctx: RequestContext, view: memoryview, start: int, end: int) -> None:
-        header = ctx.header
+        session = ctx.session
+        header = session.header
         body = start + header.size
         if body <= end:
             api_and_version, ctx.correlation_id, id_as_sent = header.unpack_from(view, start)
-        if body > end or id_as_sent != ctx.id_as_sent:
+        if body > end or id_as_sent != session.id_as_sent:
             api_and_version, ctx.correlation_id = read_header(ctx, view, start, end)
-            body = start + ctx.header.size
+            body = start + session.header.size
         ctx.request_bytes = end - start
         ctx.error_code = 0
         route = self._opened_routes.get(api_and_version) or self.routes.find(api_and_version)
@@ -65,7 +68,6 @@ class Exchange:
             self.respond(ctx, unsupported_version(ctx, self._broker))
             return
         ctx.route = route
-        ctx.api = route.label
         ctx.version = route.version
         if route.flexible:
             body = body + 1 if body < end and not view[body] else after_tagged_fields(view, start, end)
@@ -78,21 +80,22 @@ class Exchange:
 
     def handle(self, ctx: RequestContext, route: Route, request: Message) -> Message | Outcome:
         """Respond to a decoded request, or let it wait; return the handler's outcome."""
-        if self.journal is not None:
-            ctx.subject = route.about(request)
+        trace = ctx.session.trace
+        if trace is not None:
+            trace.subject = route.about(request)
         handle = route.handle
         outcome = handle(ctx, request, self._broker)
         if type(outcome) is Wait:
             self.begin(ctx, outcome)
             self._parked(ctx)
-        elif ctx.long is None or not ctx.connection.closed:
+        elif ctx.long is None or not ctx.session.connection.closed:
             self._charge_and_respond(ctx, route, outcome)
         return outcome
 
     def begin(self, ctx: RequestContext, wait: Wait) -> None:
         """Park or mute the connection, and begin the wait, which may be over at once."""
         if wait.cancel is not None:
-            stop = ctx.connection.mute if wait.mutes else ctx.connection.park
+            stop = ctx.session.connection.mute if wait.mutes else ctx.session.connection.park
             stop(wait.cancel)
         if wait.begin is not None:
             wait.begin()
@@ -100,14 +103,14 @@ class Exchange:
     def _parked(self, ctx: RequestContext) -> None:
         if self._throttler.quotas.request is not None:
             self._throttler.request_timer.pause(ctx)
-        if self.journal is not None and ctx.subject is not None:
+        if self.journal is not None:
             self.journal.parked(ctx)
 
     def resume(
         self, ctx: RequestContext, respond: Callable[[], Message | Outcome], survives_disconnect: bool = False
     ) -> None:
         """Continue a parked request: `respond` returns its response, or parks it again."""
-        connection = ctx.connection
+        connection = ctx.session.connection
         if connection.closed and not (survives_disconnect and connection.ended_by_client):
             return
         ctx.now_ms = self.clock.wall_ms()
@@ -124,14 +127,14 @@ class Exchange:
         self._read.resumed()
 
     def _continue(self, ctx: RequestContext, outcome: Message | Outcome) -> None:
-        if ctx.connection.closed:
+        if ctx.session.connection.closed:
             return
         if ctx.fault is not None and not isinstance(outcome, Wait | HeldRead | LastResponse):
             outcome = ctx.fault.after(outcome)  # may call the handler again
         if isinstance(outcome, LastResponse):
             if outcome.response is not None:
                 self.respond(ctx, outcome.response)
-            ctx.connection.abort()
+            ctx.session.connection.abort()
         elif isinstance(outcome, HeldRead):
             self._hold_read(ctx, outcome)
         elif isinstance(outcome, Wait):
@@ -159,11 +162,11 @@ class Exchange:
         if verdict.charges_encoding:
             self._throttler.charge_encoding(ctx)
         if by is not None:
-            self._mute(ctx, by, verdict.throttle_ms, ctx.connection.resume)
+            self._mute(ctx, by, verdict.throttle_ms, ctx.session.connection.resume)
 
     def _release(self, ctx: RequestContext, verdict: Verdict) -> None:
         """Send a response whose throttle time is over (KIP-13), or charge it again."""
-        connection = ctx.connection
+        connection = ctx.session.connection
         connection.waiting = False
         if verdict.then is None:
             self._large.run(ctx, lambda: self.respond(ctx, verdict.response))
@@ -177,7 +180,7 @@ class Exchange:
 
     def send_token(self, ctx: RequestContext, token: bytes) -> None:
         """Send a SASL token without a header, the response to one of SaslHandshake v0."""
-        ctx.connection.send(_SIZE.pack(len(token)), [token] if token else [], _SIZE.size + len(token))
+        ctx.session.connection.send(_SIZE.pack(len(token)), [token] if token else [], _SIZE.size + len(token))
 
     def respond(self, ctx: RequestContext, outcome: Message | Outcome, verdict: Verdict | None = None) -> None:
         """Send a response, which the throttler may have encoded, or end a request without one."""
@@ -205,17 +208,18 @@ class Exchange:
             head = pack_head(size, ctx.correlation_id)
         if self.journal is not None:
             self.journal.answered(ctx, body, size)
+        connection = ctx.session.connection
         if fault is None:
             if body:
-                ctx.connection.send(head, body, 4 + size)
+                connection.send(head, body, 4 + size)
         elif body:
             for frame in fault.leaving(b"".join((head, *body))):
-                ctx.connection.send(frame, [], len(frame))
+                connection.send(frame, [], len(frame))
             mute = fault.sent()
             if mute is not None and (verdict is None or verdict.by is None):  # else the quota sets the time
                 self.begin(ctx, mute)
         read = self._read
-        if ctx.error_code or ctx.started_ms != read.began_ms:
+        if ctx.error_code or connection.started_ms != read.began_ms:
             read.count(ctx, route)
         else:
             read.responded.append(route)  # counted with the others

@@ -65,7 +65,7 @@ class LargeRequests:
         pause = self._long_requests.pause
         request, _ = decode_in_slices(API_KEYS[route.api_key].request, route.version, body, 0, len(body), pause)
         outcome = self._handle(ctx, route, request)
-        if long.suspended and not ctx.connection.waiting:
+        if long.suspended and not ctx.session.connection.waiting:
             free_arrays(request, long.pause)
             if isinstance(outcome, Message):
                 free_arrays(outcome, long.pause)

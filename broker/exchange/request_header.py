@@ -2,7 +2,9 @@
 
 from struct import Struct
 
-from sluice.broker.requests.context import FIXED_HEADER, RequestContext, header_of
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.route import NO_API
+from sluice.broker.requests.session import FIXED_HEADER, header_of
 from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis.header import RequestHeader
 from sluice.protocol.codec.compile import decode_prefix
@@ -11,11 +13,11 @@ _SHORTEST = Struct(f"{FIXED_HEADER}h")  # and the length of the client id
 
 
 def read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> tuple[int, int]:
-    """Return API key and version as one number, and the correlation id; keep the client id in the context.
+    """Return API key and version as one number, and the correlation id; keep the client id in the session.
 
     Raises RemoteProtocolError if the header is malformed.
     """
-    ctx.api = ""
+    ctx.route = NO_API
     if end - start < _SHORTEST.size:
         raise RemoteProtocolError(
             f"malformed request header; expected at least {_SHORTEST.size} bytes, got {end - start}"
@@ -26,14 +28,15 @@ def read_header(ctx: RequestContext, view: memoryview, start: int, end: int) -> 
             f"malformed request header: client id length {id_bytes} exceeds the request size {end - start}"
         )
     header = header_of(max(id_bytes, 0))
+    session = ctx.session
     client_id = bytes(view[start + _SHORTEST.size : start + header.size])
     try:
-        ctx.session.client_id = client_id.decode()
+        session.client_id = client_id.decode()
     except UnicodeDecodeError:
         raise RemoteProtocolError(f"malformed request header: client id {client_id!r} is not UTF-8") from None
-    ctx.session.identity = None
-    ctx.header = header
-    ctx.id_as_sent = header.unpack_from(view, start)[2]
+    session.identity = None
+    session.header = header
+    session.id_as_sent = header.unpack_from(view, start)[2]
     return api_and_version, correlation_id
 
 

@@ -49,13 +49,14 @@ class ResponseCache:
         self._missing = None
         if end - start > _MOST_REQUEST_BYTES or not self._may_cache(route):
             return None
-        listener = ctx.connection.advertised
+        listener = ctx.session.connection.advertised
         key = route, listener.name, listener.host, bytes(view[start:end])
         found = self._responses.get(key)
         if found is None or self._broker.cluster.metadata_generation != self._generation:
             self._missing = ctx, key
             return None
-        ctx.subject = found.subject
+        if ctx.session.trace is not None:
+            ctx.session.trace.subject = found.subject
         return found
 
     def keeping(self, handle: Handle) -> Handle:
@@ -74,9 +75,10 @@ class ResponseCache:
             parts = ctx.encode(outcome)
             if ctx.long is not None and ctx.long.suspended:
                 free_arrays(outcome, ctx.long.pause)
+            subject = None if ctx.session.trace is None else ctx.session.trace.subject
             if sum(map(len, parts)) > _MOST_BYTES:
-                return Encoded(parts, ctx.subject)
-            encoded = Encoded([b"".join(parts)], ctx.subject)
+                return Encoded(parts, subject)
+            encoded = Encoded([b"".join(parts)], subject)
             self._add(missing[1], generation, encoded)
             return encoded
 

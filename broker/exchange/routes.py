@@ -55,9 +55,9 @@ class Routes:
             raise RemoteProtocolError(f"{name}: unsupported version{expected}")
         route = self.find(_OLDEST_API_VERSIONS)
         assert route is not None  # version 0 of ApiVersions is always served
-        ctx.api, ctx.version = f"ApiVersions v{version}", version
-        if self._journal is not None:
-            ctx.subject = self._journal.empty_subject
+        ctx.version = version
+        if self._journal is not None and ctx.session.trace is not None:
+            ctx.session.trace.subject = self._journal.empty_subject
         return route
 
     def hold_forwarded(self, hold: bool) -> None:

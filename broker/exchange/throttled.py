@@ -36,5 +36,5 @@ def mute(
 ) -> None:
     """Mute the connection of a request, and call `resume` after the throttle time."""
     operation = ThrottledConnection(by, throttle_ms, resume)
-    ctx.connection.mute(operation.force_complete)
+    ctx.session.connection.mute(operation.force_complete)
     throttled.delay(operation)

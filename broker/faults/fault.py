@@ -130,7 +130,7 @@ class Fault:
             now_ms = broker.clock.monotonic_ms()
             if not self.from_ms <= now_ms < self.until_ms:
                 return False
-            if match.needs_age and not match.hits_age(now_ms - ctx.connection.opened_ms):
+            if match.needs_age and not match.hits_age(now_ms - ctx.session.connection.opened_ms):
                 return False
         if self._nth is not None and self._count(ctx) != self._nth:
             return False

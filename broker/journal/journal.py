@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from sluice.broker.metadata.topic import Topic
 from sluice.broker.requests.context import RequestContext
-from sluice.broker.requests.trace import NOT_YET, RequestAnnotations
+from sluice.broker.requests.trace import NOT_YET, RequestAnnotations, RequestTrace
 from sluice.clock import Clock
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_prefix
@@ -54,23 +54,24 @@ class Journal:
 
     def answered(self, ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> None:
         """Record a request whose response of `size` bytes (0: none) is about to be sent."""
-        subject = ctx.subject
-        if subject is None:
+        session = ctx.session
+        trace = session.trace
+        if trace is None or trace.subject is None:
             return
-        ctx.subject = None
-        connection = ctx.connection
+        subject, trace.subject = trace.subject, None
+        connection = session.connection
         read_times = connection.read_times
         if read_times is None:
-            read_times = connection.read_times = [connection.read_ms, ctx.started_ms, NOT_YET]
-        annotations = ctx.annotations
+            read_times = connection.read_times = [connection.read_ms, connection.started_ms, NOT_YET]
+        annotations = trace.annotations
         if ctx.error_code or annotations is not None:
-            annotations = _completed(ctx, body, size)
+            annotations = _completed(ctx, trace, body, size)
         before, number = self._answered, self.written
         now = self._answered = self._reading()
         entry = (
             REQUEST,
             now,
-            ctx.session.identity or ctx.session.identify(),
+            session.identity or session.identify(),
             ctx.route,
             ctx.version,
             ctx.correlation_id,
@@ -89,16 +90,13 @@ class Journal:
 
     def parked(self, ctx: RequestContext) -> None:
         """Keep a parked request's times, because other requests may be received and answered first."""
-        annotations = _annotations_of(ctx)
-        if not annotations.begun_ms:
-            annotations.received_ms = ctx.connection.read_ms
-            annotations.begun_ms = max(ctx.started_ms, self._clock.ms_of(self._answered))
+        self._annotate(ctx)
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def opened(self, ctx: RequestContext) -> None:
         self._connections += 1
-        ctx.connection.number = self._connections
+        ctx.session.connection.number = self._connections
         self.add_client_event("connection-opened", ctx)
 
     def refused(self, ctx: RequestContext, reason: str, throttle_ms: int) -> None:
@@ -106,15 +104,16 @@ class Journal:
 
     def closed(self, ctx: RequestContext) -> None:
         """Record the end, and an unanswered request in flight."""
-        connection = ctx.connection
-        subject, ctx.subject = ctx.subject, None
-        if subject is not None:
+        connection = ctx.session.connection
+        trace = _trace_of(ctx)
+        if trace is not None:
+            subject, trace.subject = trace.subject, None
             client, request = (
                 ctx.session.identity or ctx.session.identify(),
                 (ctx.route, ctx.version, ctx.correlation_id),
             )
-            read_times, now = [connection.read_ms, ctx.started_ms, NOT_YET], self._reading()
-            rest = (ctx.request_bytes, UNANSWERED, subject, ctx.annotations)
+            read_times, now = [connection.read_ms, connection.started_ms, NOT_YET], self._reading()
+            rest = (ctx.request_bytes, UNANSWERED, subject, trace.annotations)
             self._append((REQUEST, now, client, *request, read_times, self._answered, *rest))
         self.add_client_event(
             "connection-closed", ctx, by_client=connection.ended_by_client, reason=connection.close_reason
@@ -123,19 +122,19 @@ class Journal:
     # -- other events --------------------------------------------------------------------------------------------------
 
     def throttled(self, ctx: RequestContext, quota: str, throttle_ms: int) -> None:
-        if ctx.subject is None:
+        annotations = self._annotate(ctx)
+        if annotations is None:
             return
-        self.parked(ctx)
-        _annotations_of(ctx).throttle_ms += throttle_ms
+        annotations.throttle_ms += throttle_ms
         self.add_client_event("throttle", ctx, **_request(ctx), quota=quota, throttle_time_ms=throttle_ms)
 
     def fault(self, ctx: RequestContext, rule_id: str, action: str) -> None:
         """Record a hit of the request in flight or, without one, of the connection."""
         of_request: dict[str, object] = {"api": "", "version": -1, "correlation_id": -1}
-        if ctx.subject is not None:
+        annotations = self._annotate(ctx)
+        if annotations is not None:
             of_request = _request(ctx)
-            self.parked(ctx)
-            _annotations_of(ctx).rule_id = rule_id
+            annotations.rule_id = rule_id
         self.add_client_event("fault", ctx, **of_request, rule_id=rule_id, action=action)
 
     def add_broker_fault(self, broker: int, rule_id: str, action: str) -> None:
@@ -144,8 +143,9 @@ class Journal:
         self.add_cluster_event("fault", broker, **no_client, **no_request, rule_id=rule_id, action=action)
 
     def set_throttle_time(self, ctx: RequestContext, throttle_ms: int) -> None:
-        if ctx.subject is not None:
-            _annotations_of(ctx).throttle_ms = throttle_ms
+        annotations = self._annotate(ctx)
+        if annotations is not None:
+            annotations.throttle_ms = throttle_ms
 
     def add_client_event(self, kind: str, ctx: RequestContext, **fields: object) -> None:
         identity = ctx.session.identity or ctx.session.identify()
@@ -170,6 +170,18 @@ class Journal:
     def ms(self, reading: float) -> float:
         return self._clock.ms_of(reading)
 
+    def _annotate(self, ctx: RequestContext) -> RequestAnnotations | None:
+        """Return the annotations of the request in flight, with its times; None if it is not recorded."""
+        trace = _trace_of(ctx)
+        if trace is None:
+            return None
+        annotations = _annotations_of(trace)
+        if not annotations.begun_ms:
+            connection = ctx.session.connection
+            annotations.received_ms = connection.read_ms
+            annotations.begun_ms = max(connection.started_ms, self._clock.ms_of(self._answered))
+        return annotations
+
     def _append(self, entry: tuple[object, ...]) -> None:
         ring = self._ring
         if self.written == len(ring) < self.size:
@@ -182,15 +194,22 @@ def _request(ctx: RequestContext) -> dict[str, object]:
     return {"api": ctx.route.api_name, "version": ctx.version, "correlation_id": ctx.correlation_id}
 
 
-def _annotations_of(ctx: RequestContext) -> RequestAnnotations:
-    if ctx.annotations is None:
-        ctx.annotations = RequestAnnotations()
-    return ctx.annotations
+def _trace_of(ctx: RequestContext) -> RequestTrace | None:
+    trace = ctx.session.trace
+    return None if trace is None or trace.subject is None else trace
 
 
-def _completed(ctx: RequestContext, body: Sequence[bytes | memoryview], size: int) -> RequestAnnotations:
-    annotations = _annotations_of(ctx)
-    ctx.annotations = None
+def _annotations_of(trace: RequestTrace) -> RequestAnnotations:
+    if trace.annotations is None:
+        trace.annotations = RequestAnnotations()
+    return trace.annotations
+
+
+def _completed(
+    ctx: RequestContext, trace: RequestTrace, body: Sequence[bytes | memoryview], size: int
+) -> RequestAnnotations:
+    annotations = _annotations_of(trace)
+    trace.annotations = None
     if ctx.error_code and size:
         annotations.error_codes = _error_codes(ctx, body, size)
     return annotations

@@ -20,7 +20,9 @@ from enum import Enum, auto
 from struct import Struct
 
 from sluice.broker.exchange.exchange import Exchange
-from sluice.broker.requests.context import FIXED_HEADER, RequestContext
+from sluice.broker.requests.context import RequestContext
+from sluice.broker.requests.route import SASL_TOKEN
+from sluice.broker.requests.session import FIXED_HEADER
 from sluice.broker.security.authentication_counts import AuthenticationCounts
 from sluice.broker.security.sasl.listener import SaslListener
 from sluice.broker.security.sasl.mechanism import Mechanism, SaslAuthenticationError, SaslError
@@ -233,7 +235,7 @@ class SaslAuthenticator:
         self.state = _NEXT[self.state, event]
 
     def _handle_token_frame(self, ctx: RequestContext, token: bytes) -> None:
-        ctx.api = "SASL token"
+        ctx.route = SASL_TOKEN
         try:
             answer = self.evaluate(token, 0)
         except SaslError as error:
@@ -262,13 +264,13 @@ class SaslAuthenticator:
             self._expires_at_ms = None
             self._connection.request_handler = self._exchange
         else:
-            self._expires_at_ms = ctx.started_ms + lifetime_ms
+            self._expires_at_ms = self._connection.started_ms + lifetime_ms
 
     def _check_session(self, ctx: RequestContext, api_key: int | None) -> None:
         """Raise RemoteProtocolError after the session's end."""
         if self._expires_at_ms is None:
             return
-        now_ms = ctx.started_ms
+        now_ms = self._connection.started_ms
         too_soon = self._last_reauth_ms is not None and now_ms - self._last_reauth_ms < _MIN_REAUTH_INTERVAL_MS
         if api_key == ApiKey.SASL_HANDSHAKE and not too_soon:
             self._last_reauth_ms = now_ms

@@ -22,6 +22,7 @@ from struct import Struct
 from sluice.broker.exchange.exchange import Exchange
 from sluice.broker.log.segment_memory import RetainedMemory
 from sluice.broker.requests.context import RequestHandler
+from sluice.broker.requests.route import NO_API
 from sluice.broker.requests.trace import ReadTimes
 from sluice.broker.requests.turn_queue import TURN_MS, TurnQueue
 from sluice.config.broker_config import EVERYWHERE, Endpoint
@@ -72,6 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         "read_times",
         "request_handler",
         "request_memory",
+        "started_ms",
         "waiting",
     )
 
@@ -109,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self.waiting = False
         self.closed = False
         self.peer = "?"
-        self.opened_ms = self.last_active_ms = self.read_ms = exchange.clock.monotonic_ms()
+        self.opened_ms = self.last_active_ms = self.read_ms = self.started_ms = exchange.clock.monotonic_ms()
         # For the journal.
         self.number = 0
         self.close_reason = ""
@@ -308,7 +310,7 @@ class Connection(asyncio.BufferedProtocol):
                     break
         except RemoteProtocolError as error:
             if isinstance(error, FrameSizeError):
-                self.ctx.api = ""  # do not blame the previous request
+                self.ctx.route = NO_API  # do not blame the previous request
             self.close(str(error))
         except Exception:
             self.fail()

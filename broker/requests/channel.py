@@ -19,6 +19,7 @@ class Channel(Protocol):
     number: int  # in the journal
     opened_ms: float  # monotonic, like `read_ms`
     read_ms: float  # time of the last read
+    started_ms: float  # start of the handling of its requests
     read_times: ReadTimes | None  # shared by the journal entries of one read, until their responses are sent
     request_memory: FramePool
     close_reason: str

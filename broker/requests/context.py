@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
-from struct import Struct
 from typing import Final, Protocol, TypeVar
 
 from sluice.clock import Clock
@@ -13,22 +12,13 @@ from sluice.protocol.message import Message
 from sluice.purgatory.operation import DelayedOperation
 from sluice.purgatory.purgatory import DelayedOperationPurgatory
 
-from .channel import Channel
-from .route import ApiRoute
+from .route import NO_API, ApiRoute
 from .session import Session
-from .trace import RequestAnnotations, RequestSubject
 
 K = TypeVar("K")
 T = TypeVar("T")
 
-# API key and version as one number; correlation id.
-FIXED_HEADER = ">Ii"
-
 _FREED_AT_ONCE = 64
-
-
-def header_of(id_bytes: int) -> Struct:
-    return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
 
 
 class RequestHandler(Protocol):
@@ -159,53 +149,39 @@ class RequestContext:
 
     __slots__ = (
         "_resume",
-        "annotations",
-        "api",
-        "connection",
         "correlation_id",
         "error_code",
         "fault",
         "fetch",
-        "header",
-        "id_as_sent",
         "long",
         "now_ms",
         "request_bytes",
         "route",
         "session",
-        "started_ms",
-        "subject",
         "version",
-        "worked_ms",
     )
 
     def __init__(
         self,
         session: Session,
-        connection: Channel,
         resume: "Callable[[RequestContext, Callable[[], Message | Outcome], bool], None]",
     ) -> None:
         self.session = session
-        self.connection = connection
         self._resume = resume
-        # The last client id as sent, and the decoder of headers with its length.
-        self.id_as_sent = b"\0\0"
-        self.header = header_of(0)
-        self.route: ApiRoute  # unset before the first request
-        self.api = ""  # "Produce v9", for log lines; empty while a header is decoded
+        self.route: ApiRoute = NO_API
         self.version = 0
         self.correlation_id = 0
         self.request_bytes = 0  # as in Kafka: header and body, without the size prefix
         self.now_ms = 0  # wall clock at the start of the read, or at the end of a wait
-        self.started_ms = 0.0  # monotonic, at the start of the read
-        self.worked_ms = 0.0  # processing time before parking, if there are request quotas
         self.fetch: FetchInProgress | None = None
         self.error_code = 0  # the first error in the response, for the metrics
         self.fault: RequestFault | None = None
         self.long: Slicing | None = None  # until the response is sent, if the request may be suspended
-        # For the journal, which ignores requests without a subject.
-        self.subject: RequestSubject | None = None
-        self.annotations: RequestAnnotations | None = None
+
+    @property
+    def api(self) -> str:
+        """The API and version for log lines, such as "Produce v9"; empty while a header is decoded."""
+        return f"{self.route.api_name} v{self.version}" if self.route.api_key >= 0 else self.route.api_name
 
     def encode(self, response: "Message | Outcome") -> list[bytes | memoryview]:
         if self.long is not None and self.long.suspended:

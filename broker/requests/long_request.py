@@ -225,8 +225,8 @@ class LongRequests:
             _finish(request)
             return
         ctx = request.ctx
-        ctx.connection.park(_nothing)
-        ctx.connection.hold_frame()
+        ctx.session.connection.park(_nothing)
+        ctx.session.connection.hold_frame()
         if request.timer is not None:
             request.timer.pause(ctx)
         if request.in_progress:
@@ -249,7 +249,7 @@ class LongRequests:
                 self._admit(self._waiting.popleft())
 
     def _resume(self, request: LongRequest) -> None:
-        connection = request.ctx.connection
+        connection = request.ctx.session.connection
         if connection.closed and not connection.ended_by_client:
             request.kill()
             self._leave(request)
@@ -271,7 +271,7 @@ class LongRequests:
 
 def _finish(request: LongRequest) -> None:
     ctx = request.ctx
-    connection = ctx.connection
+    connection = ctx.session.connection
     if connection.waiting:  # parked by its handler, or throttled
         connection.release_frame()
         return

@@ -24,15 +24,16 @@ class RequestTimer:
         self._since_ms = 0.0  # last charge, pause or resumption; monotonic
 
     def take_nanos(self, ctx: RequestContext) -> int:
-        worked_ms, ctx.worked_ms = ctx.worked_ms, 0.0
+        session = ctx.session
+        worked_ms, session.worked_ms = session.worked_ms, 0.0
         return round((worked_ms + self._lap_ms(ctx)) * _NANOS_PER_MS)
 
     def pause(self, ctx: RequestContext) -> None:
-        ctx.worked_ms += self._lap_ms(ctx)
+        ctx.session.worked_ms += self._lap_ms(ctx)
 
     def resume(self) -> None:
         self._since_ms = self._clock.monotonic_ms()
 
     def _lap_ms(self, ctx: RequestContext) -> float:
-        since_ms, self._since_ms = max(ctx.started_ms, self._since_ms), self._clock.monotonic_ms()
+        since_ms, self._since_ms = max(ctx.session.connection.started_ms, self._since_ms), self._clock.monotonic_ms()
         return self._since_ms - since_ms

@@ -19,3 +19,11 @@ class ApiRoute:
         self.label = f"{api_name} v{version}"
         self.version = version
         self.encode = encode
+
+
+def _encode_nothing(response: object, parts: Parts) -> None:
+    pass
+
+
+NO_API = ApiRoute(-1, "", 0, _encode_nothing)  # while a header is decoded
+SASL_TOKEN = ApiRoute(-1, "SASL token", 0, _encode_nothing)  # after SaslHandshake v0, tokens have no header

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from ipaddress import IPv6Address
+from struct import Struct
 from typing import Protocol
 
 from sluice.broker.metadata.cache import Node
@@ -9,8 +10,10 @@ from sluice.config.broker_config import EVERYWHERE, Endpoint
 from sluice.quotas.client_throttle_times import ClientThrottleTimes
 
 from .channel import Channel
-from .trace import ClientIdentity
+from .trace import ClientIdentity, RequestTrace
 
+# API key and version as one number; correlation id.
+FIXED_HEADER = ">Ii"
 # User name without authentication (KafkaPrincipal.ANONYMOUS).
 ANONYMOUS = "ANONYMOUS"
 
@@ -39,27 +42,40 @@ class Authentication(Protocol):
         """Log a failed authentication; return the delay in ms of its response and of the close (KIP-306)."""
 
 
+def header_of(id_bytes: int) -> Struct:
+    return Struct(f"{FIXED_HEADER}{2 + id_bytes}s")
+
+
 class Session:
     __slots__ = (
         "authentication",
-        "channel",
         "client_id",
         "client_software",
+        "connection",
         "fault_counts",
+        "header",
+        "id_as_sent",
         "identity",
         "node_id",
         "throttle_times",
+        "trace",
         "user",
+        "worked_ms",
     )
 
-    def __init__(self, node_id: int, channel: Channel) -> None:
+    def __init__(self, node_id: int, connection: Channel, trace: RequestTrace | None) -> None:
         self.node_id = node_id  # of the broker
-        self.channel = channel
+        self.connection = connection
         self.user = ANONYMOUS
         self.authentication: Authentication | None = None  # with a SASL listener
         self.client_id = ""  # a null id is "" (Kafka's RequestHeader.parse)
+        # The client id as sent, and the decoder of headers with its length.
+        self.id_as_sent = b"\0\0"
+        self.header = header_of(0)
         self.client_software = ("", "")  # name and version, from ApiVersions v3 and later (KIP-511)
+        self.trace = trace  # with a journal
         self.identity: ClientIdentity | None = None  # for the journal; None if outdated
+        self.worked_ms = 0.0  # processing time of the request in flight before its wait, if there are request quotas
         self.throttle_times: ClientThrottleTimes | None = None  # as sent to the client, if there are quotas
         self.fault_counts: dict[Hashable, int] | None = None  # requests, by the fault rule that counts them
 
@@ -71,7 +87,7 @@ class Session:
     @property
     def client_host(self) -> str:
         """Client address in Java's format: "/127.0.0.1"."""
-        address = self.channel.peer.rpartition(":")[0]
+        address = self.connection.peer.rpartition(":")[0]
         return f"/{_java_ipv6(address) if ':' in address else address}"
 
     def set_user(self, user: str) -> None:
@@ -84,12 +100,12 @@ class Session:
 
     def identify(self) -> ClientIdentity:
         if self.identity is None:
-            channel = self.channel
+            connection = self.connection
             self.identity = ClientIdentity(
                 self.node_id,
-                channel.number,
-                channel.advertised.name,
-                channel.peer,
+                connection.number,
+                connection.advertised.name,
+                connection.peer,
                 self.client_id,
                 self.client_software,
                 self.user,
@@ -98,7 +114,7 @@ class Session:
 
     def endpoint_of(self, node: Node) -> Endpoint:
         """Return a broker's address on the listener that this client uses."""
-        here = self.channel.advertised
+        here = self.connection.advertised
         if node.node_id == self.node_id:
             return here
         there = node.endpoints[here.name]

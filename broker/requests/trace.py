@@ -38,3 +38,13 @@ class RequestAnnotations:
         self.error_codes: tuple[int, ...] = ()
         self.throttle_ms = 0
         self.rule_id = ""
+
+
+class RequestTrace:
+    """What the journal records of the request in flight; nothing without a subject."""
+
+    __slots__ = ("annotations", "subject")
+
+    def __init__(self) -> None:
+        self.subject: RequestSubject | None = None
+        self.annotations: RequestAnnotations | None = None

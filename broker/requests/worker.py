@@ -114,7 +114,7 @@ def respond_after(
     """
 
     def start(done: Callable[[Callable[[], T]], None]) -> None:
-        memory = ctx.connection.request_memory
+        memory = ctx.session.connection.request_memory
         memory.charge(request_bytes)
 
         def finish(outcome: Callable[[], T]) -> None:

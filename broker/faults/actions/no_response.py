@@ -28,14 +28,14 @@ class BlackHole(RequestAction, frozen=True, tag="black-hole"):
         if self.when != "before":
             return None
         outcome = intercepted.wait_before(hit.fault, _NEVER_MS)
-        intercepted.ctx.connection.close_on_eof()
+        intercepted.ctx.session.connection.close_on_eof()
         return outcome
 
     def after(self, intercepted: "InterceptedRequest", hit: RuleHit, outcome: Message | Outcome) -> Message | Outcome:
         if self.when != "after":
             return outcome
         outcome = intercepted.wait_after(hit.fault, _NEVER_MS, outcome)
-        intercepted.ctx.connection.close_on_eof()
+        intercepted.ctx.session.connection.close_on_eof()
         return outcome
 
 

@@ -159,9 +159,9 @@ class FaultExecution:
     def close(self, rule: ActiveRule, how: CloseMethod) -> Outcome:
         reason = f"fault rule {rule.id}"
         if how == "rst":
-            self.ctx.connection.reset(reason)
+            self.ctx.session.connection.reset(reason)
         else:
-            self.ctx.connection.close(reason)
+            self.ctx.session.connection.close(reason)
         return ENDED
 
     def repeat(self) -> None:
@@ -204,7 +204,7 @@ class FaultExecution:
         ctx = self.ctx
         if not isinstance(self.request, ProduceRequest) or self.request.acks:
             return outcome
-        ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}, by a fault rule")
+        ctx.session.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}, by a fault rule")
         return NO_RESPONSE
 
     @property

@@ -55,7 +55,7 @@ class RouteFaults:
 
     def handle(self, ctx: RequestContext, request: Message, broker: Broker) -> Message | Outcome:
         session = ctx.session
-        client_key = (session.client_id, session.client_software, session.user, ctx.connection.advertised.name)
+        client_key = (session.client_id, session.client_software, session.user, ctx.session.connection.advertised.name)
         try:
             rules = self._by_client[client_key]
         except KeyError:

@@ -28,7 +28,7 @@ def handle(
     if client_instance_id == ZERO_UUID:
         client_instance_id = telemetry.new_instance_id()
     known_by = selectors(ctx, client_instance_id)
-    instance = telemetry.instance(client_instance_id, known_by, ctx.connection, ctx.now_ms)
+    instance = telemetry.instance(client_instance_id, known_by, ctx.session.connection, ctx.now_ms)
     code = ctx.error_code = telemetry.get(instance, ctx.now_ms)
     if code:
         return GetTelemetrySubscriptionsResponse(error_code=code)
@@ -45,7 +45,7 @@ def handle(
 
 
 def selectors(ctx: RequestContext, client_instance_id: bytes) -> dict[str, str]:
-    address, _, port = ctx.connection.peer.rpartition(":")
+    address, _, port = ctx.session.connection.peer.rpartition(":")
     name, version = ctx.session.client_software
     return {
         "client_instance_id": printed_uuid(client_instance_id),

@@ -33,7 +33,7 @@ def handle(ctx: RequestContext, request: PushTelemetryRequest, broker: Broker) -
         return respond(ErrorCode.INVALID_REQUEST)
     telemetry, metrics, compression = broker.telemetry, request.metrics, request.compression_type
     known_by = selectors(ctx, client_instance_id)
-    instance = telemetry.instance(client_instance_id, known_by, ctx.connection, ctx.now_ms)
+    instance = telemetry.instance(client_instance_id, known_by, ctx.session.connection, ctx.now_ms)
     code = telemetry.check_push(
         instance, request.subscription_id, metrics, compression, ctx.now_ms, terminating=request.terminating
     )

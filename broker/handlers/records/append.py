@@ -215,7 +215,7 @@ def error_response(
 
 def no_acks_outcome(ctx: RequestContext) -> Outcome:
     if ctx.error_code:
-        ctx.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
+        ctx.session.connection.close(f"produce with acks=0 failed: {ErrorCode(ctx.error_code).name}")
     return NO_RESPONSE
 
 

@@ -67,8 +67,9 @@ def begin_fetch(ctx: RequestContext, broker: Broker, request: FetchRequest) -> "
             item.locate(broker.metadata)
             if item.partition is None:
                 are_known = False
-    if session is not None and ctx.subject is not None:
-        ctx.subject = partitions_subject((item.topic_name, item.request.partition) for item in ctx.sliced(items))
+    trace = ctx.session.trace
+    if session is not None and trace is not None and trace.subject is not None:
+        trace.subject = partitions_subject((item.topic_name, item.request.partition) for item in ctx.sliced(items))
     state = request.replica_state  # of followers, since v15 (KIP-903)
     is_from_follower = (request.replica_id if state is None else state.replica_id) >= 0
     if broker.authorizer is not None and deny_unreadable(ctx, broker, items, for_follower=is_from_follower):
@@ -161,8 +162,9 @@ def fetch_one(ctx: RequestContext, broker: Broker, request: FetchRequest) -> Mes
         return None
     if session is not None:
         broker.fetch_sessions.advance(session, ctx.now_ms)
-        if ctx.subject is not None:
-            ctx.subject = partitions_subject([(item.topic_name, requested.partition)])
+        trace = ctx.session.trace
+        if trace is not None and trace.subject is not None:
+            trace.subject = partitions_subject([(item.topic_name, requested.partition)])
     reads = (PartitionRead(item, size, data.high_watermark, data.log_start_offset),)
     ctx.fetch = fetched = Fetched(ctx, broker, session, 0 if session is None else session.epoch, reads)
     response = FetchResponse(0, 0, request.session_id, [FetchableTopicResponse(topic.topic, topic.topic_id, [data])])

@@ -50,7 +50,7 @@ def _session(
     if request.share_session_epoch == INITIAL_EPOCH:
         if any(one.acknowledgement_batches for topic in topics for one in topic.partitions):
             return ErrorCode.INVALID_REQUEST
-        return sessions.open(member, ctx.connection, requested)
+        return sessions.open(member, ctx.session.connection, requested)
     session = sessions.resume(member, request.share_session_epoch)
     if isinstance(session, ErrorCode) or request.share_session_epoch == FINAL_EPOCH:
         return session
