@@ -1,1 +1,1 @@
-"""Reports of an audit: JSON with its schema, JUnit XML for CI, HTML and Markdown for people, and comparisons."""
+"""Reports of an audit: JSON with its schema, JUnit XML for CI, HTML for people, and comparisons."""

@@ -10,18 +10,16 @@ from sluice.audit.judge.model.verdict import AuditResult
 from sluice.errors import SluiceError
 
 from .junit import junit
-from .markdown import markdown
 
-JSON, JUNIT, PAGE, MATRIX = "report.json", "junit.xml", "report.html", "report.md"
+JSON, JUNIT, PAGE = "report.json", "junit.xml", "report.html"
 
 
 def write_report(result: AuditResult, folder: Path, texts: Mapping[str, str]) -> Sequence[Path]:
-    """Write all four files into a folder; `texts` are the statements by id. Raises SluiceError."""
+    """Write all three files into a folder; `texts` are the statements by id. Raises SluiceError."""
     files = {
         folder / JSON: as_json(result),
         folder / JUNIT: junit(result),
         folder / PAGE: _page()(result, texts).encode(),
-        folder / MATRIX: markdown(result, texts).encode(),
     }
     make_folder(folder)
     for path, content in files.items():

@@ -14,7 +14,7 @@ from tests.support.audit_results import TEXTS, with_everything
 def test_written_report_is_read_back(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "report"
     written = write_report(with_everything(), folder, TEXTS)
-    assert sorted(path.name for path in written) == ["junit.xml", "report.html", "report.json", "report.md"]
+    assert sorted(path.name for path in written) == ["junit.xml", "report.html", "report.json"]
     assert all(path.is_file() for path in written)
     assert read_report(folder) == read_report(folder / "report.json") == with_everything()
 

@@ -6,10 +6,10 @@ import pytest
 
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.report.citations import cited
-from sluice.audit.report.markdown import markdown
+from tests.docs.audit_matrix import matrix
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
 
-PAGE = markdown(with_everything(), TEXTS)
+PAGE = matrix(with_everything(), TEXTS)
 
 
 def _cells(line: str) -> list[str]:
@@ -46,7 +46,7 @@ def test_citation_is_complete_once_and_abbreviated_afterwards() -> None:
     first, second = (
         verdict(each, State.DEVIATES, why="too short", measured=numbers) for each in ("KIP-580/1", "KIP-580/2")
     )
-    page = markdown(result(subject("aiokafka", "0.14.0", first, second)), {})
+    page = matrix(result(subject("aiokafka", "0.14.0", first, second)), {})
     citation = cited("aiokafka", "KIP-580/1")
     assert citation is not None
     said, again = (line for line in page.splitlines() if line.startswith("- "))
@@ -60,7 +60,7 @@ def test_citation_is_complete_once_and_abbreviated_afterwards() -> None:
 )
 def test_versions_appear_in_the_matrix_only_to_distinguish_clients(versions: list[str], heads: str) -> None:
     names = ["a", "b"] if versions[1] == "" else ["a", "a"]
-    page = markdown(
+    page = matrix(
         result(*(subject(name, version, verdict()) for name, version in zip(names, versions, strict=True))), {}
     )
     assert f"| statement {heads}" in page.splitlines()
@@ -72,6 +72,6 @@ def test_client_chosen_text_is_escaped() -> None:
 
 
 def test_verdicts_alone_make_a_page_without_other_sections() -> None:
-    page = markdown(result(subject("a", "1", verdict("KIP-91/1", State.PASS))), {})
+    page = matrix(result(subject("a", "1", verdict("KIP-91/1", State.PASS))), {})
     assert "## KIP-91: Delivery timeout" in page
     assert not re.search(r"Deviations|Inconclusive|Findings|Recovery", page)
