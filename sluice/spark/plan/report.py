@@ -1,25 +1,24 @@
-"""The reports of a plan: the same sections as a Markdown file with plots beside it, and as one HTML file."""
+"""The report of a plan: one HTML file with the plots in it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from sluice.spark.charges.charges import Kind
+from sluice.text.html_page import environment
 
 from .analysis import Effect, Finding, Limits, Settings
 from .coverage import Coverage
 from .demand import Stated
 from .kafka_configs_script import SCRIPT
-from .page import html
 from .recommendation import KEYS, Need, Recommendation
 from .replay import Candidate
-from .sections import Plot, Section
 from .tables import QUARANTINE
 
-REPORT, PAGE = "report.md", "report.html"
+PAGE = "report.html"
 _MOST_SHOWN = 20  # clients per table
-
+_CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 
 Effects = dict[tuple[Kind, Candidate], Effect]
 
@@ -34,6 +33,18 @@ def effects_of(findings: Iterable[Finding], limits: Limits | None) -> Effects:
     return dict(sorted(found.items(), key=lambda each: (list(KEYS).index(each[0][0]), each[0][1][::-1])))
 
 
+class Section(NamedTuple):
+    """A part of the report. Names in its texts are in backticks, and `plots` are captions with SVGs."""
+
+    title: str
+    paragraphs: Sequence[str] = ()
+    points: Sequence[str] = ()
+    plots: Sequence[tuple[str, str]] = ()
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    marked: int = 0  # number of marked rows, the first ones
+
+
 class Report(NamedTuple):
     inputs: Sequence[str]
     settings: Settings
@@ -45,34 +56,20 @@ class Report(NamedTuple):
 
 
 def write_report(out: Path, report: Report) -> None:
-    sections = list(_sections(report))
-    for section in sections:
-        for plot in section.plots:
-            (out / plot.file).write_text(plot.svg, encoding="utf-8")
-    (out / REPORT).write_text(_markdown(report.warnings, sections), encoding="utf-8")
-    (out / PAGE).write_text(html(report.warnings, sections), encoding="utf-8")
+    templates = environment("sluice.spark.plan")
+    templates.filters["pieces"] = _pieces
+    page = templates.get_template("plan.html").render(warnings=report.warnings, sections=list(_sections(report)))
+    (out / PAGE).write_text(page + "\n", encoding="utf-8")
 
 
-def _markdown(warnings: Sequence[str], sections: Sequence[Section]) -> str:
-    lines = ["# Quota plan", ""]
-    for warning in warnings:
-        name, _, text = warning.partition(":")
-        lines += [f"**{name}:**{text}", ""]
-    for section in sections:
-        lines += [f"## {section.title}", ""] if section.title else []
-        lines += [line for paragraph in section.paragraphs for line in (paragraph, "")]
-        lines += [*(f"- {point}" for point in section.points), ""] if section.points else []
-        if section.rows:
-            lines += [_row(section.header), "|" + "---|" * len(section.header)]
-            for number, (name, *values) in enumerate(section.rows):
-                lines.append(_row([f"**{name}**" if number < section.marked else name, *values]))
-            lines.append("")
-        lines += [line for plot in section.plots for line in (f"![{plot.caption}]({plot.file})", "")]
-    return "\n".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, and whether each is code: between any number of backticks, as in Markdown."""
+    end = 0
+    for match in _CODE.finditer(text):
+        yield text[end : match.start()], False
+        yield match[2][1:-1] if len(match[1]) > 1 else match[2], True
+        end = match.end()
+    yield text[end:], False
 
 
 def _sections(report: Report) -> Iterable[Section]:
@@ -80,11 +77,7 @@ def _sections(report: Report) -> Iterable[Section]:
 
     yield Section("", [_coverage(report)])
     for found in report.recommendations:
-        plot = Plot(
-            f"needs-{found.kind.lower()}.svg",
-            f"{found.kind}: demand, required and recommended quotas",
-            needs_plot(found),
-        )
+        plot = f"{found.kind}: demand, required and recommended quotas", needs_plot(found)
         yield _recommended(found, report.settings)._replace(plots=[plot])
     if not all(found.is_empty for found in report.recommendations):
         yield Section("", [f"Run `sh {SCRIPT} BOOTSTRAP-SERVER` to set these quotas."])
@@ -93,7 +86,7 @@ def _sections(report: Report) -> Iterable[Section]:
         if effects:
             quotas = [found for found in report.recommendations if found.kind == kind]
             svg = effects_plot(kind, effects, quotas[0] if quotas else None, report.settings.limits)
-            plot = Plot(f"candidates-{kind.lower()}.svg", f"{kind}: throttled clients and throttle times by quota", svg)
+            plot = f"{kind}: throttled clients and throttle times by quota", svg
             yield _effects(effects, report.settings.limits)._replace(
                 title=f"{kind}: effect of each quota", plots=[plot]
             )
@@ -209,9 +202,8 @@ def _in_words(loop: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Return any text as inline code for a table cell."""
+    """Return any text as inline code."""
     shown = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
     ticks = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     blank = " " * (len(ticks) > 1)
-    escaped = shown.replace("|", "\\|")
-    return f"{ticks}{blank}{escaped}{blank}{ticks}"
+    return f"{ticks}{blank}{shown}{blank}{ticks}"

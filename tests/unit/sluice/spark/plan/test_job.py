@@ -14,7 +14,7 @@ from sluice.spark.plan.analysis import Limits, Settings
 from sluice.spark.plan.job import plan
 from sluice.spark.plan.kafka_configs_script import SCRIPT
 from sluice.spark.plan.recommendation import Policy
-from sluice.spark.plan.report import PAGE, REPORT, rate
+from sluice.spark.plan.report import PAGE, rate
 from sluice.spark.plan.tables import FINDING, NEEDS, QUARANTINE, RECOMMENDATION, REPLAYS, finding_of, read_table
 from tests.support.journal_lines import journal
 
@@ -71,15 +71,16 @@ def test_columns_are_named(out: Path) -> None:
 
 
 def test_the_report_has_the_input_counts_and_the_recommendation(out: Path) -> None:
-    page = (out / REPORT).read_text()
-    assert "| charges of clients | 2,640 |" in page
-    assert "| quarantined | 1 |" in page
-    assert "## Produce: recommendation" in page
-    assert "| **`bursty`** |" in page
-    assert f"sh {SCRIPT} BOOTSTRAP-SERVER" in page
-    for line in page.splitlines():
-        if line.startswith("!["):
-            assert (out / line.partition("(")[2].rstrip(")")).read_text().startswith("<svg")
+    page = (out / PAGE).read_text()
+    assert _row("charges of clients", "2,640") in page
+    assert _row("quarantined", "1") in page
+    assert "<h2>Produce: recommendation</h2>" in page
+    assert '<tr class="override"><th scope="row"><code>bursty</code></th>' in page
+    assert f"<code>sh {SCRIPT} BOOTSTRAP-SERVER</code>" in page
+
+
+def _row(name: str, count: str) -> str:
+    return f'<tr><th scope="row">{name}</th><td data-label="count">{count}</td></tr>'
 
 
 def test_the_recommendation_is_also_a_table(out: Path) -> None:
@@ -89,16 +90,9 @@ def test_the_recommendation_is_also_a_table(out: Path) -> None:
     assert override["quota"] > default["quota"] > 0
 
 
-def test_a_hostile_client_id_stays_within_its_cell(out: Path) -> None:
-    page = (out / REPORT).read_text()
-    (row,) = (line for line in page.splitlines() if "\\x0a" in line)
-    assert row.startswith("| `` a\\|`b`\\x0a# c <b> `` | ")
-    assert row.count("|") - row.count("\\|") == 8
-
-
 def test_the_same_input_gives_the_same_files(log: Path, out: Path, tmp_path: Path) -> None:
     run(log, tmp_path / "again")
-    for file in (REPORT, PAGE, SCRIPT, "needs-produce.svg"):
+    for file in (PAGE, SCRIPT):
         assert (tmp_path / "again" / file).read_text() == (out / file).read_text()
 
 
@@ -106,13 +100,13 @@ def test_without_limits_no_script_is_written_and_progress_is_reported(log: Path,
     steps = run(log, tmp_path / "out", SETTINGS._replace(limits=None))
     assert [step for step, *_ in steps] == ["reading", *["replaying"] * 3, "writing the report"]
     assert not (tmp_path / "out" / SCRIPT).exists()
-    assert "recommendation" not in (tmp_path / "out" / REPORT).read_text()
+    assert "recommendation" not in (tmp_path / "out" / PAGE).read_text()
 
 
 def test_a_log_without_charges_has_a_report(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("INFO started\n")
     run(tmp_path / "server.log", tmp_path / "out")
-    assert "| quarantined | 1 |" in (tmp_path / "out" / REPORT).read_text()
+    assert _row("quarantined", "1") in (tmp_path / "out" / PAGE).read_text()
     assert not (tmp_path / "out" / SCRIPT).exists()
 
 
@@ -156,8 +150,9 @@ def test_reasons_for_no_recommendation_come_first(lines: bytes, warning: str, tm
     file.write_bytes(b"".join(traffic.splitlines(keepends=True)[: 10 - bool(lines)]) + lines)
     code, output = command(str(file), "--output", str(tmp_path / "out"), "--default")
     assert (code, output.startswith(warning)) == (0, True), output
-    assert (tmp_path / "out" / REPORT).read_text().splitlines()[2].replace("**", "").startswith(warning)
-    assert f'<p class="warning"><strong>{warning.partition(":")[0]}:' in (tmp_path / "out" / PAGE).read_text()
+    name, _, text = warning.partition(":")
+    page = (tmp_path / "out" / PAGE).read_text()
+    assert page.partition('<p class="warning">')[2].startswith(f"<strong>{name}:</strong>{text}")
     assert not (tmp_path / "out" / SCRIPT).exists()
 
 
@@ -208,7 +203,7 @@ def test_many_lower_bounds_are_counted(tmp_path: Path) -> None:
     _, output = command(str(file), "--output", str(tmp_path / "out"))
     assert output.count("demand at least ") == 5
     assert "  and 3 more whose demand is a lower bound" in output
-    report = (tmp_path / "out" / REPORT).read_text()
+    report = (tmp_path / "out" / PAGE).read_text()
     assert "The demand of no client is known, so no quota is required or recommended." in report
     assert "With the required quotas" not in report
 
