@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from os import PathLike
 from random import Random  # noqa: TID251  (the broker's single source of randomness)
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from sluice.broker.journal.reader import JournalReader
 from sluice.broker.process import BrokerProcess
@@ -34,7 +34,7 @@ from .journal_assertions import JournalAssertions
 from .quota_control import LocalQuota, QuotasSet, quotas_set, set_quota
 from .scenario_control import LocalScenario, start_run
 from .security import AclFields, Library, Mechanism, Security
-from .wait_conditions import POLL_INTERVAL_MS, Filters, wait_condition
+from .wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
 
 if TYPE_CHECKING:
     from sluice.broker.scenarios.model import Scenario
@@ -251,30 +251,12 @@ class Broker(JournalAssertions):
 
     @overload
     async def wait_for(
-        self,
-        what: type[_E],
-        *,
-        where: Callable[[_E], object] | None = None,
-        times: int = 1,
-        after: int = 0,
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-        timeout_s: float = WAIT_S,
+        self, what: type[_E], *, where: Callable[[_E], object] | None = None, **options: Unpack[WaitOptions]
     ) -> list[_E]: ...
 
     @overload
     async def wait_for(
-        self,
-        what: str,
-        *,
-        where: Callable[[Any], object] | None = None,
-        times: int = 1,
-        after: int = 0,
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-        timeout_s: float = WAIT_S,
+        self, what: str, *, where: Callable[[Any], object] | None = None, **options: Unpack[WaitOptions]
     ) -> list[AnyEvent]: ...
 
     @overload

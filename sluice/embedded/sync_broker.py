@@ -11,7 +11,7 @@ The broker runs in its own thread (loop_thread.py). Any other thread may call th
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from sluice.errors import ArgumentError, WaitTimeoutError
 from sluice.journal_events import AnyEvent, Event
@@ -23,7 +23,7 @@ from .journal_assertions import JournalAssertions
 from .loop_thread import BrokerThread
 from .security import AclFields, Mechanism
 from .sync_handles import SyncClient, SyncClusterControl, SyncFault, SyncFaults, SyncJournal, SyncQuota, SyncScenario
-from .wait_conditions import POLL_INTERVAL_MS, Filters, wait_condition
+from .wait_conditions import POLL_INTERVAL_MS, Filters, WaitOptions, wait_condition
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
@@ -99,30 +99,12 @@ class SyncBroker(Blocking[Broker], JournalAssertions):
 
     @overload
     def wait_for(
-        self,
-        what: type[_E],
-        *,
-        where: Callable[[_E], object] | None = None,
-        times: int = 1,
-        after: int = 0,
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-        timeout_s: float = WAIT_S,
+        self, what: type[_E], *, where: Callable[[_E], object] | None = None, **options: Unpack[WaitOptions]
     ) -> list[_E]: ...
 
     @overload
     def wait_for(
-        self,
-        what: str,
-        *,
-        where: Callable[[Any], object] | None = None,
-        times: int = 1,
-        after: int = 0,
-        client_id: str | Collection[str] = (),
-        api: str | Collection[str] = (),
-        broker: int | Collection[int] = (),
-        timeout_s: float = WAIT_S,
+        self, what: str, *, where: Callable[[Any], object] | None = None, **options: Unpack[WaitOptions]
     ) -> list[AnyEvent]: ...
 
     @overload

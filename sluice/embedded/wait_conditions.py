@@ -5,7 +5,7 @@ Conditions are polled every few milliseconds.
 
 from collections.abc import Callable, Collection
 from inspect import isawaitable
-from typing import Generic, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypedDict, TypeGuard, TypeVar
 
 from sluice.broker.journal.format_event import format_event
 from sluice.errors import ArgumentError, ConfigError, SluiceError
@@ -21,6 +21,17 @@ _EVENTS_SHOWN = 10
 _T_co = TypeVar("_T_co", covariant=True)
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Event)
+
+
+class WaitOptions(TypedDict, total=False):
+    """The options of `wait_for` for events, besides `where`."""
+
+    times: int
+    after: int
+    client_id: str | Collection[str]
+    api: str | Collection[str]
+    broker: int | Collection[int]
+    timeout_s: float
 
 
 class Journal(Protocol):
