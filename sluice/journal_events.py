@@ -4,6 +4,8 @@ As JSON, an event is an object with its `kind` and all fields of its type, in or
 epoch on a monotonic clock that was set to the wall clock's time at the start of the journal.
 """
 
+from typing import get_args
+
 import msgspec
 
 # The value of an integer field that does not apply.
@@ -293,24 +295,7 @@ AnyEvent = (
     | Gap
 )
 
-KINDS: dict[str, type[AnyEvent]] = {
-    str(each.__struct_config__.tag): each
-    for each in (
-        ConnectionOpened,
-        ConnectionRefused,
-        ConnectionClosed,
-        Request,
-        Throttle,
-        Fault,
-        GroupState,
-        TransactionState,
-        AcquisitionTimeout,
-        LeaderChange,
-        BrokerState,
-        ScenarioStep,
-        Gap,
-    )
-}
+KINDS: dict[str, type[AnyEvent]] = {str(each.__struct_config__.tag): each for each in get_args(AnyEvent)}
 
 
 def decode(data: bytes | str) -> AnyEvent:

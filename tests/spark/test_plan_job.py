@@ -15,8 +15,7 @@ from sluice.cli import pipeline
 from sluice.spark.charges import sources
 from sluice.spark.charges.sources import splits_of
 from sluice.spark.plan import local_engine, spark_engine
-from sluice.spark.plan.analysis import Limits, Settings
-from sluice.spark.plan.engine import Engine
+from sluice.spark.plan.analysis import Engine, Limits, Settings
 from sluice.spark.plan.tables import DEMAND, NEEDS, QUARANTINE, REPLAYS
 from tests.support.journal_lines import journal
 

@@ -16,7 +16,7 @@ from sluice.audit.judge.model.verdict import State, Verdict
 from .case import Case
 from .expected import Settings, reconnect_backoff, retry_backoff, static_backoff, tolerance
 from .growth import judge_growth
-from .kips import connection_setup, kip13, kip91, kip144, kip580
+from .kips import connection_setup, delivery_attempts, delivery_outcomes, kip13, kip144, kip580
 from .waits import track
 
 RULES: Mapping[str, Callable[[Case], Verdict]] = {
@@ -24,7 +24,8 @@ RULES: Mapping[str, Callable[[Case], Verdict]] = {
     **kip580.RULES,
     **kip144.RULES,
     **connection_setup.RULES,
-    **kip91.RULES,
+    **delivery_attempts.RULES,
+    **delivery_outcomes.RULES,
 }
 
 # This statement is about the rejection of settings.

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from sluice.spark.failures import spark_errors_in_one_line
 from sluice.spark.journal_topic import Journal
-from sluice.spark.json_lines import json_lines
 from sluice.spark.progress import Tally, run_queries
+from sluice.spark.sinks import json_lines
 from sluice.spark.throttle.table import show_quarantine
 
 from .files import Sinks, judge_files, start

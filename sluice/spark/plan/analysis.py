@@ -3,12 +3,14 @@
 Pure, so that both engines return the same results.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, sqrt
+from pathlib import Path
 from typing import NamedTuple
 
 from sluice.quotas.manager import QuotaConfig
 from sluice.spark.charges.charges import By, Client, Requests, requests_of
+from sluice.spark.charges.sources import Split
 
 from .demand import least_ms
 from .replay import Candidate, Loop, Outcome, replay
@@ -44,6 +46,12 @@ class Settings(NamedTuple):
         return [
             Candidate(quota, profile, loop) for profile in self.profiles for loop in self.loops for quota in self.quotas
         ]
+
+
+# Arguments: the current step, and the numbers of its finished and of all parts.
+OnProgress = Callable[[str, int, int], None]
+# One of a plan's two engines: writes the tables of these splits to a folder; returns counts of the input by kind.
+Engine = Callable[[Sequence[Split], Settings, Path, OnProgress], Mapping[str, int]]
 
 
 class Finding(NamedTuple):

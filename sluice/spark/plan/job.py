@@ -12,10 +12,9 @@ from typing import NamedTuple
 from sluice.errors import ConfigError, SluiceError
 from sluice.spark.charges.sources import splits_of
 
-from .analysis import Settings
+from .analysis import Engine, OnProgress, Settings
 from .coverage import Coverage, coverage_of, is_partial, warnings_of
 from .demand import least_ms, state
-from .engine import Engine, OnProgress
 from .kafka_configs_script import SCRIPT, script
 from .recommendation import Policy, Recommendation, recommend
 from .report import Report, effects_of, write_report

@@ -7,9 +7,8 @@ from pathlib import Path
 from sluice.spark.charges.charges import Client
 from sluice.spark.charges.sources import Split, read
 
-from .analysis import Settings, find_need, try_candidates
+from .analysis import OnProgress, Settings, find_need, try_candidates
 from .demand import measure_demand
-from .engine import OnProgress
 from .tables import (
     DEMAND,
     DEMANDED,

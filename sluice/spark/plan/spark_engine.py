@@ -18,8 +18,7 @@ from zlib import crc32
 from sluice.spark.charges.charges import Client
 from sluice.spark.charges.sources import Split, read
 
-from .analysis import Settings
-from .engine import Engine, OnProgress
+from .analysis import Engine, OnProgress, Settings
 from .local_engine import replay_clients
 from .tables import QUARANTINE, QUARANTINED, Writer
 

@@ -1,4 +1,8 @@
-"""KIP-91's statements about attempts: how long and how often a batch is sent, and on which connections."""
+"""KIP-91's statements about attempts: how long and how often a batch is sent, and on which connections.
+
+A client may fail a record while its request is still in flight. So statements about attempts are judged by requests,
+and those about outcomes by the driver's events (delivery_outcomes.py).
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
