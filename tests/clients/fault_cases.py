@@ -335,6 +335,13 @@ CASES = (
         brokers=3,
     ),
     Case(
+        "is the leader, is shut down, and restarts after 0.7 s",
+        rule("broker-down", broker=1, controlled=True),
+        "Another broker leads before it stops, so there is no election to wait for",
+        lasts_s=0.7,
+        brokers=3,
+    ),
+    Case(
         "is the leader, and is isolated from the others for 0.7 s",
         rule("isolate", broker=1),
         "New records are not acknowledged, since the followers do not have them; another broker leads after "

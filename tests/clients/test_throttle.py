@@ -1,5 +1,9 @@
-"""Real clients report their throttle times, and old clients (before KIP-219) get delayed responses."""
+"""Real clients report the throttle times of the metrics and of the journal.
 
+tests/integration/broker/throttling checks the delayed responses to clients before KIP-219.
+"""
+
+import json
 from collections.abc import Iterator
 from time import monotonic
 
@@ -10,14 +14,15 @@ from confluent_kafka import Consumer, Producer, ThrottleEvent, TopicPartition
 from sluice.protocol.apis.metadata import MetadataRequest, MetadataRequestTopic
 from tests.clients.driver import TIMEOUT_S
 from tests.support.broker_process import BrokerProcess, overrides, running_broker
-from tests.support.records import batch_of, fetch, fetched_bytes, produce, produce_of
+from tests.support.records import produce_of
 from tests.support.wire import WireClient
 
 # One window of one second: an idle client may send 100,000 bytes at once, and each 1,000 more cost 10 ms.
 QUOTAS = (
     "quota.window.num=2",
-    "quota.producer.override=slow:100000,new:100000,old-produce-0:100000,old-produce-1:100000,old-produce-5:100000",
-    "quota.consumer.override=slow:100000,old-fetch-0:100000,old-fetch-1:100000,old-fetch-7:100000",
+    "sluice.journal.events=4096",
+    "quota.producer.override=slow:100000",
+    "quota.consumer.override=slow:100000",
 )
 VALUE = bytes(60_000)
 
@@ -37,6 +42,12 @@ def throttled_s(broker: BrokerProcess, resource: str, client_id: str) -> float:
     return sum(sample.value for sample in samples if sample.name.endswith("_total") and sample.labels == labels)
 
 
+def journaled_ms(broker: BrokerProcess, client_id: str) -> list[int]:
+    """Return the throttle times of a client from the journal."""
+    found = json.loads(broker.get(f"/api/v1/journal?kind=throttle&client_id={client_id}&limit=10000"))
+    return [event["throttle_time_ms"] for event in found["events"]]
+
+
 # -- producers ---------------------------------------------------------------------------------------------------------
 
 
@@ -52,9 +63,10 @@ def confluent_produce(broker: BrokerProcess, topic: str, client_id: str) -> list
 
 
 def test_confluent_kafka_reports_the_throttle_time_of_its_producer(quota_broker: BrokerProcess, topic: str) -> None:
-    before = throttled_s(quota_broker, "Produce", "slow")
+    before, journaled = throttled_s(quota_broker, "Produce", "slow"), len(journaled_ms(quota_broker, "slow"))
     reported = [seconds for seconds in confluent_produce(quota_broker, topic, "slow") if seconds]
     assert reported
+    assert journaled_ms(quota_broker, "slow")[journaled:] == [round(seconds * 1000) for seconds in reported]
     assert sum(reported) == pytest.approx(throttled_s(quota_broker, "Produce", "slow") - before)
 
 
@@ -76,8 +88,9 @@ def kafka_python_produce(broker: BrokerProcess, topic: str, client_id: str) -> f
 
 
 def test_kafka_python_measures_the_throttle_time_of_its_producer(quota_broker: BrokerProcess, topic: str) -> None:
-    before = throttled_s(quota_broker, "Produce", "slow")
+    before, journaled = throttled_s(quota_broker, "Produce", "slow"), len(journaled_ms(quota_broker, "slow"))
     longest = kafka_python_produce(quota_broker, topic, "slow")
+    assert max(journaled_ms(quota_broker, "slow")[journaled:]) == longest
     total = (throttled_s(quota_broker, "Produce", "slow") - before) * 1000
     assert 0 < total / 3 <= longest <= total + 1, "of three responses"
     assert kafka_python_produce(quota_broker, topic, "free") == 0
@@ -130,50 +143,3 @@ def test_confluent_kafka_reports_the_throttle_time_of_its_consumer(quota_broker:
 
 
 # -- clients before KIP-219 --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("version", [0, 1, 5])
-def test_old_producer_gets_its_response_after_the_throttle_time(
-    version: int, quota_broker: BrokerProcess, topic: str
-) -> None:
-    client_id = f"old-produce-{version}"
-    with WireClient(quota_broker.bootstrap, client_id) as client:
-        client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 0)
-        request = produce_of(150_000, version, client_id, topic=topic)
-        started = monotonic()
-        response = client.call(request, version)
-        waited_s = monotonic() - started
-    assert response.responses[0].partition_responses[0].error_code == 0
-    assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
-    assert waited_s >= 0.5
-
-
-@pytest.mark.parametrize("version", [0, 1, 7])
-def test_old_consumer_gets_its_records_after_the_throttle_time(
-    version: int, quota_broker: BrokerProcess, topic: str
-) -> None:
-    with WireClient(quota_broker.bootstrap, "free") as producer:
-        producer.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 0)
-        producer.call(produce(9, batch_of(150_000), topic=topic), 9)
-    with WireClient(quota_broker.bootstrap, f"old-fetch-{version}") as client:
-        started = monotonic()
-        response = client.call(fetch(0, topic=topic), version)
-        waited_s = monotonic() - started
-    assert len(fetched_bytes(response)) > 149_000
-    assert response.throttle_time_ms == (500 if version else 0), "version 0 has no throttle_time_ms"
-    assert waited_s >= 0.5
-
-
-def test_new_client_gets_its_response_at_once_and_its_connection_is_muted(
-    quota_broker: BrokerProcess, topic: str
-) -> None:
-    with WireClient(quota_broker.bootstrap, "new") as client:
-        client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
-        request = produce_of(150_000, 9, "new", topic=topic)
-        started = monotonic()
-        assert client.call(request, 9).throttle_time_ms == 500
-        answered_s = monotonic() - started
-        client.call(MetadataRequest(topics=[]), 9)
-        waited_s = monotonic() - started
-    assert answered_s < waited_s / 2
-    assert waited_s >= 0.5

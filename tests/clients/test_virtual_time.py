@@ -17,7 +17,7 @@ from sluice.journal_events import AnyEvent
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-HALF_HOUR_S = 1800.0  # of three restarts
+DURATION_S = 700.0  # of three restarts
 
 
 class Read(NamedTuple):
@@ -48,7 +48,7 @@ async def restart(broker: Broker) -> None:
     is_controlled = True
     while True:
         for node_id in broker.brokers:
-            await asyncio.sleep(600)
+            await asyncio.sleep(180)
             await broker.cluster.stop(node_id, controlled=is_controlled)
             await asyncio.sleep(20)
             await broker.cluster.start(node_id)
@@ -106,15 +106,12 @@ async def live(seconds: float) -> Outcome:
 
 @pytest.fixture(scope="module")
 def lived() -> Outcome:
-    return testing.run(live(HALF_HOUR_S), seed=3)
+    return testing.run(live(DURATION_S), seed=3)
 
 
 class TestTraffic:
-    def test_half_an_hour_passes(self, lived: Outcome) -> None:
-        assert lived.passed_s > HALF_HOUR_S
-        assert len(lived.sent) > 400
-
     def test_all_records_are_read_in_order(self, lived: Outcome) -> None:
+        assert len(lived.sent) > 150
         assert {read.value.split(b" ")[0] for read in lived.read} == {value.strip() for value in lived.sent}
         logs = {(read.partition, read.offset): read.value for read in lived.read}
         for partition in range(3):
@@ -126,15 +123,15 @@ class TestTraffic:
 
     def test_records_have_virtual_timestamps(self, lived: Outcome) -> None:
         stamps_s = [read.timestamp / 1000 - 1_700_000_000 for read in lived.read]
+        assert lived.passed_s > DURATION_S
         assert min(stamps_s) < 10
-        assert HALF_HOUR_S - 10 < max(stamps_s) < HALF_HOUR_S + 10
+        assert DURATION_S - 10 < max(stamps_s) < DURATION_S + 10
 
-    def test_same_seed_alone_gives_the_same_run(self) -> None:
-        """With a restart in it."""
-        first, again, other = (testing.run(live(700), seed=seed) for seed in (3, 3, 4))
-        assert again.read == first.read
-        assert again.events == first.events
-        assert other.events != first.events
+    def test_same_seed_alone_gives_the_same_run(self, lived: Outcome) -> None:
+        again, other = (testing.run(live(DURATION_S), seed=seed) for seed in (3, 4))
+        assert again.read == lived.read
+        assert again.events == lived.events
+        assert other.events != lived.events
 
 
 async def busy(seconds: float, linger_ms: int) -> int:

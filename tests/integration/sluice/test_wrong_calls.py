@@ -43,6 +43,7 @@ CALLS = {
     "with_(config={'num.partitions': float('nan')})": "config['num.partitions']: expected str, a number or",
     "with_(config={'num.partition': 1})": "num.partition: no such property. Did you mean num.partitions?",
     "with_(config={'': 1})": "no such property",
+    "with_(config={'num.partitions': True})": "config: num.partitions: expected an integer",
     "with_(config={'listeners': 'foo'})": "listeners: expected NAME://HOST:PORT, got foo",
     "with_(config={'listeners': 'PLAINTEXT://no.such.host.invalid:0'})": "cannot listen on no.such.host.invalid:0: ",
     "with_(config={'listeners': f'PLAINTEXT://127.0.0.1:{taken}'})": "Address already in use",
@@ -119,6 +120,7 @@ CALLS = {
     "sync.cluster.create_topic('z', assignments={0: [9]})": "topic z: INVALID_REPLICA_ASSIGNMENT",
     "sync.cluster.create_topic('z', assignments={'0': [1]})": f"create_topic: assignments: key '0': {INTEGER}, got",
     "sync.quota()": "quota: expected at least one of produce, fetch, request_percentage, controller_mutation_rate",
+    "sync.quota(fetch=1, client_id='')": "quota: Empty client-id not supported",
     "sync.quota(produce=True)": f"quota: produce: {NUMBER}, str or None, got True",
     "sync.quota(produce=0)": "quota: Quota producer_byte_rate must be greater than 0",
     "sync.quota(produce=float('inf'))": "quota: Quota producer_byte_rate must be a finite number",
@@ -138,6 +140,9 @@ CALLS = {
     "sync.faults.add('close', times=0)": "fault.times: ",
     "sync.faults.add('close', probability=2)": "fault.probability: ",
     "sync.faults.add({'action': 'close'}, api='Fetch')": "fault: a whole rule excludes further fields; move api into",
+    "sync.faults.add('close', times='3')": "fault.times: expected a whole number or nothing, got '3'",
+    "sync.faults.add(faults.Rule('close'), times=3)": "fault: a whole rule excludes further fields; move times into",
+    "sync.faults.add({'action': 'close', 'tmes': 3})": "fault.tmes: unknown field",
     "sync.faults.remove('none')": "unknown fault rule 'none'",
     "sync.faults.remove(5)": "remove: fault_id: expected str, got 5 (int)",
     "sync.start_scenario('nope')": "nope: unknown scenario; expected",
@@ -206,6 +211,10 @@ CALLS = {
     "testing.network()": "network: no event loop runs in virtual time; call it within sluice.testing.run()",
     "test_case({'broker': 1})": "broker: unknown option; expected one of brokers, config",
     "test_case({'tls': 1})": "tls: expected True or False, got 1",
+    "test_case({'quota': ['1M']})": "quota: expected arguments of quota()",
+    "test_case({'quota': {'client_id': 3, 'produce': 1}})": "quota.client_id: expected text",
+    "test_case({'faults': ['close', 'clos']})": "faults[1]: fault.action: expected one of error, ",
+    "test_case({'scenario': 'rolling-restart', 'brokers': 1})": "brokers: the scenario expects 1, 2, 3, got 1",
 }
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 import sluice
 from sluice import Broker
 from sluice.broker.scenarios.model import Scenario, Step
-from sluice.errors import ConfigError, SluiceError
+from sluice.errors import SluiceError
 from sluice.journal_events import BrokerState, ScenarioStep
 from tests.support.local_broker import request_metadata
 
@@ -26,19 +25,6 @@ def test_broker_is_imported_lazily(name: str) -> None:
     assert done.stdout == f"{name}\n"
     with pytest.raises(AttributeError, match="no attribute 'RemoteBroker'"):
         sluice.RemoteBroker  # noqa: B018
-
-
-WRONG = {
-    "too few brokers": ({"brokers": 0}, "config: sluice.brokers: expected an integer from 1 to 100"),
-    "an unknown property": ({"config": {"colour": "red"}}, "config: colour: no such property"),
-    "an invalid value": ({"config": {"num.partitions": True}}, "config: num.partitions: expected an integer"),
-}
-
-
-@pytest.mark.parametrize(("how", "problem"), WRONG.values(), ids=WRONG)
-def test_invalid_config_is_reported_in_one_line(how: dict[str, object], problem: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(problem)}.*$"):
-        Broker(**how)  # type: ignore[arg-type]  # that is the point
 
 
 async def test_setting_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -60,11 +46,6 @@ async def test_admin_port_is_optional() -> None:
         assert [each["listeners"]["PLAINTEXT"] for each in found["brokers"]] == list(broker.brokers.values())
 
 
-def test_broker_is_unusable_before_its_start() -> None:
-    with pytest.raises(SluiceError, match="a broker is available only within `async with`"):
-        _ = Broker().bootstrap
-
-
 async def test_stopped_broker_is_readable_but_accepts_no_change() -> None:
     async with Broker() as broker:
         await broker.cluster.create_topic("t")
@@ -77,14 +58,6 @@ async def test_stopped_broker_is_readable_but_accepts_no_change() -> None:
         await broker.__aenter__()
 
 
-async def test_without_events_there_is_no_journal() -> None:
-    async with Broker(config={"sluice.journal.events": 0}) as broker:
-        with pytest.raises(ConfigError, match=r"there is no journal: sluice\.journal\.events is 0"):
-            _ = broker.journal
-        with pytest.raises(TimeoutError, match=r"no journal to show events from: sluice\.journal\.events is 0$"):
-            await broker.wait_for(lambda: False, timeout_s=0)
-
-
 # -- scenarios ---------------------------------------------------------------------------------------------------------
 
 RESTART = """
@@ -94,11 +67,6 @@ brokers = 2
 at = 0
 stop = 1
 during = 20
-"""
-CONTRADICTION = """
-[[steps]]
-at = 10
-stop = 1
 """
 
 
@@ -122,22 +90,6 @@ async def test_scenario_ends_with_the_waiting_task() -> None:
             await running
         await broker.wait_for(ScenarioStep, where=lambda step: step.what == "is stopped")
         await request_metadata(broker.brokers[1])  # the broker runs again
-
-
-async def test_invalid_scenario_is_rejected(tmp_path: Path) -> None:
-    file = tmp_path / "restart.toml"
-    file.write_text(RESTART + CONTRADICTION)
-    async with Broker(2) as broker:
-        with pytest.raises(
-            SluiceError, match=r"restart\.toml: steps\[1\]\.stop: at 10 ms: broker 1 is stopped at this time"
-        ):
-            await broker.run_scenario(file)
-        with pytest.raises(SluiceError, match=r"rolling-resart: unknown scenario; .* Did you mean rolling-restart"):
-            await broker.run_scenario("rolling-resart")
-        with pytest.raises(SluiceError, match="brokers: the scenario expects 1, 2, 3, got 1, 2"):
-            await broker.run_scenario("rolling-restart")
-    with pytest.raises(SluiceError, match="the broker has stopped"):
-        await broker.run_scenario("rolling-restart")
 
 
 async def test_reset_restores_the_initial_state_at_the_same_addresses() -> None:

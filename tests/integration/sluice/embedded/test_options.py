@@ -1,13 +1,11 @@
 """Options of a test's brokers: their effects, and one-line errors."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from sluice.broker.scenarios.model import CreateTopic, Scenario, Step
-from sluice.embedded.options import checked, started
+from sluice.embedded.options import started
 from sluice.errors import SluiceError
-from sluice.faults import Close, Delay, Error
+from sluice.faults import Delay, Error
 
 
 def test_brokers_follow_their_options() -> None:
@@ -64,48 +62,3 @@ def test_disabled_fault_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     broker.client().send("orders", b"a")
     with pytest.raises(SluiceError, match="fault rule fault-1 was disabled: ZeroDivisionError: an internal error"):
         running.__exit__(None, None, None)
-
-
-WRONG: dict[str, tuple[Mapping[str, object], str]] = {
-    "a misspelled option": ({"broker": 3}, "broker: unknown option; expected one of brokers, "),
-    "an unknown option": (
-        {"xyz": 3},
-        "xyz: unknown option; expected one of brokers, config, quota, faults, scenario, seed, admin_port",
-    ),
-    "brokers as a word": ({"brokers": "three"}, "brokers: expected a number, such as 3"),
-    "brokers as a boolean": ({"brokers": True}, "brokers: expected a number, such as 3"),
-    "no brokers": ({"brokers": 0}, "sluice.brokers: expected an integer from 1 to 100, got 0"),
-    "an unknown property": ({"config": {"num.partition": 3}}, "num.partition: "),
-    "config as a list": ({"config": ["a"]}, "config: expected properties by their names"),
-    "a quota as a rate": ({"quota": "1M"}, "quota: expected arguments of quota()"),
-    "an invalid quota in a list": ({"quota": ["1M"]}, "quota: expected arguments of quota()"),
-    "a misspelled field of a quota": (
-        {"quota": {"client": "shop", "produce": 1}},
-        "quota.client: unknown field; expected one of client_id, user, produce",
-    ),
-    "a quota without a rate": (
-        {"quota": {"client_id": "shop"}},
-        "quota: expected at least one of produce, fetch, request_percentage",
-    ),
-    "an invalid rate": ({"quota": {"produce": "fast"}}, "quota.produce: expected bytes per second"),
-    "a client id as a number": ({"quota": {"client_id": 3, "produce": 1}}, "quota.client_id: expected text"),
-    "a single fault name": ({"faults": "close"}, "faults: expected several rules"),
-    "an unknown fault": ({"faults": [Close(), "clos"]}, "faults[1]: fault.action: expected one of error, "),
-    "an unknown scenario": (
-        {"scenario": "roling-restart"},
-        "roling-restart: unknown scenario; expected a file that ends in ",
-    ),
-    "a scenario as a number": ({"scenario": 3}, "scenario: expected a name of the catalogue"),
-    "too few brokers for the scenario": (
-        {"scenario": "rolling-restart", "brokers": 1},
-        "brokers: the scenario expects 1, 2, 3, got 1",
-    ),
-}
-
-
-@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
-def test_invalid_option_is_reported_in_one_line(options: Mapping[str, object], message: str) -> None:
-    with pytest.raises(SluiceError) as raised, started(**checked(options)):
-        pass
-    assert message in str(raised.value)
-    assert "\n" not in str(raised.value)

@@ -5,13 +5,10 @@ import inspect
 import math
 import re
 import timeit
-import unittest
-from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 
 import pytest
-import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
 from sluice import Broker, SyncBroker
@@ -183,23 +180,6 @@ async def test_broker_runs_beside_a_running_event_loop() -> None:
     assert int(record.offset) == 0
 
 
-def test_start_error_is_raised() -> None:
-    with SyncBroker() as running:
-        taken = SyncBroker(config={"listeners": f"PLAINTEXT://{running.bootstrap}"})
-        with pytest.raises(SluiceError, match=f"cannot listen on {running.bootstrap}"):
-            taken.__enter__()
-    with pytest.raises(ConfigError, match=r"config: sluice\.brokers: expected an integer from 1 to 100, got 0"):
-        SyncBroker(0)
-
-
-def test_broker_starts_only_once() -> None:
-    broker = SyncBroker()
-    with broker:
-        pass
-    with pytest.raises(SluiceError, match="a broker can be started only once; create another"), broker:
-        pass
-
-
 def test_broker_is_usable_while_running_and_readable_afterwards() -> None:
     broker = SyncBroker()
     with pytest.raises(SluiceError, match="a broker is available only within `with`"):
@@ -241,62 +221,3 @@ def test_start_and_stop_take_as_long_as_in_any_thread() -> None:
 
 
 # -- test frameworks ---------------------------------------------------------------------------------------------------
-
-
-class TestWithUnittest:
-    """A broker per test and a broker per class with unittest's means."""
-
-    class Each(unittest.TestCase):
-        def setUp(self) -> None:
-            self.broker = self.enterContext(SyncBroker())
-
-        def test_broker_per_test(self) -> None:
-            send_metadata(self.broker.bootstrap, "shop")
-            self.assertEqual(len(self.broker.wait_for(Request, client_id="shop")), 1)  # noqa: PT009
-
-    class Class(unittest.TestCase):
-        broker: SyncBroker
-
-        @classmethod
-        def setUpClass(cls) -> None:
-            cls.broker = cls.enterClassContext(SyncBroker())
-
-        def test_broker_per_class(self) -> None:
-            self.broker.cluster.create_topic("t")
-
-    class Async(unittest.IsolatedAsyncioTestCase):
-        async def asyncSetUp(self) -> None:
-            self.broker = await self.enterAsyncContext(Broker())
-
-        async def test_asynchronous_broker(self) -> None:
-            await self.broker.cluster.create_topic("t")
-
-    @pytest.mark.parametrize("case", [Each, Class, Async])
-    def test_unittest_cases_pass(self, case: type[unittest.TestCase]) -> None:
-        result = unittest.TestResult()
-        unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
-        assert (result.testsRun, result.failures, result.errors) == (1, [], [])
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[SyncBroker]:
-    with SyncBroker() as broker:
-        yield broker
-
-
-@pytest.mark.parametrize("topic", ["orders", "returns"])
-def test_pytest_fixture_shares_a_broker(broker: SyncBroker, topic: str) -> None:
-    broker.cluster.create_topic(topic)
-    assert broker.cluster.partition(topic, 0).leader == 1
-
-
-@pytest_asyncio.fixture
-async def asynchronous() -> AsyncIterator[Broker]:
-    async with Broker() as broker:
-        yield broker
-
-
-@pytest.mark.asyncio
-async def test_asynchronous_pytest_fixture(asynchronous: Broker) -> None:
-    await asynchronous.cluster.create_topic("orders")
-    assert asynchronous.cluster.partition("orders", 0).leader == 1
