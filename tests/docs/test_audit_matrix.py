@@ -6,8 +6,8 @@ import pytest
 
 from sluice.audit.judge.model.verdict import State
 from sluice.audit.report.citations import cited
-from tests.docs.audit_matrix import matrix
 from tests.support.audit_results import HOSTILE, TEXTS, result, subject, verdict, with_everything
+from tools.docs.audit_matrix import matrix
 
 PAGE = matrix(with_everything(), TEXTS)
 
