@@ -1,4 +1,4 @@
-"""Public vectors: the behaviour of Apache Kafka, one JSON object per line, checked by `python -m tests.vectors PATH`.
+"""Vectors: the behaviour of Apache Kafka as JSON lines (README.md), checked by `python -m tests.vectors PATH...`.
 
 Each module of this folder has `KINDS`, a mapping from a kind (the beginning of a file's name, such as `protocol-`,
 `records_invalid-`, `quotas`) to a check. A check accepts one vector and returns a list of differences, the first

@@ -1,4 +1,4 @@
-"""`python -m tests.vectors PATH...`: check every vector file (.jsonl, .jsonl.gz) at or below each path.
+"""`python -m tests.vectors PATH...`: check every vector file at or below each path (README.md).
 
 Standard output has one line per file and ends with `N passed, N failed, N skipped`; failures go to standard error. The
 exit code is 0 without failures, 1 with failures, and 2 without any vector file.
@@ -7,15 +7,17 @@ exit code is 0 without failures, 1 with failures, and 2 without any vector file.
 import gzip
 import json
 import logging
+import lzma
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from tests.vectors import Check, Kinds, Vector
 
+SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 # One module per family. The files of a missing family are skipped.
 MODULES = ("protocol", "records", "log_append", "quotas", "client")
 SHOWN_FAILURES = 20  # per file: enough to see a pattern
@@ -35,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """Check all files under `arguments`; return the exit code."""
     files = [file for argument in arguments for file in vector_files(Path(argument))]
     if not files:
-        print("usage: python -m tests.vectors PATH...  (no .jsonl or .jsonl.gz file there)", file=sys.stderr)
+        print("usage: python -m tests.vectors PATH...  (no .jsonl, .jsonl.gz or .jsonl.xz file there)", file=sys.stderr)
         return 2
     kinds = built_kinds()
     total = Count(0, 0, 0)
@@ -52,7 +54,7 @@ def vector_files(path: Path) -> list[Path]:
     """Return the vector files at or below `path`, sorted by name."""
     if path.is_file():
         return [path]
-    return sorted(file for file in path.rglob("*") if file.name.endswith((".jsonl", ".jsonl.gz")) and file.is_file())
+    return sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
 
 
 def built_kinds() -> Kinds:
@@ -91,9 +93,16 @@ def check_file(file: Path, check: Check | None) -> Count:
     return Count(passed, failed, skipped)
 
 
+def opened(file: Path) -> IO[str]:
+    """Return the text of a file that may be compressed."""
+    if file.suffix == ".gz":
+        return gzip.open(file, "rt", encoding="utf-8")
+    return lzma.open(file, "rt", encoding="utf-8") if file.suffix == ".xz" else file.open(encoding="utf-8")
+
+
 def lines(file: Path) -> Iterator[tuple[int, str]]:
     """Yield numbers (from 1) and texts of the nonempty lines."""
-    with gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as stream:
+    with opened(file) as stream:
         for number, line in enumerate(stream, start=1):
             if line.strip():
                 yield number, line

@@ -4,10 +4,7 @@ Defects are exceptions other than the documented errors, log lines with a traceb
 and inputs that take longer than `MOST_CPU_S`.
 """
 
-import gzip
-import json
 import logging
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -16,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sluice.broker.admin.application import application
 from sluice.broker.controller.metadata_log.files import METADATA_DIRECTORY
@@ -37,6 +34,7 @@ from tests.support.acls import AUTHORIZER_ON
 from tests.support.http import call
 from tests.support.records import batch, produce
 from tests.support.sasl import SASL, logged_in
+from tests.support.vectors import vectors
 from tests.support.virtual_broker import JOURNAL, Client, VirtualBroker
 from tests.support.wire import frame
 
@@ -167,25 +165,20 @@ def _frame_seeds() -> Iterator[bytes]:
 
 
 def _recorded_frames() -> Iterator[bytes]:
-    """Yield Kafka's own requests, one of each version, if the vectors are at hand."""
-    folder = os.environ.get("SLUICE_VECTORS")
-    path = Path(folder or "", "protocol-4.4.0.jsonl.gz")
-    if not folder or not path.exists():
-        return
-    seen: dict[tuple[int, int], int] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            vector = json.loads(line)
-            key, version = vector["api_key"], vector["version"]
-            if vector["kind"] != "request" or key not in API_KEYS or seen.setdefault((key, version), 0) == 4:
-                continue
-            seen[key, version] += 1
-            if seen[key, version] != 4:  # the fourth has a value in every field
-                continue
-            header = RequestHeader(request_api_key=key, request_api_version=version, correlation_id=1, client_id="f")
-            parts: list[bytes | memoryview] = []
-            encoder(RequestHeader, vector["header_version"])(header, parts)
-            yield b"".join(parts) + bytes.fromhex(vector["hex"])
+    """Yield Kafka's own requests, one of each version."""
+    seen = Counter[tuple[int, int]]()
+    vector: Any
+    for vector in vectors("protocol-4.4.0"):
+        key, version = vector["api_key"], vector["version"]
+        if vector["kind"] != "request" or key not in API_KEYS:
+            continue
+        seen[key, version] += 1
+        if seen[key, version] != 4:  # the fourth has a value in every field
+            continue
+        header = RequestHeader(request_api_key=key, request_api_version=version, correlation_id=1, client_id="f")
+        parts: list[bytes | memoryview] = []
+        encoder(RequestHeader, vector["header_version"])(header, parts)
+        yield b"".join(parts) + bytes.fromhex(vector["hex"])
 
 
 # -- record batches ----------------------------------------------------------------------------------------------------

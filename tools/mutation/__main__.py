@@ -37,9 +37,8 @@ NOT_IN_COPIES = shutil.ignore_patterns(".*", "build", "dist")
 
 
 def pytest(copy: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in a copy, with the same test ids each time, and without test vectors from outside the repository."""
+    """Run pytest in a copy, with the same test ids each time."""
     variables = {**os.environ, "PYTHONPATH": str(copy), "PYTHONHASHSEED": "0", **environment}
-    variables.pop("SLUICE_VECTORS", None)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutation.plugin"]
     options = ["--hypothesis-profile", "mutants", "--hypothesis-seed", "0", "--timeout", str(TEST_LIMIT_S), "--tb=line"]
     return subprocess.run([*command, *options, *arguments], cwd=copy, env=variables, text=True, capture_output=True)

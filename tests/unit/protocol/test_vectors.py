@@ -2,13 +2,15 @@
 
 import gzip
 import json
+import lzma
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice.protocol.message import Message
-from tests.support.vectors import vector_files, vectors
+from tests.support.vectors import VECTORS, vector_files, vectors
 from tests.unit.protocol.messages import MESSAGES
 from tests.vectors import Vector
 from tests.vectors.__main__ import check_line, main
@@ -17,7 +19,7 @@ from tests.vectors.protocol import KINDS, check_protocol, encoded, message_class
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_wire_format_vector_passes(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main([str(file) for file in vector_files(f"{kind}*.jsonl*")])
+    code = main([str(file) for file in vector_files(f"{kind}*")])
     captured = capsys.readouterr()
     assert (code, captured.err) == (0, "")
     passed = int(captured.out.splitlines()[-1].split()[0])
@@ -33,7 +35,7 @@ def test_defaults_are_kafkas() -> None:
     # The first vector of each message and version has all defaults.
     first: dict[tuple[type[Message], int], str] = {}
     vector: Any
-    for vector in vectors("protocol-*.jsonl*"):
+    for vector in vectors("protocol-*"):
         cls = message_class(vector)
         if cls is not None:
             first.setdefault((cls, vector["version"]), vector["hex"])
@@ -109,3 +111,12 @@ def test_runner_counts_per_file_and_in_total(tmp_path: Path, capsys: pytest.Capt
 def test_missing_vectors_are_wrong_usage(tmp_path: Path) -> None:
     assert main([str(tmp_path)]) == 2
     assert main([]) == 2
+
+
+def test_manifest_describes_the_files() -> None:
+    described = json.loads((VECTORS / "MANIFEST.json").read_text())["files"]
+    found = {}
+    for file in vector_files("*"):
+        text = lzma.decompress(file.read_bytes())
+        found[file.stem] = (text.count(b"\n"), len(text), sha256(text).hexdigest())
+    assert {name: (row["lines"], row["bytes"], row["sha256"]) for name, row in described.items()} == found

@@ -26,7 +26,7 @@ from tests.support.vectors import vectors
 
 def test_names_and_retriability_are_kafkas() -> None:
     row: Any
-    for row in vectors("errors-*.jsonl"):
+    for row in vectors("errors-*"):
         if row["code"]:
             exception = exception_of(row["code"])
             assert type(exception).__name__ == row["exception"]
