@@ -30,12 +30,12 @@ SOURCES = {
     "java-3.9": Sources("java", "3.9.2"),
     "java-4": Sources("java", "4.4.0"),
     "kafka-tools": Sources("kafka_tools", "4.3.1"),  # the newest on Maven Central
-    "kafka-broker": Sources("../differential/kafka", "4.4.0"),
+    "kafka-broker": Sources("../../tools/differential/kafka", "4.4.0"),
     "kafka-streams": Sources("java_streams", "4.3.1"),  # as above
-    "kafka-connect": Sources("../tools/connect", "4.3.1"),
-    "flink": Sources("../tools/flink", "1.20.5"),
-    "apicurio": Sources("../tools/apicurio", "3.3.3"),
-    "python-tools": Sources("../tools/python"),
+    "kafka-connect": Sources("../ecosystem/connect", "4.3.1"),
+    "flink": Sources("../ecosystem/flink", "1.20.5"),
+    "apicurio": Sources("../ecosystem/apicurio", "3.3.3"),
+    "python-tools": Sources("../ecosystem/python"),
     "franz-go": Sources("go", "franz"),
     "sarama": Sources("go", "sarama"),
     "kafkajs": Sources("node"),
