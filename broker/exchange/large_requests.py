@@ -1,12 +1,17 @@
 """Requests that may take long: answered from the cache, or decoded in slices, between which other requests run.
 
-A request with the usual single element is decoded and handled at once.
+A request with the usual single element is decoded and handled at once. Between two slices the connection is parked. As
+in Kafka, it is not read until the response is sent, and the request of a client that disconnects is processed to its
+end.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from sluice.broker.broker import Broker
 from sluice.broker.requests.context import Outcome, RequestContext
+from sluice.broker.requests.long_request import LongRequest
+from sluice.errors import RemoteProtocolError
 from sluice.protocol.apis import API_KEYS
 from sluice.protocol.codec.compile import decode_in_slices, decode_single
 from sluice.protocol.frame import SCRATCH_BYTES
@@ -29,6 +34,7 @@ class LargeRequests:
     ) -> None:
         self._long_requests = broker.cluster.runtime.long_requests
         self._throttler = broker.throttler
+        self._actions = broker.actions
         self._cache = cache
         self._handle = handle
         self._respond = respond
@@ -56,8 +62,44 @@ class LargeRequests:
             self._run(ctx, work)
 
     def _run(self, ctx: RequestContext, work: Callable[[], None]) -> None:
-        timer = None if self._throttler.quotas.request is None else self._throttler.request_timer
-        self._long_requests.run(ctx, work, timer)
+        request = ctx.long = LongRequest(self._long_requests, ctx.request_bytes, work)
+        self._run_slice(ctx, request)
+
+    def _run_slice(self, ctx: RequestContext, request: LongRequest) -> None:
+        """Run one slice; if the request is not finished, park the connection until the next one."""
+        connection = ctx.session.connection
+        if not self._long_requests.run_slice(request):
+            connection.park(_nothing)
+            connection.hold_frame()
+            if self._throttler.quotas.request is not None:
+                self._throttler.request_timer.pause(ctx)
+            self._long_requests.run_later(request, partial(self._resume, ctx, request))
+        elif connection.waiting:  # parked by its handler, or throttled
+            connection.release_frame()
+        else:
+            ctx.long = None
+            if request.suspended:
+                connection.release_frame()
+                connection.resume()
+
+    def _resume(self, ctx: RequestContext, request: LongRequest) -> None:
+        connection = ctx.session.connection
+        if connection.closed and not connection.ended_by_client:
+            self._long_requests.cancel(request)
+            connection.release_frame()
+            return
+        if self._throttler.quotas.request is not None:
+            self._throttler.request_timer.resume()
+        connection.waiting = False
+        try:
+            self._run_slice(ctx, request)
+        except RemoteProtocolError as error:
+            connection.close(str(error))
+            connection.release_frame()
+        except Exception:
+            connection.fail()
+            connection.release_frame()
+        self._actions.complete()
 
     def _decode_and_handle(self, ctx: RequestContext, route: Route, body: memoryview) -> None:
         long = ctx.long
@@ -70,3 +112,7 @@ class LargeRequests:
             if isinstance(outcome, Message):
                 free_arrays(outcome, long.pause)
             long.free()
+
+
+def _nothing() -> None:
+    pass

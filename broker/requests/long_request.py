@@ -3,8 +3,7 @@
 A request with more than a few elements runs on its own call stack: a greenlet, in the same thread. Its long arrays are
 `PausingList`s, as are the results that a handler collects in `ctx.array`: iterating over one suspends the request when
 its slice of TURN_MS is over. Dicts and state with many elements are iterated over by `ctx.sliced`. The rest waits in
-the `TurnQueue`. As in Kafka, the connection is not read until the response is sent, and the request of a client that
-disconnects is processed to its end.
+the `TurnQueue`. The exchange parks the connection meanwhile (`exchange/large_requests.py`).
 
 At most `num.io.threads` requests that need more than one slice are in progress; others wait after a short first one.
 Otherwise the objects of hundreds, 100 times the size of a request, would be in memory at once.
@@ -42,14 +41,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from sluice.errors import RemoteProtocolError
 from sluice.protocol.codec.pausing_list import ELEMENTS_PER_PAUSE, PausingList
 from sluice.protocol.message import free_array
 
-from .action_queue import ActionQueue
-from .context import RequestContext
 from .garbage_collections import GARBAGE_COLLECTIONS
-from .request_timer import RequestTimer
 from .turn_queue import TURN_MS, TurnQueue
 
 if TYPE_CHECKING:
@@ -68,23 +63,19 @@ class LongRequest:
         "_caller",
         "_error",
         "_finished",
+        "_request_bytes",
         "_requests",
         "_unfreed",
         "_work",
         "_worker",
-        "ctx",
         "in_progress",
         "suspended",
-        "timer",
     )
 
-    def __init__(
-        self, requests: "LongRequests", ctx: RequestContext, work: Callable[[], None], timer: RequestTimer | None
-    ) -> None:
-        self.ctx = ctx
-        self.timer = timer
+    def __init__(self, requests: "LongRequests", request_bytes: int, work: Callable[[], None]) -> None:
         self.suspended = False  # whether it ever was
         self.in_progress = False  # counted by `requests`
+        self._request_bytes = request_bytes
         self._requests = requests
         self._unfreed: list[Callable[[Callable[[], None]], None]] = []  # empties an array of results
         self._work = work
@@ -131,10 +122,10 @@ class LongRequest:
         if not self._finished:
             if not self.suspended:
                 self.suspended = True
-                GARBAGE_COLLECTIONS.postpone(self.ctx.request_bytes, self._requests.now_ms())
+                GARBAGE_COLLECTIONS.postpone(self._request_bytes, self._requests.now_ms())
             return False
         if self.suspended:
-            GARBAGE_COLLECTIONS.resume(self.ctx.request_bytes, self._requests.now_ms())
+            GARBAGE_COLLECTIONS.resume(self._request_bytes, self._requests.now_ms())
         self._requests.give_worker(self._worker)
         self._worker = None
         if self._error is not None:
@@ -158,7 +149,7 @@ class LongRequest:
         if worker is not None:
             from greenlet import getcurrent
 
-            GARBAGE_COLLECTIONS.resume(self.ctx.request_bytes, self._requests.now_ms())
+            GARBAGE_COLLECTIONS.resume(self._request_bytes, self._requests.now_ms())
             worker.parent = getcurrent()
             worker.throw()
 
@@ -166,24 +157,46 @@ class LongRequest:
 class LongRequests:
     """The long requests of all brokers of the process, which share one event loop."""
 
-    def __init__(self, turns: TurnQueue, actions: ActionQueue, most: int) -> None:
+    def __init__(self, turns: TurnQueue, most: int) -> None:
         self.slice_ms = TURN_MS
         self.in_progress = 0
         self._most = most
-        self._waiting: deque[LongRequest] = deque()  # after their first slices
+        # Requests after their first slices, and what begins the next ones.
+        self._waiting: deque[tuple[LongRequest, Callable[[], None]]] = deque()
         self._turns = turns
-        self._actions = actions
         self._end_ms = 0.0  # of the current slice
         self._running: LongRequest | None = None  # the request whose slice runs
         self._idle: greenlet | None = None  # a worker for the next request: creating one costs 10 us
 
-    def run(self, ctx: RequestContext, work: Callable[[], None], timer: RequestTimer | None) -> None:
-        """Do the work of a request, up to a slice; `work` sends the response.
+    def run_slice(self, request: LongRequest) -> bool:
+        """Do the work of a request for one slice; return whether it is finished. Raises the error of the work."""
+        may_wait = not request.in_progress and self.in_progress >= self._most
+        slice_ms = self.slice_ms * (_FIRST_SLICE_SHARE if may_wait else 1)
+        self._end_ms = self._turns.clock.monotonic_ms() + slice_ms
+        outer, self._running = self._running, request  # a request may complete another one
+        try:
+            finished = request.run_slice()
+        except Exception:
+            self._leave(request)
+            raise
+        finally:
+            self._running = outer
+        if finished:
+            self._leave(request)
+        return finished
 
-        Raises the error of `work` if it ends within this call.
-        """
-        request = ctx.long = LongRequest(self, ctx, work, timer)
-        self._run_slice(request)
+    def run_later(self, request: LongRequest, next_slice: Callable[[], None]) -> None:
+        """Call `next_slice` in a later event-loop iteration, when the request may be in progress."""
+        if request.in_progress:
+            self._turns.add(next_slice)
+        elif self.in_progress < self._most:
+            self._admit(request, next_slice)
+        else:
+            self._waiting.append((request, next_slice))
+
+    def cancel(self, request: LongRequest) -> None:
+        request.kill()
+        self._leave(request)
 
     def pause(self) -> None:
         """Suspend the running request if its slice is over; do nothing between slices."""
@@ -208,77 +221,17 @@ class LongRequests:
     def give_worker(self, worker: "greenlet") -> None:
         self._idle = worker
 
-    def _run_slice(self, request: LongRequest) -> None:
-        may_wait = not request.in_progress and self.in_progress >= self._most
-        slice_ms = self.slice_ms * (_FIRST_SLICE_SHARE if may_wait else 1)
-        self._end_ms = self._turns.clock.monotonic_ms() + slice_ms
-        outer, self._running = self._running, request  # a request may complete another one
-        try:
-            finished = request.run_slice()
-        except Exception:
-            self._leave(request)
-            raise
-        finally:
-            self._running = outer
-        if finished:
-            self._leave(request)
-            _finish(request)
-            return
-        ctx = request.ctx
-        ctx.session.connection.park(_nothing)
-        ctx.session.connection.hold_frame()
-        if request.timer is not None:
-            request.timer.pause(ctx)
-        if request.in_progress:
-            self._turns.add(lambda: self._resume(request))
-        elif self.in_progress < self._most:
-            self._admit(request)
-        else:
-            self._waiting.append(request)
-
-    def _admit(self, request: LongRequest) -> None:
+    def _admit(self, request: LongRequest, next_slice: Callable[[], None]) -> None:
         self.in_progress += 1
         request.in_progress = True
-        self._turns.add(lambda: self._resume(request))
+        self._turns.add(next_slice)
 
     def _leave(self, request: LongRequest) -> None:
         if request.in_progress:
             request.in_progress = False
             self.in_progress -= 1
             if self._waiting:
-                self._admit(self._waiting.popleft())
-
-    def _resume(self, request: LongRequest) -> None:
-        connection = request.ctx.session.connection
-        if connection.closed and not connection.ended_by_client:
-            request.kill()
-            self._leave(request)
-            connection.release_frame()
-            return
-        if request.timer is not None:
-            request.timer.resume()
-        connection.waiting = False
-        try:
-            self._run_slice(request)
-        except RemoteProtocolError as error:
-            connection.close(str(error))
-            connection.release_frame()
-        except Exception:
-            connection.fail()
-            connection.release_frame()
-        self._actions.complete()
-
-
-def _finish(request: LongRequest) -> None:
-    ctx = request.ctx
-    connection = ctx.session.connection
-    if connection.waiting:  # parked by its handler, or throttled
-        connection.release_frame()
-        return
-    ctx.long = None
-    if request.suspended:
-        connection.release_frame()
-        connection.resume()
+                self._admit(*self._waiting.popleft())
 
 
 def _serve_requests(caller: "greenlet") -> None:

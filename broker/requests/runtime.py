@@ -22,7 +22,7 @@ class Runtime:
         self.actions = ActionQueue()
         self.turns = TurnQueue(clock)
         self.worker = Worker() if worker is None else worker
-        self.long_requests = LongRequests(self.turns, self.actions, config.integer("num.io.threads"))
+        self.long_requests = LongRequests(self.turns, config.integer("num.io.threads"))
         self.timer = Timer(clock)
         self.scheduler = Scheduler(self.timer)
 

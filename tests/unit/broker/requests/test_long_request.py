@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sluice.broker.requests.context import Sliced
-from sluice.broker.requests.long_request import LongRequests
+from sluice.broker.requests.long_request import LongRequest, LongRequests
 from sluice.protocol import error_response
 from sluice.protocol.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from sluice.protocol.apis.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
@@ -350,14 +350,15 @@ def _iterate(ctx: Any, elements: Iterable[int]) -> None:
 def test_request_that_has_to_wait_has_a_short_first_slice() -> None:
     elapsed_ms = count()
     clock = SimpleNamespace(monotonic_ms=lambda: float(next(elapsed_ms)))
-    connection = SimpleNamespace(park=lambda _: None, hold_frame=lambda: None)
-    requests = LongRequests(SimpleNamespace(clock=clock, add=lambda _: None), SimpleNamespace(), most=1)  # type: ignore[arg-type]  # all that it uses
+    requests = LongRequests(SimpleNamespace(clock=clock, add=lambda _: None), most=1)  # type: ignore[arg-type]  # all that it uses
     requests.slice_ms = 80.0
     processed = []
     for _ in range(2):
         elements = iter(range(100_000))
-        ctx: Any = SimpleNamespace(connection=connection, request_bytes=100_000)
-        requests.run(ctx, partial(_iterate, ctx, elements), None)
+        ctx: Any = SimpleNamespace()
+        ctx.long = LongRequest(requests, 100_000, partial(_iterate, ctx, elements))
+        assert not requests.run_slice(ctx.long)
+        requests.run_later(ctx.long, lambda: None)
         processed.append(next(elements))
         ctx.long.kill()
     first, second = processed
