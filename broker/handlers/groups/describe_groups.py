@@ -14,12 +14,7 @@ from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.describe_groups import (
-    DescribedGroup,
-    DescribedGroupMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
+from sluice.protocol.apis import describe_groups as api
 from sluice.protocol.errors import ErrorCode
 
 API = served("DescribeGroups", "0-6")
@@ -27,21 +22,21 @@ API = served("DescribeGroups", "0-6")
 _NOT_FOUND_SINCE = 6
 
 
-def handle(ctx: RequestContext, request: DescribeGroupsRequest, broker: Broker) -> DescribeGroupsResponse:
+def handle(ctx: RequestContext, request: api.DescribeGroupsRequest, broker: Broker) -> api.DescribeGroupsResponse:
     allowed: list[str] = ctx.array()
-    described: list[DescribedGroup] = ctx.array()
+    described: list[api.DescribedGroup] = ctx.array()
     for group_id in request.groups:
         if broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
             allowed.append(group_id)
         else:
             ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            described.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+            described.append(api.DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
     described.extend(_describe(ctx, broker, group_id) for group_id in _by_shard(ctx, broker, allowed))
     if request.include_authorized_operations:
         for group in described:
             if not group.error_code:
                 group.authorized_operations = broker.auth.authorized_operations(ctx, ResourceType.GROUP, group.group_id)
-    return DescribeGroupsResponse(groups=described)
+    return api.DescribeGroupsResponse(groups=described)
 
 
 def _by_shard(ctx: RequestContext, broker: Broker, group_ids: list[str]) -> list[str]:
@@ -57,15 +52,15 @@ def _by_shard(ctx: RequestContext, broker: Broker, group_ids: list[str]) -> list
     return ctx.array(chain.from_iterable(by_partition[index] for index in ordered))
 
 
-def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> api.DescribedGroup:
     error = broker.groups.error(group_id)
     if error:
         ctx.error_code = error
-        return DescribedGroup(group_id=group_id, error_code=error)
+        return api.DescribedGroup(group_id=group_id, error_code=error)
     group = broker.groups.groups.get(group_id)
     if isinstance(group, ClassicGroup):
         return _described(group)
-    dead = DescribedGroup(group_id=group_id, group_state=DEAD_NAME)
+    dead = api.DescribedGroup(group_id=group_id, group_state=DEAD_NAME)
     if ctx.version >= _NOT_FOUND_SINCE:
         ctx.error_code = dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         problem = "not found" if group is None else "is not a classic group"
@@ -73,16 +68,16 @@ def _describe(ctx: RequestContext, broker: Broker, group_id: str) -> DescribedGr
     return dead
 
 
-def _described(group: ClassicGroup) -> DescribedGroup:
+def _described(group: ClassicGroup) -> api.DescribedGroup:
     # Before a group is Stable, its protocol and metadata may change.
     stable = group.state is STABLE
-    return DescribedGroup(
+    return api.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,
         protocol_type=group.protocol_type or "",
         protocol_data=group.protocol_name or "" if stable else "",
         members=[
-            DescribedGroupMember(
+            api.DescribedGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 client_id=member.client_id,

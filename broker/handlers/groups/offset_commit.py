@@ -4,63 +4,40 @@ Follows KafkaApis.handleOffsetCommitRequest. Different on purpose: v0 commits to
 to ZooKeeper.
 """
 
-from operator import attrgetter
-
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import Commit, NewOffset
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from sluice.protocol.apis import offset_commit as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
 from .replicated_response import ReplicationErrors, respond_when_replicated
-from .topic_lookup import authorized_topics, merge_topics, partition_error
+from .topic_lookup import Topics, check_partitions, fail_partitions
 
 API = served("OffsetCommit", "0-10")
-
 _TOPIC_IDS_SINCE = 10
 
 
-def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: Broker) -> Message | Outcome:
-    new: list[NewOffset] = ctx.array()
-    pending: list[OffsetCommitResponsePartition] = ctx.array()  # results whose error code the coordinator returns
+def handle(ctx: RequestContext, request: api.OffsetCommitRequest, broker: Broker) -> Message | Outcome:
+    requested = ((topic.name, topic.topic_id, topic.partitions) for topic in request.topics)
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return _error_response(ctx, request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    found = authorized_topics(
-        ctx,
-        broker,
-        ((topic.name, topic.topic_id) for topic in request.topics),
-        by_id=ctx.version >= _TOPIC_IDS_SINCE,
-    )
-    failed_topics: list[OffsetCommitResponseTopic] = ctx.array()
-    accepted_topics: list[OffsetCommitResponseTopic] = ctx.array()
-    for requested, topic in zip(request.topics, found, strict=True):
-        failed: list[OffsetCommitResponsePartition] = []
-        accepted: list[OffsetCommitResponsePartition] = []
-        for one in requested.partitions:
-            error = partition_error(topic, one.partition_index)
-            result = OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=error)
-            (failed if error else accepted).append(result)
-            ctx.error_code = ctx.error_code or error
-            if not isinstance(topic, ErrorCode) and not error:
-                metadata = one.committed_metadata or ""
-                offset, epoch, at_ms = one.committed_offset, one.committed_leader_epoch, one.commit_timestamp
-                new.append(NewOffset(topic, one.partition_index, offset, epoch, metadata, at_ms))
-                pending.append(result)
-        name, topic_id = requested.name, requested.topic_id
-        if failed or isinstance(topic, ErrorCode):
-            failed_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=failed))
-        if accepted:
-            accepted_topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=accepted))
-    topics = merge_topics(ctx, failed_topics, accepted_topics, attrgetter("name", "topic_id"))
-    if new:
+        ctx.error_code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return _response(fail_partitions(requested, _result, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    topics, accepted = check_partitions(ctx, broker, requested, _result, by_id=ctx.version >= _TOPIC_IDS_SINCE)
+    if accepted:
+        new = ctx.array(
+            NewOffset(
+                topic,
+                one.partition_index,
+                one.committed_offset,
+                one.committed_leader_epoch,
+                one.committed_metadata or "",
+                one.commit_timestamp,
+            )
+            for topic, one, _ in accepted
+        )
         commit = Commit(
             request.group_id,
             request.member_id,
@@ -70,32 +47,29 @@ def handle(ctx: RequestContext, request: OffsetCommitRequest, broker: Broker) ->
             new,
         )
         codes = broker.groups.commit_offsets(ctx, commit, request.retention_time_ms)
-        for result, code in zip(pending, codes, strict=True):
+        for (_, _, result), code in zip(accepted, codes, strict=True):
             result.error_code = code
         ctx.free(new)
 
-    def respond(errors: ReplicationErrors) -> OffsetCommitResponse:
-        for result in pending if errors else ():
+    def respond(errors: ReplicationErrors) -> api.OffsetCommitResponse:
+        for _, _, result in accepted if errors else ():
             result.error_code = result.error_code or errors[request.group_id]
-        ctx.error_code = ctx.error_code or next((one.error_code for one in pending if one.error_code), 0)
-        return OffsetCommitResponse(topics=topics)
+        ctx.error_code = ctx.error_code or next((one.error_code for _, _, one in accepted if one.error_code), 0)
+        ctx.free(accepted)
+        return _response(topics)
 
-    committed = any(not result.error_code for result in pending)
+    committed = any(not result.error_code for _, _, result in accepted)
     return respond_when_replicated(ctx, broker, [request.group_id], respond) if committed else respond({})
 
 
-def _error_response(ctx: RequestContext, request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    ctx.error_code = code
-    return OffsetCommitResponse(
+def _result(index: int, code: ErrorCode) -> api.OffsetCommitResponsePartition:
+    return api.OffsetCommitResponsePartition(partition_index=index, error_code=code)
+
+
+def _response(topics: Topics[api.OffsetCommitResponsePartition]) -> api.OffsetCommitResponse:
+    return api.OffsetCommitResponse(
         topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-                    for one in topic.partitions
-                ],
-            )
-            for topic in request.topics
+            api.OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results)
+            for name, topic_id, results in topics
         ]
     )

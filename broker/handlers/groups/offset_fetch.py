@@ -14,17 +14,7 @@ from sluice.broker.metadata.topic import GROUP_METADATA_TOPIC
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
-)
+from sluice.protocol.apis import offset_fetch as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message, free_arrays
 from sluice.protocol.types import ZERO_UUID
@@ -46,17 +36,17 @@ class _RequestedTopic(NamedTuple):
     partition_indexes: Iterable[int]
 
 
-def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: Broker) -> Message | Outcome:
+def handle(ctx: RequestContext, request: api.OffsetFetchRequest, broker: Broker) -> Message | Outcome:
     requested = request.groups if ctx.version >= _BATCHED_SINCE else [_one_group(ctx, request)]
     groups = ctx.array(_fetch(ctx, broker, group, request.require_stable) for group in requested)
 
-    def respond(errors: ReplicationErrors) -> OffsetFetchResponse:
+    def respond(errors: ReplicationErrors) -> api.OffsetFetchResponse:
         responses = [
             _not_coordinator(ctx, group) if group.group_id in errors else found
             for group, found in zip(requested, groups, strict=True)
         ]
         if ctx.version >= _BATCHED_SINCE:
-            return OffsetFetchResponse(groups=responses)
+            return api.OffsetFetchResponse(groups=responses)
         response = _of_one_group(ctx, responses[0])
         for copied in requested[0], responses[0]:
             free_arrays(copied, ctx.pause)
@@ -69,31 +59,31 @@ def handle(ctx: RequestContext, request: OffsetFetchRequest, broker: Broker) -> 
     )
 
 
-def _one_group(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+def _one_group(ctx: RequestContext, request: api.OffsetFetchRequest) -> api.OffsetFetchRequestGroup:
     topics = request.topics
-    return OffsetFetchRequestGroup(
+    return api.OffsetFetchRequestGroup(
         group_id=request.group_id,
         topics=None
         if topics is None
         else ctx.array(
-            OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics
+            api.OffsetFetchRequestTopics(name=one.name, partition_indexes=one.partition_indexes) for one in topics
         ),
     )
 
 
-def _not_coordinator(ctx: RequestContext, requested: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+def _not_coordinator(ctx: RequestContext, requested: api.OffsetFetchRequestGroup) -> api.OffsetFetchResponseGroup:
     # Consumers handle NOT_COORDINATOR here, unlike COORDINATOR_NOT_AVAILABLE.
     return _group_error(ctx, requested, ErrorCode.NOT_COORDINATOR)
 
 
-def _of_one_group(ctx: RequestContext, group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    return OffsetFetchResponse(
+def _of_one_group(ctx: RequestContext, group: api.OffsetFetchResponseGroup) -> api.OffsetFetchResponse:
+    return api.OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
-            OffsetFetchResponseTopic(
+            api.OffsetFetchResponseTopic(
                 name=topic.name,
                 partitions=[
-                    OffsetFetchResponsePartition(
+                    api.OffsetFetchResponsePartition(
                         partition_index=one.partition_index,
                         committed_offset=one.committed_offset,
                         committed_leader_epoch=one.committed_leader_epoch,
@@ -109,8 +99,8 @@ def _of_one_group(ctx: RequestContext, group: OffsetFetchResponseGroup) -> Offse
 
 
 def _fetch(
-    ctx: RequestContext, broker: Broker, requested: OffsetFetchRequestGroup, require_stable: bool
-) -> OffsetFetchResponseGroup:
+    ctx: RequestContext, broker: Broker, requested: api.OffsetFetchRequestGroup, require_stable: bool
+) -> api.OffsetFetchResponseGroup:
     if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
         return _group_error(ctx, requested, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = broker.groups
@@ -127,8 +117,8 @@ def _fetch(
     unstable = groups.offsets.unstable(requested.group_id) if require_stable else ()
     found = ctx.array(_all(ctx, broker, offsets) if requested.topics is None else _named(ctx, broker, requested.topics))
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in found])
-    topics: list[OffsetFetchResponseTopics] = ctx.array()
-    failed: list[OffsetFetchResponseTopics] = []
+    topics: list[api.OffsetFetchResponseTopics] = ctx.array()
+    failed: list[api.OffsetFetchResponseTopics] = []
     for topic in found:
         if topic.name in hidden and requested.topics is None:
             continue
@@ -144,30 +134,32 @@ def _fetch(
                 partitions.append(_partition_error(ctx, index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
                 partitions.append(_partition_response(ctx, topic, index, offsets.get(partition)))
-        response = OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        response = api.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         (failed if has_no_name or topic.name in hidden else topics).append(response)
     ctx.free(found)
     topics.extend(failed)
-    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
+    return api.OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
-def _group_error(ctx: RequestContext, requested: OffsetFetchRequestGroup, error: ErrorCode) -> OffsetFetchResponseGroup:
+def _group_error(
+    ctx: RequestContext, requested: api.OffsetFetchRequestGroup, error: ErrorCode
+) -> api.OffsetFetchResponseGroup:
     # Versions without group errors repeat it in each partition.
     ctx.error_code = ctx.error_code or error
     if ctx.version >= _GROUP_ERRORS_SINCE:
-        return OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
+        return api.OffsetFetchResponseGroup(group_id=requested.group_id, error_code=error)
     topics = ctx.array(
-        OffsetFetchResponseTopics(
+        api.OffsetFetchResponseTopics(
             name=topic.name,
             partitions=[_partition_error(ctx, index, error) for index in topic.partition_indexes],
         )
         for topic in requested.topics or ()
     )
-    return OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
+    return api.OffsetFetchResponseGroup(group_id=requested.group_id, topics=topics)
 
 
 def _named(
-    ctx: RequestContext, broker: Broker, topics: Iterable[OffsetFetchRequestTopics]
+    ctx: RequestContext, broker: Broker, topics: Iterable[api.OffsetFetchRequestTopics]
 ) -> Iterator[_RequestedTopic]:
     for topic in topics:
         name = topic.name
@@ -189,12 +181,12 @@ def _all(ctx: RequestContext, broker: Broker, offsets: Iterable[TopicPartition])
 
 def _partition_response(
     ctx: RequestContext, topic: _RequestedTopic, index: int, committed: CommittedOffset | None
-) -> OffsetFetchResponsePartitions:
+) -> api.OffsetFetchResponsePartitions:
     known = committed is not None and ZERO_UUID not in (topic.topic_id, committed.topic_id)
     is_other_topic = known and committed is not None and topic.topic_id != committed.topic_id
     if committed is None or is_other_topic:
         return _partition_error(ctx, index, ErrorCode.NONE if ctx.version >= _MISSING_OFFSET_OK_SINCE else _UNKNOWN)
-    return OffsetFetchResponsePartitions(
+    return api.OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=committed.offset,
         committed_leader_epoch=committed.leader_epoch,
@@ -205,6 +197,6 @@ def _partition_response(
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _partition_error(ctx: RequestContext, index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+def _partition_error(ctx: RequestContext, index: int, error: ErrorCode) -> api.OffsetFetchResponsePartitions:
     ctx.error_code = ctx.error_code or error
-    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, error_code=error)
+    return api.OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, error_code=error)

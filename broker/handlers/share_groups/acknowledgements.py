@@ -22,15 +22,20 @@ Batch = share_acknowledge.AcknowledgementBatch | share_fetch.AcknowledgementBatc
 Results = Mapping[TopicIdPartition, AcknowledgeResult]
 
 
+def access_error(ctx: RequestContext, broker: Broker, operation: AclOperation, group_id: str) -> ErrorCode:
+    if not broker.features.level(SHARE_VERSION):
+        return ErrorCode.UNSUPPORTED_VERSION
+    is_allowed = broker.auth.authorize(ctx, operation, ResourceType.GROUP, group_id)
+    return ErrorCode.NONE if is_allowed else ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
 def member_of(
     ctx: RequestContext, broker: Broker, group_id: str | None, member_id: str | None
 ) -> MemberKey | ErrorCode:
-    if not broker.features.level(SHARE_VERSION):
-        return ErrorCode.UNSUPPORTED_VERSION
     if group_id is None:
-        return ErrorCode.INVALID_REQUEST
-    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return ErrorCode.INVALID_REQUEST if broker.features.level(SHARE_VERSION) else ErrorCode.UNSUPPORTED_VERSION
+    if error := access_error(ctx, broker, AclOperation.READ, group_id):
+        return error
     if not member_id or len(member_id) > _LONGEST_MEMBER_ID:
         return ErrorCode.INVALID_REQUEST
     return MemberKey(group_id, member_id)

@@ -9,35 +9,32 @@ from itertools import chain
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.share.offsets import AlterDone
-from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestTopic,
-    AlterShareGroupOffsetsResponse,
-    AlterShareGroupOffsetsResponsePartition,
-    AlterShareGroupOffsetsResponseTopic,
-)
+from sluice.protocol.apis import alter_share_group_offsets as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.types import ZERO_UUID
 
+from .acknowledgements import access_error
+
 API = served("AlterShareGroupOffsets", "0")
 
 
-def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
-    error = _error(ctx, request, broker)
+def handle(ctx: RequestContext, request: api.AlterShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
+    error = access_error(ctx, broker, AclOperation.READ, request.group_id)
+    if not error and not request.group_id:
+        error = ErrorCode.INVALID_GROUP_ID
     if error:
         ctx.error_code = error
-        return AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message)
+        return api.AlterShareGroupOffsetsResponse(error_code=error, error_message=error.message)
     denied = broker.auth.filter_denied(
         ctx, AclOperation.READ, ResourceType.TOPIC, (topic.topic_name for topic in request.topics)
     )
-    failed: list[AlterShareGroupOffsetsResponseTopic] = ctx.array()
-    accepted: list[AlterShareGroupOffsetsRequestTopic] = ctx.array()
+    failed: list[api.AlterShareGroupOffsetsResponseTopic] = ctx.array()
+    accepted: list[api.AlterShareGroupOffsetsRequestTopic] = ctx.array()
     for topic in request.topics:
         if topic.topic_name in denied:
             failed.append(_failed(ctx, broker, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -52,19 +49,11 @@ def handle(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: 
     return respond_when_done(ctx, start, partial(_respond, ctx, failed))
 
 
-def _error(ctx: RequestContext, request: AlterShareGroupOffsetsRequest, broker: Broker) -> ErrorCode:
-    if not broker.features.level(SHARE_VERSION):
-        return ErrorCode.UNSUPPORTED_VERSION
-    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
-
-
 def _respond(
     ctx: RequestContext,
-    failed: list[AlterShareGroupOffsetsResponseTopic],
-    build: Callable[[], AlterShareGroupOffsetsResponse],
-) -> AlterShareGroupOffsetsResponse:
+    failed: list[api.AlterShareGroupOffsetsResponseTopic],
+    build: Callable[[], api.AlterShareGroupOffsetsResponse],
+) -> api.AlterShareGroupOffsetsResponse:
     response = build()
     if not response.error_code:
         failed = [topic for topic in failed if topic.partitions]
@@ -75,9 +64,9 @@ def _respond(
 
 
 def _once(
-    topics: Iterable[AlterShareGroupOffsetsResponseTopic],
-) -> Collection[AlterShareGroupOffsetsResponseTopic]:
-    found: dict[str, AlterShareGroupOffsetsResponseTopic] = {}
+    topics: Iterable[api.AlterShareGroupOffsetsResponseTopic],
+) -> Collection[api.AlterShareGroupOffsetsResponseTopic]:
+    found: dict[str, api.AlterShareGroupOffsetsResponseTopic] = {}
     for topic in topics:
         first = found.setdefault(topic.topic_name, topic)
         if first is not topic:
@@ -86,14 +75,14 @@ def _once(
 
 
 def _failed(
-    ctx: RequestContext, broker: Broker, requested: AlterShareGroupOffsetsRequestTopic, error: ErrorCode
-) -> AlterShareGroupOffsetsResponseTopic:
+    ctx: RequestContext, broker: Broker, requested: api.AlterShareGroupOffsetsRequestTopic, error: ErrorCode
+) -> api.AlterShareGroupOffsetsResponseTopic:
     topic = broker.metadata.topics.get(requested.topic_name)
-    return AlterShareGroupOffsetsResponseTopic(
+    return api.AlterShareGroupOffsetsResponseTopic(
         topic_name=requested.topic_name,
         topic_id=ZERO_UUID if topic is None else topic.topic_id,
         partitions=[
-            AlterShareGroupOffsetsResponsePartition(
+            api.AlterShareGroupOffsetsResponsePartition(
                 partition_index=one.partition_index, error_code=error, error_message=error.message
             )
             for one in requested.partitions

@@ -9,22 +9,15 @@ from typing import NamedTuple
 
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.share.offsets import DescribedTopics
-from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsRequestTopic,
-    DescribeShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsResponseGroup,
-    DescribeShareGroupOffsetsResponsePartition,
-    DescribeShareGroupOffsetsResponseTopic,
-)
+from sluice.protocol.apis import describe_share_group_offsets as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
+
+from .acknowledgements import access_error
 
 API = served("DescribeShareGroupOffsets", "0-1")
 
@@ -33,18 +26,18 @@ _DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 class _Wait(NamedTuple):
-    group: DescribeShareGroupOffsetsResponseGroup
-    topics: list[DescribeShareGroupOffsetsRequestTopic] | None
+    group: api.DescribeShareGroupOffsetsResponseGroup
+    topics: list[api.DescribeShareGroupOffsetsRequestTopic] | None
 
 
 _Described = tuple[_Wait, Callable[[], DescribedTopics]]
 
 
-def handle(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
-    groups: list[DescribeShareGroupOffsetsResponseGroup] = []
+def handle(ctx: RequestContext, request: api.DescribeShareGroupOffsetsRequest, broker: Broker) -> Message | Outcome:
+    groups: list[api.DescribeShareGroupOffsetsResponseGroup] = []
     waits: list[_Wait] = ctx.array()
     for requested in request.groups:
-        group = DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
+        group = api.DescribeShareGroupOffsetsResponseGroup(group_id=requested.group_id)
         groups.append(group)
         error = _error(ctx, broker, requested)
         if error:
@@ -72,21 +65,19 @@ def handle(ctx: RequestContext, request: DescribeShareGroupOffsetsRequest, broke
             wait.group.topics = _authorized(ctx, broker, wait, build())
         ctx.free(results)
         ctx.free(waits)
-        return DescribeShareGroupOffsetsResponse(groups=groups)
+        return api.DescribeShareGroupOffsetsResponse(groups=groups)
 
     return respond_when_done(ctx, start, respond)
 
 
-def _error(ctx: RequestContext, broker: Broker, requested: DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
-    if not broker.features.level(SHARE_VERSION):
-        return ErrorCode.UNSUPPORTED_VERSION
-    if not broker.auth.authorize(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, requested.group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+def _error(ctx: RequestContext, broker: Broker, requested: api.DescribeShareGroupOffsetsRequestGroup) -> ErrorCode:
+    if error := access_error(ctx, broker, AclOperation.DESCRIBE, requested.group_id):
+        return error
     return broker.groups.error(requested.group_id) if requested.topics is None else ErrorCode.NONE
 
 
 def _visible(
-    ctx: RequestContext, broker: Broker, topics: list[DescribeShareGroupOffsetsRequestTopic]
+    ctx: RequestContext, broker: Broker, topics: list[api.DescribeShareGroupOffsetsRequestTopic]
 ) -> dict[str, list[int]]:
     hidden = _hidden(ctx, broker, (topic.topic_name for topic in topics))
     return {topic.topic_name: topic.partitions for topic in topics if topic.topic_name not in hidden}
@@ -100,10 +91,10 @@ def _authorized(ctx: RequestContext, broker: Broker, wait: _Wait, found: Describ
     if wait.topics is None:
         return [topic for topic in ctx.sliced(found) if topic.topic_name not in hidden]
     denied = [
-        DescribeShareGroupOffsetsResponseTopic(
+        api.DescribeShareGroupOffsetsResponseTopic(
             topic_name=topic.topic_name,
             partitions=[
-                DescribeShareGroupOffsetsResponsePartition(
+                api.DescribeShareGroupOffsetsResponsePartition(
                     partition_index=index,
                     start_offset=_NO_OFFSET,
                     error_code=_DENIED,

@@ -7,14 +7,7 @@ from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
-from sluice.protocol.apis.share_acknowledge import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-    ShareAcknowledgeRequest,
-    ShareAcknowledgeResponse,
-    ShareAcknowledgeTopicResponse,
-)
+from sluice.protocol.apis import share_acknowledge as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -24,7 +17,7 @@ from .leaders import Leaders
 API = served("ShareAcknowledge", "1-2")
 
 
-def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: Broker) -> Message | Outcome:
+def handle(ctx: RequestContext, request: api.ShareAcknowledgeRequest, broker: Broker) -> Message | Outcome:
     member = member_of(ctx, broker, request.group_id, request.member_id)
     if isinstance(member, ErrorCode):
         return _failed(ctx, member)
@@ -50,24 +43,26 @@ def handle(ctx: RequestContext, request: ShareAcknowledgeRequest, broker: Broker
     return respond_when_done(ctx, start, respond)
 
 
-def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Results) -> ShareAcknowledgeResponse:
+def _response(ctx: RequestContext, broker: Broker, group_id: str, results: Results) -> api.ShareAcknowledgeResponse:
     leaders = Leaders(ctx, broker)
-    topics: dict[bytes, list[PartitionData]] = {}
+    topics: dict[bytes, list[api.PartitionData]] = {}
     for (topic_id, index), (code, message) in ctx.sliced(results.items()):
-        data = PartitionData(partition_index=index, error_code=code, error_message=message)
-        data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
+        data = api.PartitionData(partition_index=index, error_code=code, error_message=message)
+        data.current_leader = api.LeaderIdAndEpoch(*leaders.after(topic_id, index, code))
         ctx.error_code = ctx.error_code or code
         topics.setdefault(topic_id, []).append(data)
-    return ShareAcknowledgeResponse(
+    return api.ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).record_lock_duration_ms,
         responses=[
-            ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
+            api.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ],
-        node_endpoints=[NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()],
+        node_endpoints=[
+            api.NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()
+        ],
     )
 
 
-def _failed(ctx: RequestContext, code: ErrorCode) -> ShareAcknowledgeResponse:
+def _failed(ctx: RequestContext, code: ErrorCode) -> api.ShareAcknowledgeResponse:
     ctx.error_code = code
-    return ShareAcknowledgeResponse(error_code=code)
+    return api.ShareAcknowledgeResponse(error_code=code)

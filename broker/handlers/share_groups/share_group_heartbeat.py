@@ -6,7 +6,6 @@ Follows Kafka's GroupCoordinatorService.shareGroupHeartbeat; see broker/coordina
 from sluice.broker.broker import Broker
 from sluice.broker.coordinator.group.group import HeartbeatError
 from sluice.broker.handlers.groups.replicated_response import ReplicationErrors, respond_when_replicated
-from sluice.broker.metadata.features import SHARE_VERSION
 from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
@@ -14,16 +13,16 @@ from sluice.protocol.apis.share_group_heartbeat import ShareGroupHeartbeatReques
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
+from .acknowledgements import access_error
+
 API = served("ShareGroupHeartbeat", "1")
 
 _LONGEST_MEMBER_ID = 36  # a UUID with hyphens
 
 
 def handle(ctx: RequestContext, request: ShareGroupHeartbeatRequest, broker: Broker) -> Message | Outcome:
-    if not broker.features.level(SHARE_VERSION):
-        return _error_response(ctx, ErrorCode.UNSUPPORTED_VERSION)
-    if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return _error_response(ctx, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if error := access_error(ctx, broker, AclOperation.READ, request.group_id):
+        return _error_response(ctx, error)
     if not 0 < len(request.member_id) <= _LONGEST_MEMBER_ID:
         return _error_response(ctx, ErrorCode.INVALID_REQUEST)
     topics = request.subscribed_topic_names or ()

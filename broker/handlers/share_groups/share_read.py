@@ -12,15 +12,7 @@ from sluice.broker.share.aborted_records import fetched_batches
 from sluice.broker.share.delivery import Acquired, FetchedBatch
 from sluice.broker.share.sessions import INITIAL_EPOCH, ShareSession, TopicIdPartition
 from sluice.broker.share.share_partition import SharePartition, Status
-from sluice.protocol.apis.share_fetch import (
-    AcquiredRecords,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
-    ShareFetchableTopicResponse,
-    ShareFetchRequest,
-    ShareFetchResponse,
-)
+from sluice.protocol.apis import share_fetch as api
 from sluice.protocol.errors import ErrorCode
 
 from .acknowledgements import Results, topic_errors
@@ -31,7 +23,7 @@ class ShareRead:
     def __init__(
         self,
         ctx: RequestContext,
-        request: ShareFetchRequest,
+        request: api.ShareFetchRequest,
         broker: Broker,
         session: ShareSession,
         partitions: list[TopicIdPartition],
@@ -109,7 +101,7 @@ class ShareRead:
     def read_bytes(self) -> int:
         return sum(size for _, size in self._served)
 
-    def response(self, acknowledged: Results) -> ShareFetchResponse:
+    def response(self, acknowledged: Results) -> api.ShareFetchResponse:
         ctx, session = self._ctx, self._session
         ctx.error_code = 0
         if session.epoch != self._epoch:
@@ -122,18 +114,18 @@ class ShareRead:
         }
         leaders = Leaders(ctx, self._broker)
         for one, (code, message) in ctx.sliced(acknowledged.items()):
-            data = reported.setdefault(one, PartitionData(partition_index=one[1], records=b""))
+            data = reported.setdefault(one, api.PartitionData(partition_index=one[1], records=b""))
             data.acknowledge_error_code, data.acknowledge_error_message = code, message
-        topics: dict[bytes, list[PartitionData]] = {}
+        topics: dict[bytes, list[api.PartitionData]] = {}
         for (topic_id, index), data in ctx.sliced(reported.items()):
             ctx.error_code = ctx.error_code or data.error_code or data.acknowledge_error_code
-            data.current_leader = LeaderIdAndEpoch(*leaders.after(topic_id, index, data.error_code))
+            data.current_leader = api.LeaderIdAndEpoch(*leaders.after(topic_id, index, data.error_code))
             topics.setdefault(topic_id, []).append(data)
-        return ShareFetchResponse(
+        return api.ShareFetchResponse(
             acquisition_lock_timeout_ms=self._broker.share_partitions.settings(self._group_id).record_lock_duration_ms,
-            responses=[ShareFetchableTopicResponse(topic_id=one, partitions=some) for one, some in topics.items()],
+            responses=[api.ShareFetchableTopicResponse(topic_id=one, partitions=some) for one, some in topics.items()],
             node_endpoints=[
-                NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()
+                api.NodeEndpoint(node_id=one, host=at.host, port=at.port) for one, at in leaders.endpoints.items()
             ],
         )
 
@@ -142,20 +134,20 @@ class ShareRead:
             traffic.bytes_out += size
         return False
 
-    def throttled(self, throttle_time_ms: int) -> ShareFetchResponse:
+    def throttled(self, throttle_time_ms: int) -> api.ShareFetchResponse:
         self._ctx.error_code = 0
         return self._overtaken(throttle_time_ms)
 
-    def _overtaken(self, throttle_time_ms: int) -> ShareFetchResponse:
+    def _overtaken(self, throttle_time_ms: int) -> api.ShareFetchResponse:
         """Return a response without partitions, or an error if a later request of the session overtook this one."""
         is_current = self._session.epoch == self._epoch
         code = ErrorCode.NONE if is_current else ErrorCode.INVALID_SHARE_SESSION_EPOCH
         self._ctx.error_code = code
-        return ShareFetchResponse(throttle_time_ms=throttle_time_ms, error_code=code)
+        return api.ShareFetchResponse(throttle_time_ms=throttle_time_ms, error_code=code)
 
-    def _read(self) -> dict[TopicIdPartition, PartitionData]:
+    def _read(self) -> dict[TopicIdPartition, api.PartitionData]:
         responses = {
-            (topic_id, index): PartitionData(partition_index=index, error_code=code, records=b"")
+            (topic_id, index): api.PartitionData(partition_index=index, error_code=code, records=b"")
             for (topic_id, index), code in self._ctx.sliced(list(self._errors.items()))
         }
         acquirable = self._acquirable()
@@ -175,10 +167,10 @@ class ShareRead:
 
     def _read_partition(
         self, one: TopicIdPartition, offset: int, most: int, records: int, *, min_one_batch: bool
-    ) -> tuple[PartitionData, int, int]:
+    ) -> tuple[api.PartitionData, int, int]:
         partition, share = self._shares[one]
         log = partition.log
-        data = PartitionData(partition_index=one[1], records=b"")
+        data = api.PartitionData(partition_index=one[1], records=b"")
         error = self._read_error(partition)
         found = None if error else log.read(offset, most, self._end(log), min_one_batch)
         if found is not None and found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -204,10 +196,10 @@ class ShareRead:
         return data, found.size, sum(last - first + 1 for first, last, _ in acquired)
 
     def _fill(
-        self, data: PartitionData, partition: Partition, batches: list[FetchedBatch], acquired: list[Acquired]
+        self, data: api.PartitionData, partition: Partition, batches: list[FetchedBatch], acquired: list[Acquired]
     ) -> None:
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         kept = [batch.data for batch in batches if batch.last_offset >= first and batch.base_offset <= last]
         data.records = kept
-        data.acquired_records = [AcquiredRecords(*one) for one in acquired]
+        data.acquired_records = [api.AcquiredRecords(*one) for one in acquired]
         self._served.append((partition.traffic, sum(map(len, kept))))

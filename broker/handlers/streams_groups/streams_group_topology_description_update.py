@@ -7,10 +7,7 @@ from sluice.broker.broker import Broker
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.streams_group_topology_description_update import (
-    StreamsGroupTopologyDescriptionUpdateRequest,
-    StreamsGroupTopologyDescriptionUpdateResponse,
-)
+from sluice.protocol.apis import streams_group_topology_description_update as api
 from sluice.protocol.errors import ErrorCode
 
 API = served("StreamsGroupTopologyDescriptionUpdate", "0")
@@ -19,10 +16,10 @@ _NO_PLUGIN = "The broker has no streams group topology description plugin config
 
 
 def handle(
-    ctx: RequestContext, request: StreamsGroupTopologyDescriptionUpdateRequest, broker: Broker
-) -> StreamsGroupTopologyDescriptionUpdateResponse:
+    ctx: RequestContext, request: api.StreamsGroupTopologyDescriptionUpdateRequest, broker: Broker
+) -> api.StreamsGroupTopologyDescriptionUpdateResponse:
     code, message = ErrorCode.UNSUPPORTED_VERSION, _NO_PLUGIN
     if not broker.auth.authorize(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
         code, message = ErrorCode.GROUP_AUTHORIZATION_FAILED, ""
     ctx.error_code = code
-    return StreamsGroupTopologyDescriptionUpdateResponse(error_code=code, error_message=message or None)
+    return api.StreamsGroupTopologyDescriptionUpdateResponse(error_code=code, error_message=message or None)

@@ -15,12 +15,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.create_partitions import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-    CreatePartitionsTopicResult,
-)
+from sluice.protocol.apis import create_partitions as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.quotas.mutation_quota import ControllerMutationQuota
@@ -35,11 +30,11 @@ _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 _EXCESSIVE = TopicError(ErrorCode.POLICY_VIOLATION, "Excessively large number of additional partitions per request.")
 
 
-def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.CreatePartitionsRequest, broker: Broker) -> Message:
     times = Counter(requested.name for requested in request.topics)
     once = ctx.array(requested for requested in request.topics if times[requested.name] == 1)
     results = [_failed(ctx, name, _DUPLICATE) for name, n in ctx.sliced(times.items()) if n > 1]
-    response = CreatePartitionsResponse(results=results)
+    response = api.CreatePartitionsResponse(results=results)
     denied = broker.auth.filter_denied(
         ctx, AclOperation.ALTER, ResourceType.TOPIC, [requested.name for requested in once]
     )
@@ -57,7 +52,7 @@ def handle(ctx: RequestContext, request: CreatePartitionsRequest, broker: Broker
     return response
 
 
-def _additional(broker: Broker, once: Collection[CreatePartitionsTopic]) -> int:
+def _additional(broker: Broker, once: Collection[api.CreatePartitionsTopic]) -> int:
     topics = broker.metadata.topics
     return sum(
         max(0, requested.count - len(topics[requested.name].partitions))
@@ -69,10 +64,10 @@ def _additional(broker: Broker, once: Collection[CreatePartitionsTopic]) -> int:
 def _create(
     ctx: RequestContext,
     broker: Broker,
-    requested: CreatePartitionsTopic,
+    requested: api.CreatePartitionsTopic,
     validate_only: bool,
     quota: ControllerMutationQuota | None,
-) -> CreatePartitionsTopicResult:
+) -> api.CreatePartitionsTopicResult:
     cluster = broker.cluster
     assignments = requested.assignments
     brokers = None if assignments is None else [assignment.broker_ids.copy() for assignment in assignments]
@@ -84,10 +79,12 @@ def _create(
         error = _OVER_QUOTA
     if error is None and not validate_only:
         error = cluster.add_partitions(topic, requested.count, brokers)
-    return CreatePartitionsTopicResult(name=requested.name) if error is None else _failed(ctx, requested.name, error)
+    return (
+        api.CreatePartitionsTopicResult(name=requested.name) if error is None else _failed(ctx, requested.name, error)
+    )
 
 
-def _count_error(requested: CreatePartitionsTopic, topic: Topic) -> TopicError | None:
+def _count_error(requested: api.CreatePartitionsTopic, topic: Topic) -> TopicError | None:
     now = len(topic.partitions)
     if requested.count == now:
         return TopicError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
@@ -116,6 +113,6 @@ def _assignments_error(
     return None if problem is None else TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
-def _failed(ctx: RequestContext, name: str, error: TopicError) -> CreatePartitionsTopicResult:
+def _failed(ctx: RequestContext, name: str, error: TopicError) -> api.CreatePartitionsTopicResult:
     ctx.error_code = ctx.error_code or error.code
-    return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
+    return api.CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)

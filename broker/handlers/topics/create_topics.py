@@ -11,13 +11,7 @@ from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.expired import expired
 from sluice.broker.requests.served_api import Charge, served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfigs,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from sluice.protocol.apis import create_topics as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.quotas.mutation_quota import ControllerMutationQuota
@@ -28,7 +22,7 @@ _QUOTA_IS_STRICT_SINCE = 6
 _DENIED = TopicError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
-def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: Broker) -> Message:
+def handle(ctx: RequestContext, request: api.CreateTopicsRequest, broker: Broker) -> Message:
     times = Counter(topic.name for topic in request.topics)
     names = ctx.array(name for name, n in ctx.sliced(times.items()) if n == 1 and name != METADATA_TOPIC)
     may_create_all = broker.auth.authorize_cluster(ctx, AclOperation.CREATE, log_denied=False)
@@ -46,10 +40,10 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: Broker) ->
         failed = [_failed(ctx, topic, _DENIED if topic.name in denied else excessive) for topic, _ in requested]
         ctx.free(requested)
         ctx.free(times)
-        return CreateTopicsResponse(topics=failed)
+        return api.CreateTopicsResponse(topics=failed)
     quota = broker.throttler.mutation_quota(ctx, _QUOTA_IS_STRICT_SINCE)
     created: set[str] = set()
-    response = CreateTopicsResponse(
+    response = api.CreateTopicsResponse(
         topics=[
             _failed(ctx, topic, _DENIED)
             if topic.name in denied
@@ -65,16 +59,16 @@ def handle(ctx: RequestContext, request: CreateTopicsRequest, broker: Broker) ->
     return response
 
 
-def _without_configs(result: CreatableTopicResult, hidden: Collection[str]) -> CreatableTopicResult:
+def _without_configs(result: api.CreatableTopicResult, hidden: Collection[str]) -> api.CreatableTopicResult:
     if result.error_code or result.name not in hidden:
         return result
     denied_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return CreatableTopicResult(
+    return api.CreatableTopicResult(
         name=result.name, topic_id=result.topic_id, error_message=None, topic_config_error_code=denied_code
     )
 
 
-def _new_topic(requested: CreatableTopic) -> NewTopic:
+def _new_topic(requested: api.CreatableTopic) -> NewTopic:
     return NewTopic(
         requested.name,
         requested.num_partitions,
@@ -87,13 +81,13 @@ def _new_topic(requested: CreatableTopic) -> NewTopic:
 def _create(
     ctx: RequestContext,
     broker: Broker,
-    requested: CreatableTopic,
+    requested: api.CreatableTopic,
     new: NewTopic,
     times: int,
     validate_only: bool,
     quota: ControllerMutationQuota | None,
     beside: set[str],
-) -> CreatableTopicResult:
+) -> api.CreatableTopicResult:
     if times > 1:
         return _failed(ctx, requested, TopicError(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
     repeated = [index for index, n in Counter(a.partition_index for a in requested.assignments).items() if n > 1]
@@ -115,15 +109,15 @@ def _create(
     return _created(created)
 
 
-def _created(topic: Topic) -> CreatableTopicResult:
-    return CreatableTopicResult(
+def _created(topic: Topic) -> api.CreatableTopicResult:
+    return api.CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),
         configs=[
-            CreatableTopicConfigs(
+            api.CreatableTopicConfigs(
                 name=setting.property.name,
                 value=setting.value,
                 config_source=CONFIG_SOURCES[setting.source],
@@ -133,8 +127,8 @@ def _created(topic: Topic) -> CreatableTopicResult:
     )
 
 
-def _failed(ctx: RequestContext, requested: CreatableTopic, error: TopicError) -> CreatableTopicResult:
+def _failed(ctx: RequestContext, requested: api.CreatableTopic, error: TopicError) -> api.CreatableTopicResult:
     ctx.error_code = ctx.error_code or error.code
-    return CreatableTopicResult(
+    return api.CreatableTopicResult(
         name=requested.name, error_code=error.code, error_message=error.message, topic_config_error_code=0
     )

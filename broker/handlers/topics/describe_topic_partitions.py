@@ -9,21 +9,15 @@ from sluice.broker.metadata.topic import COORDINATOR_TOPICS, Topic, invalid_topi
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.describe_topic_partitions import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponsePartition,
-    DescribeTopicPartitionsResponseTopic,
-)
+from sluice.protocol.apis import describe_topic_partitions as api
 from sluice.protocol.errors import ErrorCode
 
 API = served("DescribeTopicPartitions", "0")
 
 
 def handle(
-    ctx: RequestContext, request: DescribeTopicPartitionsRequest, broker: Broker
-) -> DescribeTopicPartitionsResponse:
+    ctx: RequestContext, request: api.DescribeTopicPartitionsRequest, broker: Broker
+) -> api.DescribeTopicPartitionsResponse:
     """Return the page at the cursor, of the requested topics or of all."""
     topics, cursor = broker.metadata.topics, request.cursor
     begin, first = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
@@ -32,14 +26,14 @@ def handle(
         return _error_response(ctx, request, ErrorCode.INVALID_REQUEST)
     most = broker.cluster.config.integer("max.request.partition.size.limit")
     remaining = max(1, min(request.response_partition_limit, most))
-    response = DescribeTopicPartitionsResponse()
+    response = api.DescribeTopicPartitionsResponse()
     names = ctx.array(sorted(name for name in requested or topics if name >= begin))
     hidden = broker.auth.filter_denied(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if cursor is None and "" in requested and "" not in hidden:
         return _error_response(ctx, request, ErrorCode.UNKNOWN_SERVER_ERROR)
     for name in (name for name in names if name not in hidden):
         if remaining == 0:
-            response.next_cursor = Cursor(topic_name=name)
+            response.next_cursor = api.Cursor(topic_name=name)
             break
         topic = topics.get(name)
         if topic is None:
@@ -49,7 +43,7 @@ def handle(
         end = min(len(topic.partitions), start + remaining)
         response.topics.append(_describe(ctx, broker, topic, start, end))
         if end < len(topic.partitions):
-            response.next_cursor = Cursor(topic_name=name, partition_index=end)
+            response.next_cursor = api.Cursor(topic_name=name, partition_index=end)
             break
         remaining -= max(0, end - start)
     # Each page ends with the denied topics that were requested by name, beyond its limit.
@@ -59,16 +53,16 @@ def handle(
 
 def _describe(
     ctx: RequestContext, broker: Broker, topic: Topic, start: int, end: int
-) -> DescribeTopicPartitionsResponseTopic:
+) -> api.DescribeTopicPartitionsResponseTopic:
     fenced = broker.metadata.fenced
     known = [(partition.index, broker.metadata.leadership(partition)) for partition in topic.partitions[start:end]]
-    return DescribeTopicPartitionsResponseTopic(
+    return api.DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
         topic_authorized_operations=broker.auth.authorized_operations(ctx, ResourceType.TOPIC, topic.name),
         partitions=[
-            DescribeTopicPartitionsResponsePartition(
+            api.DescribeTopicPartitionsResponsePartition(
                 partition_index=index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,
@@ -84,11 +78,11 @@ def _describe(
     )
 
 
-def _unknown(ctx: RequestContext, broker: Broker, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(ctx: RequestContext, broker: Broker, name: str) -> api.DescribeTopicPartitionsResponseTopic:
     invalid = invalid_topic_name(name) is not None
     code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ctx.error_code = ctx.error_code or code
-    return DescribeTopicPartitionsResponseTopic(
+    return api.DescribeTopicPartitionsResponseTopic(
         error_code=code,
         name=name,
         is_internal=name in COORDINATOR_TOPICS,
@@ -96,17 +90,17 @@ def _unknown(ctx: RequestContext, broker: Broker, name: str) -> DescribeTopicPar
     )
 
 
-def _hidden(ctx: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
+def _hidden(ctx: RequestContext, name: str) -> api.DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     ctx.error_code = ctx.error_code or code
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+    return api.DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
 
 
 def _error_response(
-    ctx: RequestContext, request: DescribeTopicPartitionsRequest, code: ErrorCode
-) -> DescribeTopicPartitionsResponse:
+    ctx: RequestContext, request: api.DescribeTopicPartitionsRequest, code: ErrorCode
+) -> api.DescribeTopicPartitionsResponse:
     # As in Kafka, a request without topics gets no error.
     ctx.error_code = code
-    return DescribeTopicPartitionsResponse(
-        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+    return api.DescribeTopicPartitionsResponse(
+        topics=[api.DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
     )

@@ -9,14 +9,7 @@ from sluice.broker.metadata.topic import COORDINATOR_TOPICS, NO_LEADER, Topic, i
 from sluice.broker.requests.context import RequestContext
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from sluice.protocol.apis import metadata as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.types import ZERO_UUID
 
@@ -27,7 +20,7 @@ _WITHOUT_OPERATIONS = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.TOPIC_AUTHORIZATION
 _IDS_SINCE, _BY_ID_SINCE = 10, 12  # requests of v10 and v11 must not use the field
 
 
-def handle(ctx: RequestContext, request: MetadataRequest, broker: Broker) -> MetadataResponse:
+def handle(ctx: RequestContext, request: api.MetadataRequest, broker: Broker) -> api.MetadataResponse:
     metadata = broker.metadata
     if request.topics is None or (ctx.version == 0 and not request.topics):
         known = ctx.array(metadata.topics.values())
@@ -38,7 +31,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: Broker) -> Met
     elif _IDS_SINCE <= ctx.version < _BY_ID_SINCE and any(
         item.topic_id != ZERO_UUID or item.name is None for item in request.topics
     ):
-        return MetadataResponse(
+        return api.MetadataResponse(
             topics=[_failed(ctx, ErrorCode.INVALID_REQUEST, item.name or "", item.topic_id) for item in request.topics]
         )
     elif len(request.topics) == 1 and broker.authorizer is None:
@@ -65,7 +58,7 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: Broker) -> Met
                 topic.topic_authorized_operations = broker.auth.authorized_operations(
                     ctx, ResourceType.TOPIC, topic.name or ""
                 )
-    response = MetadataResponse(
+    response = api.MetadataResponse(
         brokers=[_describe_node(ctx, node) for node in broker.metadata.live_brokers],
         cluster_id=broker.cluster.cluster_id,
         controller_id=broker.controller_id,
@@ -76,26 +69,26 @@ def handle(ctx: RequestContext, request: MetadataRequest, broker: Broker) -> Met
     return response
 
 
-def _describe_node(ctx: RequestContext, node: Node) -> MetadataResponseBroker:
+def _describe_node(ctx: RequestContext, node: Node) -> api.MetadataResponseBroker:
     endpoint = ctx.session.endpoint_of(node)
-    return MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port, node.rack)
+    return api.MetadataResponseBroker(node.node_id, endpoint.host, endpoint.port, node.rack)
 
 
-def _name(ctx: RequestContext, broker: Broker, requested: MetadataRequestTopic) -> str | None:
+def _name(ctx: RequestContext, broker: Broker, requested: api.MetadataRequestTopic) -> str | None:
     if requested.topic_id == ZERO_UUID:
         return requested.name or ""
     topic = broker.metadata.topics_by_id.get(requested.topic_id)
     return None if topic is None else topic.name
 
 
-def _hidden(ctx: RequestContext, requested: MetadataRequestTopic) -> MetadataResponseTopic:
+def _hidden(ctx: RequestContext, requested: api.MetadataRequestTopic) -> api.MetadataResponseTopic:
     name = requested.name if requested.topic_id == ZERO_UUID else None
     return _failed(ctx, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, requested.topic_id)
 
 
 def _topic_response(
-    ctx: RequestContext, broker: Broker, request: MetadataRequest, requested: MetadataRequestTopic
-) -> MetadataResponseTopic:
+    ctx: RequestContext, broker: Broker, request: api.MetadataRequest, requested: api.MetadataRequestTopic
+) -> api.MetadataResponseTopic:
     metadata = broker.metadata
     if requested.topic_id != ZERO_UUID:
         topic = metadata.topics_by_id.get(requested.topic_id)
@@ -124,7 +117,7 @@ def _may_create(ctx: RequestContext, broker: Broker, name: str) -> bool:
     )
 
 
-def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> MetadataResponseTopic:
+def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> api.MetadataResponseTopic:
     fenced, image = broker.metadata.fenced, broker.metadata.image
     partitions = []
     none = list[int]()  # shared: a topic may have a thousand partitions
@@ -141,11 +134,11 @@ def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> MetadataResp
         offline = [node_id for node_id in known.replicas if node_id in fenced] if fenced else none
         # Positional: error code, index, leader id, leader epoch, replicas, ISR, offline replicas.
         partitions.append(
-            MetadataResponsePartition(
+            api.MetadataResponsePartition(
                 code, partition.index, known.leader, known.leader_epoch, list(known.replicas), list(known.isr), offline
             )
         )
-    return MetadataResponseTopic(
+    return api.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in COORDINATOR_TOPICS,  # not the journal: Spark reads no internal topic
@@ -153,7 +146,7 @@ def _describe(ctx: RequestContext, broker: Broker, topic: Topic) -> MetadataResp
     )
 
 
-def _failed(ctx: RequestContext, code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> MetadataResponseTopic:
+def _failed(ctx: RequestContext, code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> api.MetadataResponseTopic:
     ctx.error_code = ctx.error_code or code
     is_internal = name in COORDINATOR_TOPICS and code != ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=is_internal)
+    return api.MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, is_internal=is_internal)

@@ -12,15 +12,7 @@ from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation, ResourceType
-from sluice.protocol.apis.add_partitions_to_txn import (
-    AddPartitionsToTxnPartitionResult,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTopicResult,
-    AddPartitionsToTxnTransaction,
-)
+from sluice.protocol.apis import add_partitions_to_txn as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 
@@ -33,22 +25,22 @@ _Codes = dict[TopicPartition, ErrorCode]
 _Result = _Codes | ErrorCode
 
 
-def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: Broker) -> Message | Outcome:
+def handle(ctx: RequestContext, request: api.AddPartitionsToTxnRequest, broker: Broker) -> Message | Outcome:
     """Return an error code for each partition; any error adds no partition of its transaction."""
     if ctx.version >= _FROM_BROKERS_SINCE and not broker.auth.authorize_cluster(ctx, AclOperation.CLUSTER_ACTION):
         ctx.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return api.AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     transactions = request.transactions if ctx.version >= _FROM_BROKERS_SINCE else [_of_client(request)]
     # As in Kafka, of a repeated transaction the last partitions are added, and the first ones are in the response.
-    added_topics: dict[str, list[AddPartitionsToTxnTopic]] = {}
-    named_topics: dict[str, list[AddPartitionsToTxnTopic]] = {}
+    added_topics: dict[str, list[api.AddPartitionsToTxnTopic]] = {}
+    named_topics: dict[str, list[api.AddPartitionsToTxnTopic]] = {}
     for one in transactions:
         added_topics[one.transactional_id] = one.topics
         named_topics.setdefault(one.transactional_id, one.topics)
     results: dict[int, _Result] = {}  # by position of the transaction in the request
 
     def start(done: Callable[[None], None]) -> None:
-        def add(place: int, transaction: AddPartitionsToTxnTransaction) -> None:
+        def add(place: int, transaction: api.AddPartitionsToTxnTransaction) -> None:
             def added(result: _Result) -> None:
                 results[place] = result
                 if len(results) == len(transactions):
@@ -63,21 +55,21 @@ def handle(ctx: RequestContext, request: AddPartitionsToTxnRequest, broker: Brok
 
     def respond(_: None) -> Message:
         responses = [
-            AddPartitionsToTxnResult(
+            api.AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id,
                 topic_results=_topic_results(ctx, named_topics[transaction.transactional_id], results.pop(place)),
             )
             for place, transaction in enumerate(transactions)
         ]
         if ctx.version >= _FROM_BROKERS_SINCE:
-            return AddPartitionsToTxnResponse(results_by_transaction=responses)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=responses[0].topic_results)
+            return api.AddPartitionsToTxnResponse(results_by_transaction=responses)
+        return api.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=responses[0].topic_results)
 
     return respond_when_done(ctx, start, respond)
 
 
-def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
-    return AddPartitionsToTxnTransaction(
+def _of_client(request: api.AddPartitionsToTxnRequest) -> api.AddPartitionsToTxnTransaction:
+    return api.AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
         producer_epoch=request.v3_and_below_producer_epoch,
@@ -88,8 +80,8 @@ def _of_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransact
 def _add(
     ctx: RequestContext,
     broker: Broker,
-    transaction: AddPartitionsToTxnTransaction,
-    topics: list[AddPartitionsToTxnTopic],
+    transaction: api.AddPartitionsToTxnTransaction,
+    topics: list[api.AddPartitionsToTxnTopic],
     done: Callable[[_Result], None],
 ) -> None:
     of_client = ctx.version < _FROM_BROKERS_SINCE  # brokers authorize before they forward
@@ -135,24 +127,24 @@ def _versioned_error(ctx: RequestContext, code: ErrorCode) -> ErrorCode:
 
 
 def _topic_results(
-    ctx: RequestContext, topics: list[AddPartitionsToTxnTopic], codes: _Result
-) -> list[AddPartitionsToTxnTopicResult]:
+    ctx: RequestContext, topics: list[api.AddPartitionsToTxnTopic], codes: _Result
+) -> list[api.AddPartitionsToTxnTopicResult]:
     if isinstance(codes, ErrorCode):
         ctx.error_code = ctx.error_code or codes
         return [
-            AddPartitionsToTxnTopicResult(
+            api.AddPartitionsToTxnTopicResult(
                 topic.name,
-                [AddPartitionsToTxnPartitionResult(index, codes) for index in topic.partitions],
+                [api.AddPartitionsToTxnPartitionResult(index, codes) for index in topic.partitions],
             )
             for topic in topics
         ]
     ctx.error_code = ctx.error_code or next((code for code in codes.values() if code), ErrorCode.NONE)
-    results: dict[str, AddPartitionsToTxnTopicResult] = {}
+    results: dict[str, api.AddPartitionsToTxnTopicResult] = {}
     for (topic, partition), code in ctx.sliced(codes.items()):
         result = results.get(topic)
         if result is None:
-            result = results[topic] = AddPartitionsToTxnTopicResult(name=topic)
-        result.results_by_partition.append(AddPartitionsToTxnPartitionResult(partition, code))
+            result = results[topic] = api.AddPartitionsToTxnTopicResult(name=topic)
+        result.results_by_partition.append(api.AddPartitionsToTxnPartitionResult(partition, code))
     ctx.free(codes)
     found = list(results.values())
     ctx.free(results)

@@ -13,14 +13,7 @@ from sluice.broker.requests.context import Outcome, RequestContext
 from sluice.broker.requests.deferred_response import respond_when_done
 from sluice.broker.requests.served_api import served
 from sluice.broker.security.acl.acl import AclOperation
-from sluice.protocol.apis.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerPartitionResult,
-    WritableTxnMarkerResult,
-    WritableTxnMarkerTopicResult,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from sluice.protocol.apis import write_txn_markers as api
 from sluice.protocol.errors import ErrorCode
 from sluice.protocol.message import Message
 from sluice.protocol.records.invalid import InvalidRecords
@@ -30,7 +23,7 @@ API = served("WriteTxnMarkers", "0-2", cluster_action=True)
 _Codes = dict[TopicPartition, ErrorCode]
 
 
-def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: Broker) -> Message | Outcome:
+def handle(ctx: RequestContext, request: api.WriteTxnMarkersRequest, broker: Broker) -> Message | Outcome:
     codes: dict[int, _Codes] = {}
     written: dict[Partition, int] = {}
     authorized = broker.auth.authorize_cluster(
@@ -69,7 +62,7 @@ def handle(ctx: RequestContext, request: WriteTxnMarkersRequest, broker: Broker)
     return respond_when_done(ctx, start, respond)
 
 
-def _failed(ctx: RequestContext, request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
+def _failed(ctx: RequestContext, request: api.WriteTxnMarkersRequest, code: ErrorCode) -> api.WriteTxnMarkersResponse:
     codes = {marker.producer_id: dict.fromkeys(_names(marker), code) for marker in request.markers}
     return _response(ctx, codes, {})
 
@@ -78,11 +71,11 @@ def _replication_error(ctx: RequestContext, broker: Broker, partition: Partition
     return ErrorCode.REQUEST_TIMED_OUT if broker.replicas.leads(partition) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _names(marker: WritableTxnMarker) -> Iterator[TopicPartition]:
+def _names(marker: api.WritableTxnMarker) -> Iterator[TopicPartition]:
     return (TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes)
 
 
-def _marker(marker: WritableTxnMarker) -> Marker:
+def _marker(marker: api.WritableTxnMarker) -> Marker:
     return Marker(
         marker.producer_id,
         marker.producer_epoch,
@@ -92,24 +85,24 @@ def _marker(marker: WritableTxnMarker) -> Marker:
     )
 
 
-def _response(ctx: RequestContext, codes: dict[int, _Codes], not_replicated: _Codes) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(
+def _response(ctx: RequestContext, codes: dict[int, _Codes], not_replicated: _Codes) -> api.WriteTxnMarkersResponse:
+    return api.WriteTxnMarkersResponse(
         markers=[
-            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
+            api.WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(ctx, of_producer, not_replicated))
             for producer_id, of_producer in ctx.sliced(codes.items())
         ]
     )
 
 
-def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[WritableTxnMarkerTopicResult]:
-    topics: dict[str, WritableTxnMarkerTopicResult] = {}
+def _topics(ctx: RequestContext, codes: _Codes, not_replicated: _Codes) -> list[api.WritableTxnMarkerTopicResult]:
+    topics: dict[str, api.WritableTxnMarkerTopicResult] = {}
     for name, written in ctx.sliced(codes.items()):
         code = written or not_replicated.get(name, written)
         ctx.error_code = ctx.error_code or code
         topic = topics.get(name.topic)
         if topic is None:
-            topic = topics[name.topic] = WritableTxnMarkerTopicResult(name=name.topic)
-        topic.partitions.append(WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=code))
+            topic = topics[name.topic] = api.WritableTxnMarkerTopicResult(name=name.topic)
+        topic.partitions.append(api.WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=code))
     ctx.free(codes)
     found = list(topics.values())
     ctx.free(topics)
